@@ -1,0 +1,1 @@
+"""The command line: reads the event stream, knows nothing of other faces."""

@@ -1,0 +1,1 @@
+"""Values, protocols and the agentic loop. Imports nothing of Holmes outside this package."""

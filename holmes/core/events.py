@@ -1,0 +1,201 @@
+"""One investigation is one stream of these events. The command line, the server and the tests read nothing else.
+
+Readers use `match` with `assert_never`, so a new event shows every place that must know it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from holmes.core.messages import AssistantMessage, Message, ToolCall, ToolMessage
+    from holmes.core.stats import RequestStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted:
+    """A step of the loop begins. `step` counts from 1."""
+
+    step: int
+    max_steps: int
+    kind: Literal["turn_started"] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of the reply's text as it arrives."""
+
+    text: str
+    kind: Literal["text_delta"] = "text_delta"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDiscarded:
+    """The text streamed since the last reply is void: the attempt failed and is made again."""
+
+    model: str
+    reason: str
+    retry_in_seconds: float
+    kind: Literal["attempt_discarded"] = "attempt_discarded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSwitched:
+    """The model failed for good; the next one of the chain goes on."""
+
+    from_model: str
+    to_model: str
+    reason: str
+    kind: Literal["model_switched"] = "model_switched"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantReplied:
+    """A reply is complete."""
+
+    message: AssistantMessage
+    stats: RequestStats
+    model: str
+    kind: Literal["assistant_replied"] = "assistant_replied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallStarted:
+    """A tool call runs. `description` is one line for people."""
+
+    call: ToolCall
+    toolset: str | None
+    description: str
+    kind: Literal["tool_call_started"] = "tool_call_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallFinished:
+    """A tool call is done. `message` is what the model will see; `error` is set when it failed."""
+
+    call: ToolCall
+    toolset: str | None
+    description: str
+    message: ToolMessage
+    invocation: str | None
+    error: str | None
+    elapsed_seconds: float
+    kind: Literal["tool_call_finished"] = "tool_call_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultSpilled:
+    """A result was too large for the conversation: it is in the store, the model sees a pointer and a preview.
+
+    `stored` is false when the store failed and the data had to be dropped.
+    """
+
+    call: ToolCall
+    tokens: int
+    cap_tokens: int
+    stored: bool
+    kind: Literal["tool_result_spilled"] = "tool_result_spilled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequired:
+    """A tool call waits for a person's decision."""
+
+    call: ToolCall
+    description: str
+    kind: Literal["approval_required"] = "approval_required"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStarted:
+    """The history is over the trigger and is being compacted."""
+
+    tokens: int
+    trigger_tokens: int
+    kind: Literal["compaction_started"] = "compaction_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryCompacted:
+    """The history was compacted. `strategy` says how; `emergency` is the answer to a provider's overflow."""
+
+    strategy: Literal["summarize", "truncate", "emergency"]
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    summary: str | None
+    stats: RequestStats
+    kind: Literal["history_compacted"] = "history_compacted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionFailed:
+    """A compaction was not adopted; `reason` says why and what happens instead."""
+
+    reason: str
+    stats: RequestStats
+    kind: Literal["compaction_failed"] = "compaction_failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextOverflowed:
+    """The provider refused the request as too long."""
+
+    model: str
+    reason: str
+    kind: Literal["context_overflowed"] = "context_overflowed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokensCounted:
+    """How full the window is, and what the run has cost so far."""
+
+    prompt_tokens: int
+    context_window_tokens: int
+    stats: RequestStats
+    kind: Literal["tokens_counted"] = "tokens_counted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerFinished:
+    """The end of a run that answered. `messages` is the whole conversation, ready to be continued."""
+
+    text: str
+    messages: tuple[Message, ...]
+    stats: RequestStats
+    steps: int
+    model: str
+    kind: Literal["answer_finished"] = "answer_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailed:
+    """The end of a run that could not answer. `messages` keeps everything found until then."""
+
+    error: str
+    exit_code: int
+    messages: tuple[Message, ...]
+    stats: RequestStats
+    kind: Literal["run_failed"] = "run_failed"
+
+
+AgentEvent: TypeAlias = (
+    TurnStarted
+    | TextDelta
+    | AttemptDiscarded
+    | ModelSwitched
+    | AssistantReplied
+    | ToolCallStarted
+    | ToolCallFinished
+    | ToolResultSpilled
+    | ApprovalRequired
+    | CompactionStarted
+    | HistoryCompacted
+    | CompactionFailed
+    | ContextOverflowed
+    | TokensCounted
+    | AnswerFinished
+    | RunFailed
+)

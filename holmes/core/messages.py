@@ -1,0 +1,131 @@
+"""The conversation as values: what was said, by whom, in which order.
+
+Read by everything; written by the loop. No provider's words here: `holmes.llm` translates to and from the wire.
+All values are frozen and compare by content.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NewType, TypeAlias
+
+ToolCallId = NewType("ToolCallId", str)
+ResultId = NewType("ResultId", str)
+
+ToolStatus: TypeAlias = Literal["success", "error", "no_data", "approval_required"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """A piece of text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A picture as raw bytes (base64 exists only on the wire). `media_type` is for example `image/png`."""
+
+    data: bytes
+    media_type: str
+
+
+Part: TypeAlias = Text | Image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """An opaque block that a provider wants back untouched; `payload` is its JSON, `provider` its only reader."""
+
+    provider: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """The model's wish to run a tool.
+
+    `arguments` is always the text of a JSON object, so that it can be sent back byte for byte. When the model wrote
+    something that could not be repaired into one, `arguments` is `{}` and `malformed` keeps what it wrote.
+    """
+
+    id: ToolCallId
+    name: str
+    arguments: str
+    malformed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """Where the full content of a result lies. `path` is None when the store is not a folder."""
+
+    id: ResultId
+    path: str | None
+    size_bytes: int
+    media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemMessage:
+    """The instructions. Its bytes never change within a conversation, or the provider's prompt cache is lost."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """What the user said (`request`), or what Holmes says in the user's place.
+
+    `summary` stands for rounds that compaction removed; `images` carries the pictures of the preceding tool results,
+    because tool messages are text on the wire; `note` is an instruction of the loop.
+    """
+
+    parts: tuple[Part, ...]
+    kind: Literal["request", "summary", "images", "note"] = "request"
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines."""
+        return joined_text(self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMessage:
+    """One reply of the model."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolMessage:
+    """The result of one call as the model sees it.
+
+    `spilled` lists what was moved to the store; `masked` says that ageing replaced the text by a fingerprint.
+    """
+
+    call_id: ToolCallId
+    tool_name: str
+    status: ToolStatus
+    parts: tuple[Part, ...]
+    spilled: tuple[StoredResult, ...] = ()
+    masked: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines."""
+        return joined_text(self.parts)
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def joined_text(parts: tuple[Part, ...]) -> str:
+    """The text of all text parts, joined by newlines."""
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
+def user_text(text: str, kind: Literal["request", "summary", "images", "note"] = "request") -> UserMessage:
+    """A user message of one text part."""
+    return UserMessage(parts=(Text(text=text),), kind=kind)

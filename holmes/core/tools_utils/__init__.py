@@ -1,0 +1,1 @@
+"""Running tools and fitting their results into the context window."""

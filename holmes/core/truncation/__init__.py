@@ -1,0 +1,1 @@
+"""Keeping the conversation inside the context window."""

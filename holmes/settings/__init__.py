@@ -1,0 +1,1 @@
+"""What can be configured. The only package that reads the environment."""

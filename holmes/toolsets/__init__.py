@@ -1,0 +1,1 @@
+"""Toolsets: the YAML engine and the ones written in Python."""
