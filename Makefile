@@ -1,0 +1,60 @@
+# Two commands for a fresh machine that has Python (3.11 or later), git and make:
+#   make ask Q="why is the checkout pod in namespace shop failing?"
+#   make test
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+Q ?= What is broken in this cluster, and why?
+
+.PHONY: ask test check lint types imports docs cluster unit benchmarks lock clean
+
+ask: $(VENV)/.installed
+	@$(BIN)/holmes ask --no-interactive "$(Q)"
+
+test: check unit
+
+check: lint types imports docs
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+imports: $(VENV)/.installed
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.installed
+	$(BIN)/python -m holmes.settings.table --check README.md
+
+# Builds the binaries of the test cluster, once: minutes when nothing is cached. Where the cluster cannot run, it says
+# why in one line and its tests are skipped; continuous integration fails instead.
+cluster: $(VENV)/.installed
+	$(BIN)/python -m tests.cluster build || test "$$CI" != true
+
+unit: $(VENV)/.installed cluster
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=85
+
+benchmarks: $(VENV)/.installed
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/loop.py
+
+# Hashes of everything, no index addresses.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --all-extras --group dev pyproject.toml --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Holmes needs Python 3.11 or later: make PYTHON=python3.12 ...")'
+	@echo "Installing into $(VENV) (once, one to two minutes) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@

@@ -1,0 +1,8 @@
+"""`python -m holmes` is the `holmes` command."""
+
+from __future__ import annotations
+
+from holmes.cli.main import main
+
+if __name__ == "__main__":
+    main()

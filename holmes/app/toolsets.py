@@ -1,0 +1,125 @@
+"""From the settings to the toolsets that can be used here and now.
+
+Called by `holmes.app.investigator` and, for `holmes toolset`, by the faces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holmes.assets import toolset_files
+from holmes.core.approvals import ApprovalGate
+from holmes.core.environment import Environment
+from holmes.core.tokens import TokenCounter
+from holmes.settings.process import process_environment
+from holmes.settings.tool_environment import tool_environment
+from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
+from holmes.toolsets.readiness import CheckPolicy, check_toolsets
+from holmes.toolsets.registry import ToolsetContext
+from holmes.toolsets.stored_results import StoredResultsToolset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.core.approvals import Approver
+    from holmes.core.model import ModelLimits
+    from holmes.core.results import ResultStore
+    from holmes.core.tools import Toolset
+    from holmes.core.truncation.input_context_window_limiter import ContextLimits
+    from holmes.settings.settings import Settings
+    from holmes.toolsets.readiness import Readiness
+    from holmes.toolsets.statuses import ToolsetStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenToolsets:
+    """The checked toolsets. `warnings` are for the user, `unavailable` lines for the model."""
+
+    readiness: Readiness
+    warnings: tuple[str, ...]
+
+    @property
+    def statuses(self) -> tuple[ToolsetStatus, ...]:
+        """How every toolset stands, sorted by name."""
+        return self.readiness.statuses
+
+    @property
+    def unavailable(self) -> tuple[str, ...]:
+        """What failed and why, so that the model neither calls it nor wonders."""
+        return tuple(
+            f"{status.name}: {status.reason}" for status in self.readiness.statuses if status.state == "failed"
+        )
+
+    def create(
+        self, model: ModelLimits, limits: ContextLimits, store: ResultStore | None, approver: Approver | None
+    ) -> tuple[Toolset, ...]:
+        """The toolsets with their wrappers, and the one that reads stored results back when there is a store."""
+        toolsets: list[Toolset] = [
+            ApprovalGate(ready.toolset, ready.approval_patterns, approver) if ready.approval_patterns else ready.toolset
+            for ready in self.readiness.ready
+        ]
+        if store is not None:
+            cap_tokens = limits.tool_result_cap_tokens(model.context_window_tokens)
+            counter = TokenCounter(model.encoding)
+            results = StoredResultsToolset(
+                store=store, counter=counter, cap_tokens=lambda: cap_tokens, vision=model.vision
+            )
+            toolsets.append(results)
+        return tuple(toolsets)
+
+
+async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToolsets:
+    """Read all toolset files and check what can work. Raises `ConfigError` for a broken file."""
+    variables = process_environment()
+    written = read_catalogue(
+        CatalogueFiles(
+            shipped=toolset_files(),
+            custom=settings.tools.custom_toolsets,
+            overrides=settings.tools.toolsets,
+            overrides_source=str(settings.config_file or "the configuration"),
+        )
+    )
+    environment = _environment(settings, tool_environment(variables, written.variable_names))
+    catalogue = load_catalogue(written, environment)
+    context = ToolsetContext(
+        environment=environment,
+        results=None,
+        config={},
+        memory_limit_mb=settings.tools.memory_limit_megabytes,
+        cluster_context=settings.investigation.kube_context,
+        cluster_namespace=settings.investigation.namespace,
+    )
+    policy = CheckPolicy(
+        deadline_seconds=settings.tools.prerequisite_timeout_seconds,
+        cache_directory=Path(variables.get("HOME") or Path.home()) / ".holmes" / "cache",
+        refresh=refresh,
+    )
+    readiness = await check_toolsets(catalogue, context, policy)
+    return OpenToolsets(readiness=readiness, warnings=catalogue.warnings)
+
+
+async def toolset_statuses(settings: Settings, *, refresh: bool) -> tuple[ToolsetStatus, ...]:
+    """How every toolset stands, sorted by name; `refresh` forgets what earlier checks found. Raises `ConfigError`."""
+    return (await open_toolsets(settings, refresh=refresh)).statuses
+
+
+async def require_cluster(settings: Settings) -> None:
+    """Make sure that the cluster answers. Raises `ClusterUnreachable` with the one line for the user."""
+    # Imported here: `holmes toolset list` asks no cluster.
+    from holmes.kubernetes.client import ClusterClient
+
+    environment = _environment(settings, tool_environment(process_environment()))
+    async with await ClusterClient.connect(environment) as client:
+        await client.probe()
+
+
+def _environment(settings: Settings, variables: Mapping[str, str]) -> Environment:
+    """The variables of tools plus what the user chose; tools read the choice from these names."""
+    chosen = {
+        "HOLMES_KUBE_CONTEXT": settings.investigation.kube_context,
+        "HOLMES_KUBE_NAMESPACE": settings.investigation.namespace,
+        "KUBERNETES_LOGS_TIMEOUT_SECONDS": f"{settings.tools.kubernetes_logs_timeout_seconds:g}",
+    }
+    return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})

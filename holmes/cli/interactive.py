@@ -1,0 +1,88 @@
+"""The interactive loop of `holmes ask`: a prompt, a question, an answer, and a handful of commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.cli.inputs import Question
+from holmes.cli.sanitize import one_line
+from holmes.cli.wording import usage
+from holmes.core.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holmes.cli.line_reader import LineReader
+    from holmes.cli.rendering import Renderer
+    from holmes.cli.session import Session
+
+COMMANDS: Final = {
+    "/help": "show these commands",
+    "/clear": "start a new conversation",
+    "/tools": "show what Holmes can look at",
+    "/cost": "show what this session has cost",
+    "/exit": "leave (so does Ctrl-D)",
+}
+_FATAL_EXIT_CODES = frozenset({129, 143})
+
+
+class InteractiveLoop:
+    """Asks until the user leaves."""
+
+    def __init__(
+        self, session: Session, reader: LineReader, renderer: Renderer, list_tools: Callable[[], Awaitable[str]]
+    ) -> None:
+        self._session = session
+        self._reader = reader
+        self._renderer = renderer
+        self._list_tools = list_tools
+
+    async def run(self, first: Question) -> int:
+        """Answer `first` if it asks something, then whatever is typed. Returns the exit code.
+
+        Files and piped text that came without a question go with the first one that is typed.
+        """
+        pending = first
+        if not first.text:
+            self._renderer.notice("Ask a question, or type /help. Ctrl-C stops an answer, Ctrl-D leaves.")
+        while True:
+            if pending.text:
+                if (code := await self._answer(pending)) in _FATAL_EXIT_CODES:
+                    return code
+                pending = Question(text="", attachments=())
+            try:
+                typed = await self._reader.read()
+            except KeyboardInterrupt:
+                continue
+            if typed is None or typed.strip() == "/exit":
+                return 0
+            if typed.strip().startswith("/"):
+                await self._obey(typed.strip())
+            else:
+                pending = Question(text=typed.strip(), attachments=pending.attachments)
+
+    async def _answer(self, question: Question) -> int:
+        """Answer one question. A failure is a line, not the end of the session. Returns what it would exit with."""
+        try:
+            end = await self._session.ask(question)
+        except HolmesError as error:
+            self._renderer.notice(f"holmes: {one_line(str(error), limit=2_000)}")
+            return error.exit_code
+        if end.error:
+            self._renderer.notice(f"holmes: {one_line(end.error, limit=2_000)}")
+        return end.exit_code
+
+    async def _obey(self, command: str) -> None:
+        match command:
+            case "/help":
+                for name, meaning in COMMANDS.items():
+                    self._renderer.notice(f"{name:<8} {meaning}")
+            case "/clear":
+                self._session.start_over()
+                self._renderer.notice("a new conversation")
+            case "/tools":
+                self._renderer.notice(await self._list_tools())
+            case "/cost":
+                self._renderer.notice(usage(self._session.stats))
+            case _:
+                self._renderer.notice(f"unknown command {one_line(command)!r}: type /help")

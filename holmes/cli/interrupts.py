@@ -1,0 +1,90 @@
+"""Ctrl-C, SIGTERM and a closed terminal while an investigation runs. Used by `holmes ask`.
+
+The first signal cancels what runs, and waits until its processes are gone. The second one does not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Self, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar("T")
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHOW_CURSOR = "\x1b[?25h"
+
+
+class Interrupted(Exception):
+    """A signal ended the work; `exit_code` is 128 plus its number."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+        self.exit_code = 128 + number
+
+
+class Interrupts:
+    """Takes the signals over from the moment it is entered; cancels the innermost work that runs."""
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._targets: list[asyncio.Task[object]] = []
+
+    def __enter__(self) -> Self:
+        """Take the signals over. The running task is cancelled when no other work runs."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._targets.append(task)
+        self._take_signals()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Give the signals back."""
+        self._targets.clear()
+        for number in _SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(number)
+
+    @property
+    def exit_code(self) -> int:
+        """128 plus the number of the signal that ended everything."""
+        return 128 + (self._received or signal.SIGINT)
+
+    async def run(self, work: Coroutine[object, object, T]) -> T:
+        """Do `work`. A signal cancels it alone; when it is gone, `Interrupted` is raised."""
+        self._take_signals()  # a prompt may have taken Ctrl-C away
+        task = asyncio.ensure_future(work)
+        self._targets.append(task)
+        try:
+            await asyncio.wait({task})
+        finally:
+            self._targets.remove(task)
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+        if self._received is None:
+            return task.result()
+        number, self._received = self._received, None
+        raise Interrupted(number) from (None if task.cancelled() else task.exception())
+
+    def _take_signals(self) -> None:
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: int) -> None:
+        if self._received is not None or not self._targets:
+            _leave_now(number)
+        self._received = number
+        self._targets[-1].cancel()
+
+
+def _leave_now(number: int) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"{_SHOW_CURSOR}\nholmes: not waiting any longer\n")
+        sys.stderr.flush()
+    os._exit(128 + number)

@@ -1,0 +1,84 @@
+"""Reads what the user types at the interactive prompt. Used by `interactive`.
+
+prompt_toolkit where it can run: history, editing, pasting of several lines. `input()` on a dumb terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Protocol
+
+from holmes.cli.rendering import is_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import History
+
+PROMPT = "holmes> "
+
+
+class LineReader(Protocol):
+    """Where questions come from."""
+
+    async def read(self) -> str | None:
+        """The next input, or None at its end (Ctrl-D). Raises `KeyboardInterrupt` on Ctrl-C."""
+        ...
+
+
+class PlainLineReader:
+    """`input()`. Blocks the event loop, which has nothing else to do while the user thinks."""
+
+    async def read(self) -> str | None:
+        """One line."""
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return input(PROMPT)  # noqa: ASYNC250  nothing else runs while the user thinks
+        except EOFError:
+            return None
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+
+class EditingLineReader:
+    """prompt_toolkit with a history file that only its owner can read."""
+
+    def __init__(self, history_file: Path, commands: Mapping[str, str]) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+
+        completer = WordCompleter(list(commands), meta_dict=dict(commands), sentence=True)
+        self._session: PromptSession[str] = PromptSession(
+            history=_history(history_file), completer=completer, complete_while_typing=False
+        )
+
+    async def read(self) -> str | None:
+        """One input; a paste may have several lines, and Alt-Enter adds one."""
+        try:
+            return await self._session.prompt_async(PROMPT)
+        except EOFError:
+            return None
+
+
+def make_line_reader(environment: Mapping[str, str], history_file: Path, commands: Mapping[str, str]) -> LineReader:
+    """The reader that this terminal can have."""
+    if environment.get("TERM", "dumb") in {"", "dumb", "unknown"} or not is_terminal(sys.stdout):
+        return PlainLineReader()
+    return EditingLineReader(history_file, commands)
+
+
+def _history(file: Path) -> History:
+    """The history of earlier sessions; only of this one when the file cannot be written."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        file.chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))

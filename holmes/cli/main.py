@@ -1,0 +1,141 @@
+"""The `holmes` command: finds the subcommand and is the outermost edge where errors become lines and exit codes.
+
+A subcommand's module is imported when it runs, so `holmes --help` pays for click only.
+
+Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 source or cluster unreachable, 130 after Ctrl-C,
+143 after SIGTERM, 141 when the reader of the output went away.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Final
+
+import click
+
+from holmes import __version__
+
+_SUBCOMMANDS: Final = {
+    "ask": ("holmes.cli.ask_command:ask", "Ask why something in a cluster does not work."),
+    "completion": ("holmes.cli.completion_command:completion", "Print the shell completion script."),
+    "toolset": ("holmes.cli.toolset_command:toolset", "Show what Holmes can look at."),
+    "version": ("", "Print the version."),
+}
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+class CommandLineState:
+    """What the edge needs to know of the command that runs. `verbose`: errors show where they came from."""
+
+    verbose = False
+
+
+class LazyGroup(click.Group):
+    """Knows its subcommands by name and imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's interface
+        """All names, sorted."""
+        return sorted(_SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand."""
+        target, _ = _SUBCOMMANDS.get(cmd_name, ("", ""))
+        if not target:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = target.partition(":")
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            message = f"{target} is not a command"
+            raise TypeError(message)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in sorted(_SUBCOMMANDS.items())])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="holmes", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find the root cause of Kubernetes problems."""
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    click.echo(f"holmes {__version__}")
+
+
+def main() -> None:
+    """Run the command line of this process and exit with a code that means something."""
+    state = CommandLineState()
+    try:
+        code = cli.main(prog_name="holmes", standalone_mode=False, obj=state)
+        _flush_streams()
+    except BrokenPipeError:
+        _silence_streams()
+        code = EXIT_BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        code = EXIT_INTERRUPTED
+    except click.ClickException as error:
+        code = _report_usage(error)
+    except Exception as error:  # noqa: BLE001  the outermost edge of this face
+        code = _report(error, verbose=state.verbose)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report_usage(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return EXIT_USAGE
+    context = getattr(error, "ctx", None)
+    advice = f" (see '{context.command_path} --help')" if context else ""
+    _say(f"holmes: {error.format_message().rstrip('.')}{advice}")
+    return EXIT_USAGE
+
+
+def _report(error: Exception, *, verbose: bool) -> int:
+    """One line for what a person can understand; the trace for a bug. Returns the exit code."""
+    # Imported here: only a run that fails needs them.
+    import traceback
+
+    from holmes.cli.sanitize import sanitized
+    from holmes.core.errors import HolmesError
+
+    if verbose or not isinstance(error, HolmesError):
+        _say(sanitized("".join(traceback.format_exception(error))).rstrip())
+    if isinstance(error, HolmesError):
+        _say(f"holmes: {' '.join(sanitized(str(error)).split())}")
+        return error.exit_code
+    _say("holmes: this is a bug in Holmes; please report it together with the lines above")
+    return EXIT_FAILED
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        click.echo(text, err=True)
+
+
+def _flush_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def _silence_streams() -> None:
+    """Nobody reads any more: the interpreter must not fail once more when it flushes at exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

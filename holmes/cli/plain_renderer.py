@@ -1,0 +1,78 @@
+"""Plain lines for logs, pipes and dumb terminals: nothing moves, nothing is drawn twice."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from holmes.cli.event_lines import event_lines
+from holmes.cli.rendering import write_line
+from holmes.cli.run_summary import RunSummary
+from holmes.cli.sanitize import one_line, sanitized
+from holmes.core.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holmes.cli.event_lines import Detail
+    from holmes.core.events import AgentEvent
+
+
+class PlainRenderer:
+    """Progress on standard error, the answer on standard output when it is complete."""
+
+    def __init__(
+        self, detail: Detail, *, pretty_answer: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._detail = detail
+        self._pretty_answer = pretty_answer
+        self._clock = clock
+        self._summary = RunSummary(clock())
+
+    def start(self) -> None:
+        """Start the clock."""
+        self._summary = RunSummary(self._clock())
+
+    def show(self, event: AgentEvent) -> None:
+        """Print what the event says."""
+        self._summary.note(event)
+        for line in event_lines(event, self._detail):
+            self.notice(line.text)
+        match event:
+            case ToolCallStarted():
+                self.notice(f"→ {one_line(event.description)}")
+            case AssistantReplied() if event.message.tool_calls and event.message.text.strip():
+                self.notice(sanitized(event.message.text.strip()))
+            case AnswerFinished():
+                self._print_answer(sanitized(event.text))
+                self._print_cost()
+            case RunFailed():
+                self._print_cost()
+            case _:
+                pass
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+    def pause(self) -> None:
+        """Nothing moves."""
+
+    def resume(self) -> None:
+        """Nothing was paused."""
+
+    def notice(self, text: str) -> None:
+        """A line on standard error."""
+        write_line(sys.stderr, text)
+
+    def _print_answer(self, text: str) -> None:
+        if self._pretty_answer:
+            from holmes.cli.markdown import markdown_console, print_markdown
+
+            print_markdown(markdown_console(sys.stdout), text)
+        else:
+            write_line(sys.stdout, text)
+
+    def _print_cost(self) -> None:
+        if line := self._summary.cost_line(self._clock()):
+            self.notice(line)

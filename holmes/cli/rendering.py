@@ -1,0 +1,75 @@
+"""Chooses how an investigation is shown. Called by the commands; the only place that asks what a stream is.
+
+The answer belongs to standard output, everything else to standard error, so `holmes ask … | less` is the answer only.
+On a terminal both are one picture: spinners, then the answer as it is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.cli.event_lines import Detail
+    from holmes.core.events import AgentEvent
+
+
+class Renderer(Protocol):
+    """Shows one investigation after the other."""
+
+    def start(self) -> None:
+        """A question is being asked."""
+        ...
+
+    def show(self, event: AgentEvent) -> None:
+        """Show an event."""
+        ...
+
+    def stop(self) -> None:
+        """The question is answered, or its investigation is over; may be called twice."""
+        ...
+
+    def notice(self, text: str) -> None:
+        """Say one line that is not part of the stream."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal alone: a person is being asked."""
+        ...
+
+    def resume(self) -> None:
+        """The person has answered."""
+        ...
+
+
+def choose_renderer(detail: Detail, environment: Mapping[str, str]) -> Renderer:
+    """The renderer for the streams of this process."""
+    dumb = environment.get("TERM") in {"dumb", "unknown"}
+    if is_terminal(sys.stderr) and not dumb:
+        from holmes.cli.live_renderer import LiveRenderer
+
+        return LiveRenderer(detail, answer_is_live=is_terminal(sys.stdout))
+    from holmes.cli.plain_renderer import PlainRenderer
+
+    return PlainRenderer(detail, pretty_answer=is_terminal(sys.stdout) and not dumb)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether `stream` is open and a terminal."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def write_line(stream: TextIO | None, text: str) -> None:
+    """Write a line at once; a stream that was closed before we started swallows it."""
+    if stream is not None:
+        stream.write(f"{text}\n")
+        stream.flush()
+
+
+def tolerate_narrow_encodings() -> None:
+    """Show `?` for characters that the user's terminal cannot show, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,104 @@
+"""One conversation: asks its questions one after the other and shows, keeps and reports each. Used by `holmes ask`."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from holmes.cli.interrupts import Interrupted
+from holmes.cli.report_file import make_report, write_report
+from holmes.cli.transcript import RunEnd, Transcript
+from holmes.core.errors import HolmesError
+from holmes.core.messages import Text, UserMessage
+from holmes.core.stats import RequestStats
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from pathlib import Path
+
+    from holmes.cli.inputs import Question
+    from holmes.cli.interrupts import Interrupts
+    from holmes.cli.rendering import Renderer
+    from holmes.core.events import AgentEvent
+    from holmes.core.messages import Message
+    from holmes.stores.conversation_store import Conversation, ConversationStore
+
+_KEPT_ATTACHMENT_CHARACTERS = 30_000
+
+Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
+"""Starts an investigation of a question that continues these messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionParts:
+    """What a session works with. `report_path` gets the report of the question that was asked last."""
+
+    ask: Ask
+    renderer: Renderer
+    interrupts: Interrupts
+    store: ConversationStore
+    report_path: Path | None = None
+
+
+class Session:
+    """Questions of one conversation."""
+
+    def __init__(self, parts: SessionParts, conversation: Conversation) -> None:
+        self._parts = parts
+        self._conversation = conversation
+        self.stats = RequestStats()
+
+    def start_over(self) -> None:
+        """Forget what was said; the old conversation stays on disk."""
+        self._conversation.close()
+        self._conversation = self._parts.store.start()
+
+    def close(self) -> None:
+        """Close the conversation's file."""
+        self._conversation.close()
+
+    async def ask(self, question: Question) -> RunEnd:
+        """Investigate until there is an answer, a failure or a signal, and write the report in each case.
+
+        Raises `HolmesError` when the report cannot be written, or when the investigation could not even fail properly.
+        """
+        started_at = time.monotonic()
+        renderer = self._parts.renderer
+        earlier = self._conversation.messages
+        transcript = Transcript(self._conversation, renderer.notice)
+        transcript.begin(_as_message(question))
+        renderer.start()
+        try:
+            await self._parts.interrupts.run(self._follow(question, earlier, transcript))
+        except Interrupted as interrupted:
+            transcript.interrupted(interrupted.exit_code)
+        except HolmesError as error:
+            transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
+            raise
+        finally:
+            renderer.stop()
+            self.stats += transcript.stats
+            self._report(question, transcript, time.monotonic() - started_at)
+        return transcript.end or RunEnd(answer=None, error="the investigation ended without a word", exit_code=1)
+
+    async def _follow(self, question: Question, earlier: tuple[Message, ...], transcript: Transcript) -> None:
+        """Hand every event to its readers. Closing the stream ends whatever it started."""
+        async with aclosing(self._parts.ask(question, earlier)) as events:
+            async for event in events:
+                transcript.note(event)
+                self._parts.renderer.show(event)
+
+    def _report(self, question: Question, transcript: Transcript, elapsed_seconds: float) -> None:
+        if self._parts.report_path is not None:
+            write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
+
+
+def _as_message(question: Question) -> UserMessage:
+    """What is kept of a question until its run ends; then the loop's own version takes its place."""
+    attachments = [
+        Text(text=f"{attachment.name}:\n{attachment.text[:_KEPT_ATTACHMENT_CHARACTERS]}")
+        for attachment in question.attachments
+    ]
+    return UserMessage(parts=(Text(text=question.text), *attachments))

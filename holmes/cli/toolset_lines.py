@@ -1,0 +1,27 @@
+"""Toolsets and their states as lines of text. Used by `holmes toolset` and by `/tools`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.cli.sanitize import one_line
+from holmes.cli.wording import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.toolsets.statuses import ToolsetStatus
+
+
+def toolset_lines(states: Sequence[ToolsetStatus]) -> str:
+    """One line for each toolset, in columns, by name."""
+    if not states:
+        return "no toolsets"
+    rows = sorted(states, key=lambda status: status.name)
+    width = max(len(status.name) for status in rows)
+    return "\n".join(_line(status, width) for status in rows)
+
+
+def _line(status: ToolsetStatus, width: int) -> str:
+    detail = one_line(status.reason or "") if status.state != "enabled" else counted(status.tool_count, "tool")
+    return f"{one_line(status.name):<{width}}  {status.state:<8}  {detail}".rstrip()

@@ -1,0 +1,91 @@
+"""Remembers one run: its tool calls and its end. A reader of the event stream, used for `--json-output-file`.
+
+Keeps the conversation on disk while it grows, so that a kill loses at most the running message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallFinished, TurnStarted
+from holmes.core.stats import RequestStats
+from holmes.stores.conversation_store import ConversationStoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.messages import Message, UserMessage
+    from holmes.stores.conversation_store import Conversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """How a run ended. `answer` is None when it failed or was interrupted; `error` then says why."""
+
+    answer: str | None
+    error: str | None
+    exit_code: int
+
+
+class Transcript:
+    """One question and what came of it."""
+
+    def __init__(self, conversation: Conversation, warn: Callable[[str], None]) -> None:
+        self._conversation = conversation
+        self._warn = warn
+        self._warned = False
+        self.tool_calls: list[ToolCallFinished] = []
+        self.steps = 0
+        self.model = ""
+        self.stats = RequestStats()
+        self.end: RunEnd | None = None
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return self._conversation.messages
+
+    def begin(self, question: UserMessage) -> None:
+        """The user has asked."""
+        self._keep(lambda: self._conversation.append(question))
+
+    def note(self, event: AgentEvent) -> None:
+        """Take account of an event."""
+        match event:
+            case TurnStarted():
+                self.steps = event.step
+            case AssistantReplied():
+                self.model = event.model
+                self.stats += event.stats
+                self._keep(lambda: self._conversation.append(event.message))
+            case ToolCallFinished():
+                self.tool_calls.append(event)
+                self._keep(lambda: self._conversation.append(event.message))
+            case AnswerFinished():
+                self._finish(event.messages, event.stats, RunEnd(answer=event.text, error=None, exit_code=0))
+            case RunFailed():
+                end = RunEnd(answer=None, error=event.error, exit_code=event.exit_code)
+                self._finish(event.messages, event.stats, end)
+            case _:
+                pass
+
+    def interrupted(self, exit_code: int) -> None:
+        """The run was cancelled, unless it had just ended by itself."""
+        if self.end is None:
+            self.end = RunEnd(answer=None, error="interrupted", exit_code=exit_code)
+
+    def _finish(self, messages: Sequence[Message], stats: RequestStats, end: RunEnd) -> None:
+        self.stats, self.end = stats, end
+        if messages:
+            self._keep(lambda: self._conversation.replace(messages))
+
+    def _keep(self, write: Callable[[], None]) -> None:
+        """A conversation that cannot be kept is a warning, once: the answer matters more."""
+        try:
+            write()
+        except ConversationStoreError as error:
+            if not self._warned:
+                self._warned = True
+                self._warn(f"warning: {error}")

@@ -1,0 +1,43 @@
+"""Calls that a person must allow. A wrapper around a toolset; `holmes.app` puts it there.
+
+Nobody to ask means not run: the result says so, and the reader of the stream sees `ApprovalRequired`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Protocol
+
+from holmes.core.tools import ToolResult, WrapperToolset
+
+if TYPE_CHECKING:
+    from holmes.core.tools import ToolInvocation
+
+
+class Approver(Protocol):
+    """A person, or somebody who answers in a person's place."""
+
+    async def decide(self, invocation: ToolInvocation, description: str) -> bool:
+        """True to run the call. May wait as long as the person needs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGate(WrapperToolset):
+    """Asks before it runs a call whose tool name matches one of `patterns` (shell globs)."""
+
+    patterns: tuple[str, ...]
+    approver: Approver | None
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """The wrapped result, or status `approval_required` when nobody is there or the person refused."""
+        name = invocation.tool.name
+        if not any(fnmatchcase(name, pattern) for pattern in self.patterns):
+            return await self.inner.call(invocation)
+        if self.approver is None:
+            reason = f"{name!r} needs the approval of a person, and none is here."
+            return ToolResult(status="approval_required", error=reason)
+        if not await self.approver.decide(invocation, self.inner.describe(invocation)):
+            return ToolResult(status="approval_required", error=f"The user refused to run {name!r}. Find another way.")
+        return await self.inner.call(invocation)

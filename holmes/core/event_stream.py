@@ -1,0 +1,40 @@
+"""Turns a coroutine that emits events into an async generator. Used by `ToolCallingLLM.call_stream()`.
+
+Never yield inside a TaskGroup: the generator may be closed anywhere. So the work runs in a task of its own that puts
+into a bounded queue, and closing the generator cancels that task and waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.model import EmitEvent
+
+_QUEUE_SIZE = 256
+
+
+async def stream_events(produce: Callable[[EmitEvent], Awaitable[None]]) -> AsyncGenerator[AgentEvent, None]:
+    """Yield what `produce` emits, in order; then raise what it raised. A slow reader slows the producer down."""
+    queue: asyncio.Queue[AgentEvent | None] = asyncio.Queue(maxsize=_QUEUE_SIZE)
+
+    async def run() -> None:
+        try:
+            await produce(queue.put)
+        finally:
+            # A cancelled producer has no reader left, and a full queue would keep it waiting for ever.
+            if not asyncio.current_task().cancelling():  # type: ignore[union-attr]  # we are inside a task
+                await queue.put(None)
+
+    task = asyncio.create_task(run(), name="investigation")
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

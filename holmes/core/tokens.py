@@ -1,0 +1,245 @@
+"""Counts tokens: exactly with a tokenizer that is loaded on first use, or as an upper bound without one.
+
+Called by `holmes.core.history`, the spill and the compaction. Works offline: the encodings are files that the litellm
+package ships, found without importing it. Pictures are counted from width and height, never from base64. Reads no
+environment and no network, and refuses to guess when the encoding is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.util
+import json
+import math
+import re
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import HolmesError
+from holmes.core.image_size import image_size
+from holmes.core.messages import AssistantMessage, Image, SystemMessage, Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import tiktoken
+
+    from holmes.core.messages import Message
+    from holmes.core.tools import Tool
+
+MESSAGE_OVERHEAD_TOKENS = 4
+CALL_OVERHEAD_TOKENS = 12
+TOOL_OVERHEAD_TOKENS = 8
+
+_CHUNK_CHARACTERS = 65_536
+_BOUNDARY_SEARCH_CHARACTERS = 4_096
+# Between these two characters every encoding starts a new piece, so counting the sides apart changes nothing.
+_SAFE_BOUNDARY = re.compile(r"(?<=\n)(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?= [A-Za-z])")
+_SAMPLE_WINDOWS = 8
+_SAMPLE_CHARACTERS = 2_048
+_MEMO_CHARACTERS = 4_000_000
+_MEMO_TEXT_CHARACTERS = 1_000_000
+
+_FILE_URL = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
+_CONTRACTION = "'(?i:[sdmt]|ll|ve|re)"
+_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_PATTERNS = {
+    "cl100k_base": (
+        rf"{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?+\p{{L}}++|\p{{N}}{{1,3}}+| ?[^\s\p{{L}}\p{{N}}]++[\r\n]*+"
+        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+    "o200k_base": (
+        rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+(?:{_CONTRACTION})?"
+        rf"|[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]+[{_LOWER}]*(?:{_CONTRACTION})?"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+}
+
+
+@functools.lru_cache(maxsize=2)
+def load_encoding(name: str) -> tiktoken.Encoding:
+    """The encoding from the files of the litellm package. Raises `HolmesError` when it is not there."""
+    package = importlib.util.find_spec("litellm")
+    folders = list(package.submodule_search_locations or ()) if package else []
+    file_name = hashlib.sha1(_FILE_URL.format(name=name).encode(), usedforsecurity=False).hexdigest()
+    candidates = [Path(folder, "litellm_core_utils", "tokenizers", file_name) for folder in folders]
+    path = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if path is None or name not in _PATTERNS:
+        known = ", ".join(_PATTERNS)
+        raise HolmesError(f"token encoding {name!r} is not available; reinstall litellm or use one of: {known}")
+    import tiktoken  # heavy, and only needed once something must be counted exactly
+
+    ranks = {}
+    for line in path.read_bytes().splitlines():
+        token, _, rank = line.partition(b" ")
+        ranks[base64.b64decode(token)] = int(rank)
+    return tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+
+
+class TokenCounter:
+    """Exact counts of one encoding. Safe to use from several threads.
+
+    A text that was counted lately is remembered, so a message that is counted by the spill and again by the history
+    is tokenized once. `bytes_tokenized` tells how many bytes went through the tokenizer (invariant 14).
+    """
+
+    def __init__(self, encoding: str = "o200k_base") -> None:
+        self._encoding_name = encoding
+        self._memo: OrderedDict[str, int] = OrderedDict()
+        self._memo_characters = 0
+        self._lock = threading.Lock()
+        self._tools: tuple[tuple[Tool, ...], tuple[str, ...]] | None = None
+        self.bytes_tokenized = 0
+
+    def count_text(self, text: str) -> int:
+        """Tokens of `text`. Texts above 64 KB are counted in pieces; a piece cut inside a word may add a token."""
+        with self._lock:
+            known = self._memo.get(text)
+            if known is not None:
+                self._memo.move_to_end(text)
+                return known
+        total = sum(self._encode(chunk) for chunk in chunks(text))
+        self._remember(text, total)
+        return total
+
+    def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:
+        """Tokens and characters counted: all of `text`, or as much as it took to get above `limit_tokens`."""
+        tokens = characters = 0
+        for chunk in chunks(text):
+            tokens += self._encode(chunk)
+            characters += len(chunk)
+            if tokens > limit_tokens:
+                break
+        if characters == len(text):
+            self._remember(text, tokens)
+        return tokens, characters
+
+    def estimate_text(self, text: str) -> int:
+        """Tokens extrapolated from 8 windows of 2 KB; exact for a text that is not longer than those."""
+        if len(text) <= _SAMPLE_WINDOWS * _SAMPLE_CHARACTERS:
+            return self.count_text(text)
+        step = (len(text) - _SAMPLE_CHARACTERS) / (_SAMPLE_WINDOWS - 1)
+        starts = [int(index * step) for index in range(_SAMPLE_WINDOWS)]
+        sampled = sum(self._encode(text[start : start + _SAMPLE_CHARACTERS]) for start in starts)
+        return round(sampled * len(text) / (_SAMPLE_WINDOWS * _SAMPLE_CHARACTERS))
+
+    def count_message(self, message: Message) -> int:
+        """Tokens of a message: its texts, calls, reasoning and pictures, plus what the wire format adds."""
+        return message_overhead_tokens(message) + sum(self.count_text(text) for text in message_texts(message))
+
+    def count_tools(self, tools: tuple[Tool, ...]) -> int:
+        """Tokens of the tool schemas, counted once as long as the tools stay the same."""
+        texts = self._texts_of(tools)
+        return TOOL_OVERHEAD_TOKENS * len(texts) + sum(self.count_text(text) for text in texts)
+
+    def upper_bound_tools(self, tools: tuple[Tool, ...]) -> int:
+        """At least `count_tools(tools)`, without a tokenizer."""
+        return sum(TOOL_OVERHEAD_TOKENS + utf8_bytes(text) for text in self._texts_of(tools))
+
+    def _texts_of(self, tools: tuple[Tool, ...]) -> tuple[str, ...]:
+        if self._tools is None or self._tools[0] != tools:
+            self._tools = (tools, tuple(tool_schema_text(tool) for tool in tools))
+        return self._tools[1]
+
+    def _encode(self, text: str) -> int:
+        if not text:
+            return 0
+        tokens = len(load_encoding(self._encoding_name).encode_ordinary(text))
+        with self._lock:
+            self.bytes_tokenized += utf8_bytes(text)
+        return tokens
+
+    def _remember(self, text: str, tokens: int) -> None:
+        if len(text) > _MEMO_TEXT_CHARACTERS:
+            return
+        with self._lock:
+            if text not in self._memo:
+                self._memo[text] = tokens
+                self._memo_characters += len(text)
+            while self._memo_characters > _MEMO_CHARACTERS:
+                oldest, _ = self._memo.popitem(last=False)
+                self._memo_characters -= len(oldest)
+
+
+def chunks(text: str) -> Iterator[str]:
+    """`text` in pieces of at most 64 KB characters, cut where a new token starts anyway if there is such a place."""
+    start = 0
+    while len(text) - start > _CHUNK_CHARACTERS:
+        end = start + _CHUNK_CHARACTERS
+        boundary = end
+        for match in _SAFE_BOUNDARY.finditer(text, end - _BOUNDARY_SEARCH_CHARACTERS, end):
+            boundary = match.start()
+        yield text[start:boundary]
+        start = boundary
+    yield text[start:] if start else text
+
+
+def upper_bound_tokens(message: Message) -> int:
+    """More tokens than `message` can have, without a tokenizer: a token is at least one byte of UTF-8."""
+    return message_overhead_tokens(message) + sum(utf8_bytes(text) for text in message_texts(message))
+
+
+def utf8_bytes(text: str) -> int:
+    """Length of `text` in UTF-8. A large text is measured in pieces, so that it is not copied as a whole."""
+    if text.isascii():
+        return len(text)
+    pieces = (text[start : start + _CHUNK_CHARACTERS] for start in range(0, len(text), _CHUNK_CHARACTERS))
+    return sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
+
+
+def message_texts(message: Message) -> Iterator[str]:
+    """Every text of `message` that travels to the provider."""
+    if isinstance(message, SystemMessage):
+        yield message.text
+    elif isinstance(message, AssistantMessage):
+        yield message.text
+        for call in message.tool_calls:
+            yield call.name
+            yield call.arguments
+        for block in message.reasoning:
+            yield block.payload
+    else:
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield part.text
+
+
+def message_overhead_tokens(message: Message) -> int:
+    """What `message` takes besides its texts: roles and separators, call ids, pictures."""
+    if isinstance(message, SystemMessage):
+        return MESSAGE_OVERHEAD_TOKENS
+    if isinstance(message, AssistantMessage):
+        return MESSAGE_OVERHEAD_TOKENS + CALL_OVERHEAD_TOKENS * len(message.tool_calls)
+    separators = max(0, len(message.parts) - 1)
+    pictures = sum(image_tokens(part) for part in message.parts if isinstance(part, Image))
+    return MESSAGE_OVERHEAD_TOKENS + separators + pictures
+
+
+def image_tokens(image: Image) -> int:
+    """The larger of what Anthropic and OpenAI charge. A picture whose size cannot be read counts as the largest."""
+    width, height = image_size(image.data) or (1568, 1568)
+    return max(_anthropic_image_tokens(width, height), _openai_image_tokens(width, height))
+
+
+def _anthropic_image_tokens(width: int, height: int) -> int:
+    """Width times height over 750, after fitting into 1568 pixels."""
+    scale = min(1.0, 1568 / max(width, height))
+    return math.ceil(width * scale * height * scale / 750)
+
+
+def _openai_image_tokens(width: int, height: int) -> int:
+    """High detail: fit into 2048, then the short side into 768, then 85 plus 170 for each tile of 512."""
+    scale = min(1.0, 2048 / max(width, height))
+    scale *= min(1.0, 768 / (min(width, height) * scale))
+    tiles = math.ceil(max(1.0, width * scale) / 512) * math.ceil(max(1.0, height * scale) / 512)
+    return 85 + 170 * tiles
+
+
+def tool_schema_text(tool: Tool) -> str:
+    """The schema of `tool` as JSON, as it travels in a request."""
+    schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema()}
+    return json.dumps(schema, ensure_ascii=False)

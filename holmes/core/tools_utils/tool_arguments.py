@@ -1,0 +1,209 @@
+"""Fits a model's arguments to a tool's schema. Called by the tool executor before every call.
+
+Small models write `"5"` for 5, `"true"` for true, a bare value for a list of one, or the JSON of an object as a string.
+What can be read only one way is converted; anything else is refused with a message that the model can act on.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.core.tools import JsonType, Parameter, ParameterSchema, Tool
+
+
+class _Mismatch(ValueError):
+    """The value cannot be read as the schema's type; the message says what was expected."""
+
+
+def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
+    """The arguments as `tool` declares them: converted, defaults filled in, in the order of the declaration.
+
+    Raises `ToolError` for a missing or unknown parameter or a value that does not fit, naming all of them at once.
+    """
+    problems: list[str] = []
+    known = {parameter.name for parameter in tool.parameters}
+    problems += [_unknown_parameter(name, known) for name in arguments if name not in known]
+    coerced = _coerce_properties(tool.parameters, arguments, problems)
+    if problems:
+        message = f"Invalid arguments for {tool.name!r}: {'; '.join(problems)}."
+        raise ToolError(message)
+    return coerced
+
+
+def _unknown_parameter(name: str, known: set[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f", did you mean {nearest[0]!r}?" if nearest else f" (known: {', '.join(sorted(known)) or 'none'})"
+    return f"unknown parameter {name!r}{hint}"
+
+
+def _coerce_properties(
+    parameters: tuple[Parameter, ...], arguments: JsonObject, problems: list[str]
+) -> dict[str, JsonValue]:
+    coerced: dict[str, JsonValue] = {}
+    for parameter in parameters:
+        value = arguments.get(parameter.name)
+        if value is None and "null" not in parameter.schema.types:
+            if parameter.required and parameter.default is None:
+                problems.append(f"parameter {parameter.name!r} is required")
+            elif parameter.default is not None:
+                coerced[parameter.name] = parameter.default
+            continue
+        try:
+            coerced[parameter.name] = _coerce(value, parameter.schema)
+        except _Mismatch as mismatch:
+            problems.append(f"parameter {parameter.name!r} {mismatch}")
+    return coerced
+
+
+def _coerce(value: JsonValue, schema: ParameterSchema) -> JsonValue:
+    if schema.any_of:
+        return _first_that_fits(value, schema.any_of)
+    coerced = _coerce_type(value, schema)
+    return _match_enum(coerced, schema) if schema.enum else coerced
+
+
+def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> JsonValue:
+    reasons = []
+    for option in options:
+        try:
+            return _coerce(value, option)
+        except _Mismatch as mismatch:
+            reasons.append(str(mismatch))
+    raise _Mismatch(" or ".join(reasons))
+
+
+def _coerce_type(value: JsonValue, schema: ParameterSchema) -> JsonValue:
+    if not schema.types:
+        return value
+    # A value that already has one of the types stays as it is: "5" for string|integer is the string the model wrote.
+    for name in schema.types:
+        if _has_type(value, name):
+            return _coerce_children(value, schema)
+    for name in schema.types:
+        try:
+            return _coerce_children(_CONVERTERS[name](value), schema)
+        except (_Mismatch, ValueError):
+            continue
+    expected = " or ".join(schema.types)
+    message = f"must be {expected}, not {_shortened(value)}"
+    raise _Mismatch(message)
+
+
+def _coerce_children(value: JsonValue, schema: ParameterSchema) -> JsonValue:
+    if isinstance(value, list | tuple) and schema.items is not None:
+        return [_coerce(item, schema.items) for item in value]
+    if isinstance(value, dict) and schema.properties:
+        problems: list[str] = []
+        coerced = {**value, **_coerce_properties(schema.properties, value, problems)}
+        if problems:
+            raise _Mismatch("is incomplete: " + "; ".join(problems))
+        return coerced
+    return value
+
+
+def _match_enum(value: JsonValue, schema: ParameterSchema) -> JsonValue:
+    if value in schema.enum:
+        return value
+    for option in schema.enum:
+        if isinstance(value, str) and isinstance(option, str) and value.strip().lower() == option.lower():
+            return option
+    message = f"must be one of {', '.join(repr(option) for option in schema.enum)}, not {_shortened(value)}"
+    raise _Mismatch(message)
+
+
+def _has_type(value: JsonValue, name: JsonType) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    expected: dict[JsonType, type | tuple[type, ...]] = {
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "array": (list, tuple),
+        "object": dict,
+        "null": type(None),
+        "boolean": bool,
+    }
+    return isinstance(value, expected[name])
+
+
+def _to_string(value: JsonValue) -> JsonValue:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, list | tuple) and len(value) == 1 and isinstance(value[0], str):
+        return value[0]
+    raise _Mismatch("must be string")
+
+
+def _to_integer(value: JsonValue) -> JsonValue:
+    number = _to_number(value)
+    if isinstance(number, float) and not number.is_integer():
+        raise _Mismatch("must be integer")
+    return int(number)
+
+
+def _to_number(value: JsonValue) -> int | float:
+    if isinstance(value, float):
+        return value
+    if isinstance(value, str):
+        text = value.strip()
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    raise _Mismatch("must be number")
+
+
+def _to_boolean(value: JsonValue) -> JsonValue:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    answer = words.get(str(value).strip().lower())
+    if answer is None:
+        raise _Mismatch("must be boolean")
+    return answer
+
+
+def _to_array(value: JsonValue) -> JsonValue:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        return _parsed(value, list)
+    return [value]
+
+
+def _to_object(value: JsonValue) -> JsonValue:
+    if isinstance(value, str):
+        return _parsed(value, dict)
+    raise _Mismatch("must be object")
+
+
+def _to_null(value: JsonValue) -> JsonValue:
+    if isinstance(value, str) and value.strip().lower() in {"", "null", "none"}:
+        return None
+    raise _Mismatch("must be null")
+
+
+def _parsed(text: str, expected: type) -> JsonValue:
+    value: JsonValue = json.loads(text)
+    if not isinstance(value, expected):
+        raise _Mismatch(f"must be {expected.__name__}")
+    return value
+
+
+_CONVERTERS: Mapping[JsonType, Callable[[JsonValue], JsonValue]] = {
+    "string": _to_string,
+    "integer": _to_integer,
+    "number": _to_number,
+    "boolean": _to_boolean,
+    "array": _to_array,
+    "object": _to_object,
+    "null": _to_null,
+}
+
+
+def _shortened(value: JsonValue) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

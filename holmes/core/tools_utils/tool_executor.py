@@ -1,0 +1,91 @@
+"""Runs one tool call and always returns a result: the one place where exceptions become results. Called by the loop.
+
+It refuses nothing itself: what is allowed is decided by the toolsets and by the wrappers around them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import logging
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import HolmesError, ToolError
+from holmes.core.tools import ToolInvocation, ToolResult
+from holmes.core.tools_utils.tool_arguments import coerce_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.messages import ToolCall
+    from holmes.core.tools import Tool, Toolset
+
+MAX_CONCURRENT_TOOL_CALLS = 16
+
+_log = logging.getLogger(__name__)
+
+
+class ToolExecutor:
+    """All tools by name. At most 16 calls run at once, however many replies or investigations share the executor."""
+
+    def __init__(self, toolsets: Sequence[Toolset], *, max_concurrent: int = MAX_CONCURRENT_TOOL_CALLS) -> None:
+        self._toolset_by_tool: dict[str, Toolset] = {}
+        self._tool_by_name: dict[str, Tool] = {}
+        for toolset in toolsets:
+            for tool in toolset.tools:
+                if tool.name in self._tool_by_name:
+                    other = self._toolset_by_tool[tool.name].name
+                    message = f"Tool {tool.name!r} is defined by toolset {other!r} and by {toolset.name!r}."
+                    raise ToolError(message)
+                self._toolset_by_tool[tool.name] = toolset
+                self._tool_by_name[tool.name] = tool
+        self._slots = asyncio.Semaphore(max_concurrent)
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Every tool, in the order of the toolsets, which is the order the provider sees."""
+        return tuple(self._tool_by_name.values())
+
+    def toolset_name(self, call: ToolCall) -> str | None:
+        """The toolset that runs `call`, None for an unknown tool."""
+        toolset = self._toolset_by_tool.get(call.name)
+        return toolset.name if toolset is not None else None
+
+    def describe(self, call: ToolCall) -> str:
+        """One line for people; the bare call when the arguments cannot be read."""
+        try:
+            invocation = self._prepare(call)
+            line = self._toolset_by_tool[call.name].describe(invocation)
+        except (HolmesError, ValueError):
+            line = f"{call.name}({call.malformed or call.arguments})"
+        return " ".join(line.split())
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """Run `call`. Every failure, also a bug in a toolset, is a result with status `error`."""
+        try:
+            invocation = self._prepare(call)
+            async with self._slots:
+                return await self._toolset_by_tool[call.name].call(invocation)
+        except HolmesError as error:
+            return ToolResult(status="error", error=str(error))
+        except Exception as error:  # noqa: BLE001  a broken toolset must not end the investigation
+            _log.warning("tool %s failed", call.name, exc_info=True)
+            return ToolResult(status="error", error=f"The tool {call.name!r} failed: {type(error).__name__}: {error}")
+
+    def _prepare(self, call: ToolCall) -> ToolInvocation:
+        tool = self._tool_by_name.get(call.name)
+        if tool is None:
+            raise ToolError(self._unknown_tool(call.name))
+        if call.malformed is not None:
+            written = repr(call.malformed[:200])
+            message = f"The arguments of {call.name!r} are not a JSON object: {written}. Send valid JSON."
+            raise ToolError(message)
+        return ToolInvocation(
+            call_id=call.id, tool=tool, arguments=coerce_arguments(tool, json.loads(call.arguments or "{}"))
+        )
+
+    def _unknown_tool(self, name: str) -> str:
+        nearest = difflib.get_close_matches(name, self._tool_by_name, n=3, cutoff=0.4)
+        hint = f"The nearest are {', '.join(nearest)}" if nearest else f"There are {', '.join(self._tool_by_name)}"
+        return f"There is no tool {name!r}. {hint}."

@@ -1,0 +1,72 @@
+"""Messages as plain text in pieces of a given size, for a summary request that the history itself is too large for.
+
+Called by `summary`. Cuts long messages in the middle rather than leaving out whole ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.messages import Message
+
+MAX_PIECES = 4
+_MESSAGE_LIMITS_TOKENS = (8_000, 4_000, 2_000, 1_000, 500, 250, 100, 50)
+_HEADING_TOKENS = 24
+
+
+def transcript_pieces(messages: Sequence[Message], weights: Sequence[int], piece_tokens: int) -> tuple[str, ...]:
+    """At most four texts of about `piece_tokens` each, in order. `weights` are the tokens of the messages.
+
+    Every message is cut to the same limit, the largest at which all fit. When even 50 tokens for each are too many, the
+    oldest are left out.
+    """
+    for limit in _MESSAGE_LIMITS_TOKENS:
+        sizes = [min(weight, limit) + _HEADING_TOKENS for weight in weights]
+        if max(sizes, default=0) > piece_tokens:
+            continue
+        pieces = _pack([_entry(m, w, limit) for m, w in zip(messages, weights, strict=True)], sizes, piece_tokens)
+        if len(pieces) <= MAX_PIECES:
+            return pieces
+    smallest = _MESSAGE_LIMITS_TOKENS[-1]
+    fitting = max(0, MAX_PIECES * (piece_tokens // (smallest + _HEADING_TOKENS)))
+    if not fitting:
+        return ()
+    newest = list(zip(messages, weights, strict=True))[-fitting:]
+    entries = [_entry(message, weight, smallest) for message, weight in newest]
+    return _pack(entries, [smallest + _HEADING_TOKENS] * len(entries), piece_tokens)
+
+
+def _pack(entries: list[str], sizes: list[int], piece_tokens: int) -> tuple[str, ...]:
+    pieces: list[list[str]] = []
+    left = 0
+    for entry, size in zip(entries, sizes, strict=True):
+        if not pieces or size > left:
+            pieces.append([])
+            left = piece_tokens
+        pieces[-1].append(entry)
+        left -= size
+    return tuple("\n\n".join(piece) for piece in pieces)
+
+
+def _entry(message: Message, weight: int, limit_tokens: int) -> str:
+    heading, text = _heading_and_text(message)
+    if weight > limit_tokens:
+        keep = len(text) * limit_tokens // weight // 2
+        text = f"{text[:keep]}\n[... {len(text) - 2 * keep:,} characters left out ...]\n{text[len(text) - keep :]}"
+    return f"## {heading}\n{text}"
+
+
+def _heading_and_text(message: Message) -> tuple[str, str]:
+    if isinstance(message, SystemMessage):
+        return "instructions", message.text
+    if isinstance(message, ToolMessage):
+        return f"result of {message.tool_name} ({message.status})", message.text
+    if isinstance(message, AssistantMessage):
+        calls = (f"calls {call.name} with {call.arguments}" for call in message.tool_calls)
+        return "assistant", "\n".join(part for part in (message.text, *calls) if part)
+    return f"user ({message.kind})", message.text

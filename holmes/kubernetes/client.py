@@ -1,0 +1,160 @@
+"""The one client of the cluster: reads objects, lists and logs; has no method that could change anything.
+
+Called by toolsets and, for `probe()`, by `holmes.app` before an investigation. Everything is bounded: concurrency,
+time, the size of an answer, the length of a list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from holmes.core.errors import ToolError
+from holmes.kubernetes.errors import Forbidden, Gone
+from holmes.kubernetes.fields import child, children, integer, text
+from holmes.kubernetes.login import ClusterLogin
+from holmes.kubernetes.sender import ClientLimits, RequestSender
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonObject
+
+_PARSE_IN_THREAD_BYTES = 256 * 1024
+_PROBE_TIMEOUT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterInfo:
+    """What `probe()` found. `version` is like `v1.34.1`, empty when the credentials may not ask for it."""
+
+    server: str
+    context: str
+    namespace: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectList:
+    """The objects of a list. `complete` is false when there are more than were asked for; `remaining` is how many.
+
+    `remaining` is None when the server did not say.
+    """
+
+    items: tuple[JsonObject, ...]
+    complete: bool
+    remaining: int | None = None
+
+
+class ClusterClient:
+    """Read-only access to one cluster. Use it as an async context manager, or call `close()`."""
+
+    def __init__(self, login: ClusterLogin, limits: ClientLimits | None = None) -> None:
+        self._login = login
+        self._limits = limits or ClientLimits()
+        self._sender = RequestSender(login.access, login.credentials, login.environment, self._limits)
+
+    @classmethod
+    async def connect(cls, environment: Environment, *, limits: ClientLimits | None = None) -> ClusterClient:
+        """A client for the context that `environment` chooses; nothing is sent yet.
+
+        KUBECONFIG, HOME, HOLMES_KUBE_CONTEXT, HOLMES_KUBE_NAMESPACE and KUBERNETES_SERVICE_HOST/PORT are read from it.
+        Raises `ClusterUnreachable` without a configuration, `ConfigError` for a wrong one.
+        """
+        return cls(await ClusterLogin.load(environment), limits)
+
+    @property
+    def context(self) -> str:
+        """The name of the context."""
+        return self._login.access.context
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that is meant when none is given."""
+        return self._login.access.namespace
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._login.access.cluster.server
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._sender.close()
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None) -> JsonObject:
+        """One object. Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`."""
+        body = await self._sender.read(path, params or {})
+        document = await asyncio.to_thread(_parsed, path, body) if _is_large(body) else _parsed(path, body)
+        if not isinstance(document, dict):
+            raise ToolError(f"GET {path}: the API server answered with JSON that is not an object")
+        return document
+
+    async def list(self, path: str, params: Mapping[str, str] | None = None, *, limit: int = 5_000) -> ObjectList:
+        """Up to `limit` objects, read in pages. A list that goes stale while it is paged is read again, once."""
+        try:
+            return await self._pages(path, params or {}, limit)
+        except Gone:
+            return await self._pages(path, params or {}, limit)
+
+    def stream_text(
+        self, path: str, params: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The body of an answer as it arrives: `async with client.stream_text(path) as pieces`.
+
+        Opening it raises like `get()`; reading raises `ReadCutOff` when the connection breaks.
+        """
+        return self._sender.stream(path, params or {})
+
+    async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
+        """Make sure that the cluster answers and accepts the credentials, within `timeout_seconds`.
+
+        Raises `ClusterUnreachable` with the one line for the user when it does not.
+        """
+        version = ""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                version = text(await self.get("/version"), "gitVersion")
+        except Forbidden:
+            pass  # it answered and knows who asks, which is all that a probe is for
+        except TimeoutError as error:
+            why = f"no answer within {timeout_seconds:g} s"
+            raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
+        return ClusterInfo(server=self.server, context=self.context, namespace=self.namespace, version=version)
+
+    async def _pages(self, path: str, params: Mapping[str, str], limit: int) -> ObjectList:
+        items: list[JsonObject] = []
+        token, remaining = "", None
+        while True:
+            page_size = min(self._limits.page_size, limit - len(items))
+            position = {"continue": token} if token else {}
+            page = await self.get(path, {**params, "limit": str(page_size), **position})
+            items.extend(children(page, "items"))
+            metadata = child(page, "metadata")
+            token, remaining = text(metadata, "continue"), integer(metadata, "remainingItemCount") or None
+            if not token or len(items) >= limit:
+                return ObjectList(items=tuple(items[:limit]), complete=not token, remaining=remaining)
+
+
+def _is_large(body: bytes) -> bool:
+    return len(body) > _PARSE_IN_THREAD_BYTES
+
+
+def _parsed(path: str, body: bytes) -> object:
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise ToolError(f"GET {path}: the answer is not JSON; is {path!r} behind a proxy or a login page?") from error

@@ -1,0 +1,135 @@
+"""What the API server's refusals mean, in one line each. Raised by `holmes.kubernetes.sender`, read by tools.
+
+`ClusterUnreachable` means that nothing works; the errors here are about one request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from holmes.core.errors import ToolError
+from holmes.kubernetes.fields import text
+
+_SUBJECT = re.compile(r'User "([^"]+)"')
+
+
+class ApiError(ToolError):
+    """The API server answered with an error. `status_code` is HTTP's, `reason` and `detail` are Kubernetes' words."""
+
+    def __init__(self, message: str, *, status_code: int, reason: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.reason = reason
+        self.detail = detail
+
+
+class Forbidden(ApiError):
+    """The credentials work, but not for this."""
+
+
+class NotFound(ApiError):
+    """The object, its namespace or its kind does not exist."""
+
+
+class Gone(ApiError):
+    """The page of a list is too old (410)."""
+
+
+class ReadCutOff(ToolError):
+    """The connection ended in the middle of an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiPath:
+    """The parts of a path like `/apis/apps/v1/namespaces/shop/deployments/cart`; empty where it has none."""
+
+    group: str = ""
+    namespace: str = ""
+    resource: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @classmethod
+    def parse(cls, path: str) -> ApiPath:
+        """The parts of `path`; a path outside `/api` and `/apis` (such as `/version`) has none."""
+        parts = [unquote(part) for part in path.strip("/").split("/")]
+        if parts[0] == "api":
+            group, rest = "", parts[2:]
+        elif parts[0] == "apis":
+            group, rest = (parts[1] if len(parts) > 1 else ""), parts[3:]
+        else:
+            return cls()
+        namespace = ""
+        if len(rest) > 2 and rest[0] == "namespaces":
+            namespace, rest = rest[1], rest[2:]
+        resource, name, subresource = (*rest[:3], "", "", "")[:3]
+        return cls(group=group, namespace=namespace, resource=resource, name=name, subresource=subresource)
+
+    @property
+    def verb(self) -> str:
+        """`get` for one object, `list` for several."""
+        return "get" if self.name else "list"
+
+    @property
+    def kind_of_thing(self) -> str:
+        """The resource as RBAC writes it: `pods/log`, `deployments.apps`."""
+        group = f".{self.group}" if self.group else ""
+        subresource = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.resource}{group}{subresource}"
+
+    @property
+    def place(self) -> str:
+        """`in namespace 'shop'`, or the whole cluster."""
+        return f"in namespace {self.namespace!r}" if self.namespace else "in the whole cluster"
+
+
+def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
+    """The error that an answer with `status_code` other than 2xx and 401 stands for."""
+    parts = ApiPath.parse(path)
+    reason, detail = _status(body)
+    if status_code == 403:
+        return Forbidden(_forbidden(path, parts, detail), status_code=status_code, reason=reason, detail=detail)
+    if status_code == 404:
+        return NotFound(_not_found(path, parts, detail), status_code=status_code, reason=reason, detail=detail)
+    kind = Gone if status_code == 410 else ApiError
+    what = f"{parts.verb} {parts.kind_of_thing} {parts.place}" if parts.resource else f"GET {path}"
+    message = f"{what}: the API server answered {status_code}: {detail or 'no explanation'}"
+    return kind(message, status_code=status_code, reason=reason, detail=detail)
+
+
+def _status(body: bytes) -> tuple[str, str]:
+    """Reason and message of a Kubernetes Status, or the first line of whatever a proxy wrote instead."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        lines = body.decode("utf-8", "replace").strip().splitlines()
+        return "", lines[0][:300] if lines else ""
+    return text(document, "reason"), " ".join(text(document, "message").split())[:1000]
+
+
+def _forbidden(path: str, parts: ApiPath, detail: str) -> str:
+    subject = _SUBJECT.search(detail)
+    who = f"user {subject[1]!r}" if subject else "these credentials"
+    if not parts.resource:
+        return f"Forbidden: {who} may not GET {path!r}; ask for a role that allows it"
+    name = f" {parts.name!r}" if parts.name else ""
+    resource = f"{parts.resource}.{parts.group}" if parts.group else parts.resource
+    subresource = f" --subresource={parts.subresource}" if parts.subresource else ""
+    where = f" -n {parts.namespace}" if parts.namespace else " --all-namespaces"
+    check = f"kubectl auth can-i {parts.verb} {resource}{subresource}{where}"
+    return (
+        f"Forbidden: {who} may not {parts.verb} {parts.kind_of_thing}{name} {parts.place}; "
+        f"check with `{check}` and ask for a role that allows it"
+    )
+
+
+def _not_found(path: str, parts: ApiPath, detail: str) -> str:
+    if not parts.resource:
+        return f"Not found: the server has no {path!r}"
+    if not parts.name:
+        explanation = detail or "no explanation"
+        return f"Not found: the server does not know the resource {parts.kind_of_thing!r} ({explanation})"
+    return f"Not found: {parts.resource} {parts.name!r} does not exist {parts.place}"

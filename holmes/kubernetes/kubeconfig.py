@@ -1,0 +1,258 @@
+"""Finds the configuration of the cluster: kubeconfig files as kubectl merges them, or the service account of a pod.
+
+Called by `holmes.kubernetes.login`. Reads only the files that the `Environment` names. It reads the files itself and
+not with the kubernetes package, whose merge lets the last file win (kubectl: the first), whose import costs as much
+as the rest of a start, and whose exec plugins can neither be given an environment nor be stopped.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ClusterUnreachable, ConfigError
+from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
+from holmes.kubernetes.fields import boolean, child, children, text, texts
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonObject
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+IN_CLUSTER_CONTEXT = "in-cluster"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A named cluster, context or user, with the file it stands in."""
+
+    name: str
+    body: JsonObject
+    file: Path
+
+    def path_of(self, key: str) -> Path | None:
+        """The file that `key` names, relative to the kubeconfig."""
+        value = text(self.body, key)
+        return self.file.parent / value if value else None
+
+    def pem(self, key: str) -> Pem:
+        """The certificate or key under `key` or `key-data`."""
+        encoded = text(self.body, f"{key}-data")
+        if not encoded:
+            return Pem(what=key, path=self.path_of(key))
+        try:
+            return Pem(what=key, data=base64.b64decode(encoded, validate=False))
+        except binascii.Error as error:
+            raise ConfigError(f"kubeconfig {str(self.file)!r}: {key}-data of {self.name!r} is not base64") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kubeconfig:
+    """All files merged: the first one that names something wins."""
+
+    files: tuple[Path, ...]
+    current_context: str
+    clusters: dict[str, _Entry]
+    contexts: dict[str, _Entry]
+    users: dict[str, _Entry]
+
+
+def load_access(environment: Environment, *, service_account: Path = SERVICE_ACCOUNT) -> ClusterAccess:
+    """The context to use, from KUBECONFIG, `~/.kube/config` or the pod's service account, in this order.
+
+    HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE choose another context and namespace. Blocks on files: call it in a
+    thread. Raises `ClusterUnreachable` when there is no configuration, `ConfigError` when it is wrong.
+    """
+    files = _existing_files(environment)
+    if files:
+        access = _of_kubeconfig(_merged(files), environment.get("HOLMES_KUBE_CONTEXT") or "")
+    elif environment.get("KUBERNETES_SERVICE_HOST") and (service_account / "token").is_file():
+        access = _of_service_account(environment, service_account)
+    else:
+        raise ClusterUnreachable(_nothing_found(environment))
+    namespace = environment.get("HOLMES_KUBE_NAMESPACE")
+    return replace(access, namespace=namespace) if namespace else access
+
+
+def _candidate_files(environment: Environment) -> tuple[Path, ...]:
+    home = Path(environment.get("HOME") or "/")
+    listed = [part for part in (environment.get("KUBECONFIG") or "").split(os.pathsep) if part]
+    if not listed:
+        return (home / ".kube" / "config",)
+    return tuple(home / part[2:] if part.startswith("~/") else Path(part) for part in listed)
+
+
+def _existing_files(environment: Environment) -> tuple[Path, ...]:
+    return tuple(path for path in _candidate_files(environment) if path.is_file() and path.stat().st_size)
+
+
+def _nothing_found(environment: Environment) -> str:
+    candidates = ", ".join(repr(str(path)) for path in _candidate_files(environment))
+    named = "KUBECONFIG names" if environment.get("KUBECONFIG") else "tried"
+    return (
+        f"No cluster is configured: {named} {candidates}, which is missing or empty, and this is not a pod with a "
+        "service account; set KUBECONFIG or log in to the cluster so that `kubectl get pods` works"
+    )
+
+
+def _merged(files: tuple[Path, ...]) -> _Kubeconfig:
+    documents = [(path, _document(path)) for path in files]
+    current = (text(document, "current-context") for _, document in documents)
+    return _Kubeconfig(
+        files=files,
+        current_context=next((name for name in current if name), ""),
+        clusters=_entries(documents, "clusters", "cluster"),
+        contexts=_entries(documents, "contexts", "context"),
+        users=_entries(documents, "users", "user"),
+    )
+
+
+def _document(path: Path) -> JsonObject:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        document = yaml.load(path.read_bytes(), Loader=loader)  # noqa: S506  both are safe loaders
+    except OSError as error:
+        raise ClusterUnreachable(
+            f"Cannot read the kubeconfig {str(path)!r}: {error.strerror}; make it readable or set KUBECONFIG"
+        ) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark is not None else ""
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise ConfigError(f"kubeconfig {str(path)!r}{where}: {problem}; correct or remove the file") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"kubeconfig {str(path)!r}: expected a mapping, found {type(document).__name__}")
+    return document
+
+
+def _entries(documents: list[tuple[Path, JsonObject]], plural: str, singular: str) -> dict[str, _Entry]:
+    entries: dict[str, _Entry] = {}
+    for path, document in documents:
+        for item in children(document, plural):
+            name = text(item, "name")
+            entries.setdefault(name, _Entry(name=name, body=child(item, singular), file=path))
+    return entries
+
+
+def _of_kubeconfig(config: _Kubeconfig, chosen: str) -> ClusterAccess:
+    name = chosen or config.current_context
+    files = ", ".join(repr(str(path)) for path in config.files)
+    if not name:
+        raise ConfigError(f"kubeconfig {files} has no current-context; choose one with --context: {_names(config)}")
+    context = config.contexts.get(name)
+    if context is None:
+        near = difflib.get_close_matches(name, config.contexts, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ConfigError(f"context {name!r} is not in kubeconfig {files}; {hint}known are: {_names(config)}")
+    cluster = config.clusters.get(text(context.body, "cluster"))
+    if cluster is None or not text(cluster.body, "server"):
+        raise ConfigError(
+            f"kubeconfig {str(context.file)!r}: context {name!r} uses cluster {text(context.body, 'cluster')!r}, "
+            "which has no server there; add it or choose another context"
+        )
+    user_name = text(context.body, "user")
+    user = config.users.get(user_name)
+    if user is None and user_name:
+        raise ConfigError(
+            f"kubeconfig {str(context.file)!r}: context {name!r} uses user {user_name!r}, which is not defined; add it"
+        )
+    return ClusterAccess(
+        context=name,
+        namespace=text(context.body, "namespace") or "default",
+        cluster=_cluster(cluster),
+        user=_user(user, cluster) if user is not None else User(),
+    )
+
+
+def _names(config: _Kubeconfig) -> str:
+    names = sorted(config.contexts)
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return (", ".join(repr(name) for name in names[:20]) or "none") + more
+
+
+def _cluster(entry: _Entry) -> Cluster:
+    server, authority = text(entry.body, "server").rstrip("/"), entry.pem("certificate-authority")
+    if "://" not in server:
+        trusted = authority != Pem(what=authority.what) or boolean(entry.body, "insecure-skip-tls-verify")
+        server = f"https://{server}" if trusted else f"http://{server}"
+    return Cluster(
+        server=server,
+        authority=authority,
+        skip_tls_verify=boolean(entry.body, "insecure-skip-tls-verify"),
+        tls_server_name=text(entry.body, "tls-server-name") or None,
+        proxy_url=text(entry.body, "proxy-url") or None,
+    )
+
+
+def _user(entry: _Entry, cluster: _Entry) -> User:
+    body = entry.body
+    return User(
+        name=entry.name,
+        token=text(body, "token") or None,
+        token_file=entry.path_of("tokenFile"),
+        username=text(body, "username") or None,
+        password=text(body, "password") or None,
+        certificate=entry.pem("client-certificate"),
+        key=entry.pem("client-key"),
+        exec_plugin=_exec_plugin(entry, cluster) if "exec" in body else None,
+        auth_provider=child(body, "auth-provider") or None,
+    )
+
+
+def _exec_plugin(entry: _Entry, cluster: _Entry) -> ExecPlugin:
+    body = child(entry.body, "exec")
+    command, api_version = text(body, "command"), text(body, "apiVersion")
+    if not command or not api_version:
+        raise ConfigError(
+            f"kubeconfig {str(entry.file)!r}: exec of user {entry.name!r} needs `command` and `apiVersion`; add them"
+        )
+    variables = tuple((text(item, "name"), text(item, "value")) for item in children(body, "env"))
+    return ExecPlugin(
+        command=command,
+        arguments=texts(body, "args"),
+        variables=variables,
+        api_version=api_version,
+        install_hint=" ".join(text(body, "installHint").split()),
+        needs_terminal=text(body, "interactiveMode") == "Always",
+        cluster_info=_cluster_info(cluster) if boolean(body, "provideClusterInfo") else None,
+        directory=entry.file.parent,
+    )
+
+
+def _cluster_info(entry: _Entry) -> JsonObject:
+    """The cluster as exec plugins are told of it (ExecCredential, `spec.cluster`)."""
+    authority = entry.pem("certificate-authority").read()
+    extensions = {text(item, "name"): child(item, "extension") for item in children(entry.body, "extensions")}
+    config = extensions.get("client.authentication.k8s.io/exec")
+    info: dict[str, str | bool | JsonObject] = {"server": text(entry.body, "server")}
+    if boolean(entry.body, "insecure-skip-tls-verify"):
+        info["insecure-skip-tls-verify"] = True
+    for key in ("tls-server-name", "proxy-url"):
+        if text(entry.body, key):
+            info[key] = text(entry.body, key)
+    if authority is not None:
+        info["certificate-authority-data"] = base64.b64encode(authority).decode()
+    return {**info, "config": config} if config else info
+
+
+def _of_service_account(environment: Environment, folder: Path) -> ClusterAccess:
+    host = environment.get("KUBERNETES_SERVICE_HOST") or ""
+    port = environment.get("KUBERNETES_SERVICE_PORT") or "443"
+    namespace_file = folder / "namespace"
+    namespace = namespace_file.read_text(encoding="utf-8").strip() if namespace_file.is_file() else ""
+    return ClusterAccess(
+        context=IN_CLUSTER_CONTEXT,
+        namespace=namespace or "default",
+        cluster=Cluster(
+            server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+            authority=Pem(what="certificate-authority", path=folder / "ca.crt"),
+        ),
+        user=User(name="service account", token_file=folder / "token"),
+    )

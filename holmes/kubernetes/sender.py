@@ -1,0 +1,229 @@
+"""Sends one GET with credentials, limits and patience: the only place in Holmes that talks to the API server.
+
+Called by `holmes.kubernetes.client`. There is no way to send anything but a GET. Answers other than 2xx become errors.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from holmes.core.errors import ClusterUnreachable, HolmesError, ToolError
+from holmes.kubernetes.errors import ApiPath, ReadCutOff, error_of_answer
+from holmes.kubernetes.transport import connection_error, open_http_client
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+
+    import httpx
+
+    from holmes.core.environment import Environment
+    from holmes.kubernetes.access import ClusterAccess
+    from holmes.kubernetes.credentials import Credentials, CredentialSource
+
+T = TypeVar("T")
+
+_PAUSES_SECONDS = (0.25, 0.5, 1.0)
+_LONGEST_PAUSE_SECONDS = 10.0
+_RETRYABLE = frozenset({429, 500, 502, 503, 504})
+_ERROR_BODY_LIMIT_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    """Bounds of the client. `response_bytes` counts an answer after decompression."""
+
+    concurrent_requests: int = 8
+    request_timeout_seconds: float = 30.0
+    response_bytes: int = 64 * 1024 * 1024
+    page_size: int = 500
+
+
+class _Again(Exception):
+    """The attempt failed, but the next one may succeed. `pause_seconds` is what the server asked for."""
+
+    def __init__(self, final: HolmesError, pause_seconds: float | None = None) -> None:
+        super().__init__(str(final))
+        self.final = final
+        self.pause_seconds = pause_seconds
+
+
+class RequestSender:
+    """One HTTP connection pool to one API server."""
+
+    def __init__(
+        self, access: ClusterAccess, credentials: CredentialSource, environment: Environment, limits: ClientLimits
+    ) -> None:
+        self._access = access
+        self._credentials = credentials
+        self._environment = environment
+        self._limits = limits
+        self._slots = asyncio.Semaphore(limits.concurrent_requests)
+        self._opening = asyncio.Lock()
+        self._http: httpx.AsyncClient | None = None
+        self._shown: tuple[bytes | None, bytes | None] = (None, None)
+        self._retired: list[httpx.AsyncClient] = []
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for client in (*self._retired, self._http):
+            if client is not None:
+                await client.aclose()
+        self._retired.clear()
+        self._http = None
+
+    async def read(self, path: str, params: Mapping[str, str]) -> bytes:
+        """The whole body of the answer.
+
+        Raises `ClusterUnreachable` when there is no answer, `ApiError` for one that is not 2xx, `ToolError` for one
+        that is too large. A cut-off answer is read again.
+        """
+        timeout_seconds, failures = self._limits.request_timeout_seconds, list[_Again]()
+        async with self._slots:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    return await self._with_patience(lambda: self._read_once(path, params), failures)
+            except TimeoutError as error:
+                if failures:
+                    raise failures[-1].final from error
+                why = f"GET {path} had no complete answer within {timeout_seconds:g} s"
+                raise self._access.unreachable(why, "ask for less, or try again when it is less busy") from error
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body piece by piece. Reading raises `ReadCutOff` when it ends too early or stands still."""
+        async with self._slots:
+            response = await self._with_patience(lambda: self._open(path, params), [])
+            pieces = self._pieces(path, response)
+            try:
+                yield pieces
+            finally:
+                await pieces.aclose()
+                await response.aclose()
+
+    async def _pieces(self, path: str, response: httpx.Response) -> AsyncGenerator[bytes]:
+        import httpx
+
+        try:
+            async for piece in response.aiter_bytes():
+                yield piece
+        except httpx.TimeoutException as error:
+            raise ReadCutOff(f"GET {path}: the API server went silent in the middle of the answer") from error
+        except (httpx.TransportError, ssl.SSLError) as error:
+            raise ReadCutOff(f"GET {path}: the connection was cut in the middle of the answer") from error
+
+    async def _with_patience(self, attempt: Callable[[], Awaitable[T]], failures: list[_Again]) -> T:
+        """The result of the first attempt that succeeds; `failures` collects the others, for whoever gives up early."""
+        for pause_seconds in _PAUSES_SECONDS:
+            try:
+                return await attempt()
+            except _Again as again:
+                failures.append(again)
+                wished = again.pause_seconds
+                jittered = pause_seconds * random.uniform(0.8, 1.2)  # noqa: S311  spreads load, guards nothing
+                await asyncio.sleep(min(wished, _LONGEST_PAUSE_SECONDS) if wished is not None else jittered)
+        try:
+            return await attempt()
+        except _Again as again:
+            raise again.final from again
+
+    async def _read_once(self, path: str, params: Mapping[str, str]) -> bytes:
+        response = await self._open(path, params)
+        body = bytearray()
+        try:
+            async for piece in self._pieces(path, response):
+                body += piece
+                if len(body) > self._limits.response_bytes:
+                    parts = ApiPath.parse(path)
+                    raise ToolError(
+                        f"{parts.verb} {parts.kind_of_thing or path}: the answer is larger than "
+                        f"{self._limits.response_bytes:,} bytes; ask for one namespace or use a label selector"
+                    )
+        except ReadCutOff as error:
+            raise _Again(error) from error
+        finally:
+            await response.aclose()
+        return bytes(body)
+
+    async def _open(self, path: str, params: Mapping[str, str]) -> httpx.Response:
+        """A good answer whose body is still to be read; a refused credential is renewed once."""
+        credentials = await self._credentials.current()
+        response = await self._send(path, params, credentials)
+        if response.status_code == 401:
+            await response.aclose()
+            credentials = await self._credentials.renewed(credentials)
+            response = await self._send(path, params, credentials)
+        if response.is_success:
+            return response
+        try:
+            raise await self._refusal(path, response)
+        finally:
+            await response.aclose()
+
+    async def _send(self, path: str, params: Mapping[str, str], credentials: Credentials) -> httpx.Response:
+        import httpx
+
+        client = await self._client(credentials)
+        headers = {"Authorization": credentials.authorization} if credentials.authorization else {}
+        request = client.build_request("GET", path, params=dict(params), headers=headers)
+        if self._access.cluster.tls_server_name:
+            request.extensions["sni_hostname"] = self._access.cluster.tls_server_name
+        try:
+            return await client.send(request, stream=True)
+        except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+            raise connection_error(self._access, error) from error
+        except ssl.SSLError as error:  # a client certificate that is refused after the handshake; httpx lets it through
+            raise connection_error(self._access, error) from error
+        except httpx.TransportError as error:
+            raise _Again(connection_error(self._access, error)) from error
+
+    async def _refusal(self, path: str, response: httpx.Response) -> HolmesError | _Again:
+        body = bytearray()
+        async for piece in self._pieces(path, response):
+            body += piece
+            if len(body) > _ERROR_BODY_LIMIT_BYTES:
+                break
+        if response.status_code == 401:
+            return self._unauthorized()
+        error = error_of_answer(path, response.status_code, bytes(body[:_ERROR_BODY_LIMIT_BYTES]))
+        if response.status_code in _RETRYABLE:
+            return _Again(error, _retry_after_seconds(response.headers.get("Retry-After")))
+        return error
+
+    def _unauthorized(self) -> ClusterUnreachable:
+        user = self._access.user.name
+        who = f"the credentials of user {user!r}" if user else "requests without credentials"
+        return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
+
+    async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
+        """The HTTP client that shows the certificate of `credentials`; a new one when the certificate changed."""
+        shown = (credentials.certificate, credentials.key)
+        async with self._opening:
+            if self._http is not None and shown == self._shown:
+                return self._http
+            fresh = await asyncio.to_thread(open_http_client, self._access, credentials, self._environment)
+            if self._http is not None:
+                self._retired.append(self._http)  # others may still be reading from it
+            self._http, self._shown = fresh, shown
+            return fresh
+
+
+def _retry_after_seconds(header: str | None) -> float | None:
+    """Seconds to wait, from a number or an HTTP date."""
+    if header is None:
+        return None
+    if header.strip().isdigit():
+        return float(header)
+    try:
+        moment = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,152 @@
+"""Opens the way to the API server: TLS as the kubeconfig wants it, a proxy where there is one, no other environment.
+
+Called by `holmes.kubernetes.sender`. A client certificate touches the disk for the moment in which OpenSSL reads it, in
+a folder of its own that only this user can enter.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    import httpx
+
+    from holmes.core.environment import Environment
+    from holmes.core.errors import ClusterUnreachable
+    from holmes.kubernetes.access import ClusterAccess
+    from holmes.kubernetes.credentials import Credentials
+
+CONNECT_TIMEOUT_SECONDS = 5.0
+IDLE_TIMEOUT_SECONDS = 30.0
+
+
+def open_http_client(access: ClusterAccess, credentials: Credentials, environment: Environment) -> httpx.AsyncClient:
+    """An HTTP client for this server. Blocks on files and on importing httpx: call it in a thread.
+
+    Raises `ClusterUnreachable` when certificates or the proxy are unusable.
+    """
+    import httpx
+
+    cluster = access.cluster
+    proxy = cluster.proxy_url or environment_proxy(cluster.server, environment)
+    try:
+        return httpx.AsyncClient(
+            base_url=cluster.server,
+            verify=tls_context(access, credentials) if cluster.encrypted else False,
+            proxy=proxy,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(IDLE_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS),
+            headers={"Accept": "application/json", "User-Agent": "holmes"},
+        )
+    except (httpx.InvalidURL, ValueError, ImportError) as error:
+        raise access.unreachable(f"the server or proxy address cannot be used ({error})", "correct it") from error
+
+
+def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
+    """Whom to trust and what to show, from the bytes in the kubeconfig or in its files."""
+    cluster = access.cluster
+    authority = cluster.authority.read()
+    try:
+        context = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
+    except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
+        why = f"its certificate-authority is not a PEM certificate ({error})"
+        raise access.unreachable(why, "correct it in the kubeconfig") from error
+    # Python 3.13 refuses authorities without a key identifier; clusters have them, and kubectl takes them.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if cluster.skip_tls_verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if credentials.certificate and credentials.key:
+        _show_certificate(context, access, credentials.certificate, credentials.key)
+    return context
+
+
+def _show_certificate(context: ssl.SSLContext, access: ClusterAccess, certificate: bytes, key: bytes) -> None:
+    with tempfile.TemporaryDirectory(prefix="holmes-") as folder:
+        certificate_file, key_file = Path(folder, "certificate.pem"), Path(folder, "key.pem")
+        certificate_file.write_bytes(certificate)
+        key_file.touch(mode=0o600)
+        key_file.write_bytes(key)
+        try:
+            context.load_cert_chain(certificate_file, key_file, password="")  # an encrypted key must fail, not prompt
+        except (ssl.SSLError, OSError) as error:
+            why = f"the client certificate and key of user {access.user.name!r} cannot be used ({error})"
+            raise access.unreachable(why, "correct them in the kubeconfig or log in again") from error
+
+
+def environment_proxy(server: str, environment: Environment) -> str | None:
+    """The proxy that HTTPS_PROXY and NO_PROXY ask for, read from the `Environment` as kubectl reads them."""
+    parts = urlsplit(server)
+    name = f"{parts.scheme}_proxy"
+    proxy = environment.get(name.upper()) or environment.get(name)
+    host = parts.hostname or ""
+    excluded = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    entries = [entry.strip().lower() for entry in excluded.split(",") if entry.strip()]
+    if not proxy or _is_loopback(host) or any(_is_excluded(host, parts.port, entry) for entry in entries):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_excluded(host: str, port: int | None, entry: str) -> bool:
+    """Whether an entry of NO_PROXY (`*`, a domain, `host:port`, an address or a network) covers the server."""
+    if entry == "*" or entry in (host, f"{host}:{port}"):
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return host.endswith("." + entry.removeprefix("*").lstrip("."))
+
+
+def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SSLError) -> ClusterUnreachable:
+    """The line for a connection that was not made, with the cause that lies deepest in `error`."""
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        waited = CONNECT_TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else IDLE_TIMEOUT_SECONDS
+        return access.unreachable(f"no answer within {waited:g} s", "check the network, the VPN and the address")
+    if isinstance(error, httpx.ProxyError):
+        return access.unreachable(f"the proxy refused ({error})", "check proxy-url, HTTPS_PROXY and NO_PROXY")
+    return access.unreachable(*_why_and_advice(_root_cause(error)))
+
+
+def _why_and_advice(cause: BaseException) -> tuple[str, str]:
+    match cause:
+        case ssl.SSLCertVerificationError():
+            why = f"its TLS certificate is not trusted ({cause.verify_message})"
+            return why, "check certificate-authority and tls-server-name in the kubeconfig"
+        case ssl.SSLError():
+            return f"TLS failed ({cause.reason or cause})", "check the address and the certificates"
+        case socket.gaierror():
+            return "its host name cannot be resolved", "check the address, DNS and the VPN"
+        case ConnectionRefusedError():
+            return "connection refused", "check that the cluster runs and that the address is right"
+        case _:
+            return str(cause) or type(cause).__name__, "check the network, the VPN and the address"
+
+
+def _root_cause(error: BaseException) -> BaseException:
+    """Down the causes to the error of the operating system or of TLS."""
+    seen: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in seen:
+        seen.append(current)
+        if isinstance(current, BaseExceptionGroup):
+            current = current.exceptions[0]
+        else:
+            current = current.__cause__ or current.__context__
+    telling = [found for found in seen if isinstance(found, (ssl.SSLError, OSError)) and str(found)]
+    return telling[-1] if telling else error

@@ -1,0 +1,233 @@
+"""Finds pods: one by name, or those of a workload, however many objects lie between the two.
+
+Called by toolsets. A name that does not exist is answered with the names that come closest.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+from holmes.kubernetes.concurrently import concurrently
+from holmes.kubernetes.errors import Forbidden, NotFound
+from holmes.kubernetes.fields import child, children, text, text_map, texts
+from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.views import owner_of, pod_view
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.client import ClusterClient
+    from holmes.kubernetes.views import PodView
+
+_POD_LIMIT = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind whose pods can be found. `between` is the kind that it makes and that in turn makes the pods."""
+
+    name: str
+    group_version: str
+    resource: str
+    aliases: tuple[str, ...]
+    between: str = ""
+
+
+_KINDS = (
+    _Kind(
+        name="Deployment",
+        group_version="apps/v1",
+        resource="deployments",
+        aliases=("deploy", "deployments"),
+        between="ReplicaSet",
+    ),
+    _Kind(name="StatefulSet", group_version="apps/v1", resource="statefulsets", aliases=("sts", "statefulsets")),
+    _Kind(name="DaemonSet", group_version="apps/v1", resource="daemonsets", aliases=("ds", "daemonsets")),
+    _Kind(name="Job", group_version="batch/v1", resource="jobs", aliases=("jobs",)),
+    _Kind(name="CronJob", group_version="batch/v1", resource="cronjobs", aliases=("cj", "cronjobs"), between="Job"),
+    _Kind(name="ReplicaSet", group_version="apps/v1", resource="replicasets", aliases=("rs", "replicasets")),
+    _Kind(name="Pod", group_version="v1", resource="pods", aliases=("po", "pods")),
+)
+KIND_NAMES = tuple(kind.name for kind in _KINDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPods:
+    """Pods of `kind`/`name`. `complete` is false when there are more pods than were read."""
+
+    kind: str
+    name: str
+    namespace: str
+    pods: tuple[PodView, ...]
+    complete: bool = True
+
+
+async def find_pods(client: ClusterClient, *, kind: str, name: str, namespace: str) -> FoundPods:
+    """The pods of a workload, or one pod.
+
+    `kind` may be written as kubectl takes it (`deploy`). Without a kind, `name` is a pod, or else a workload. Raises
+    `ToolError` for a kind without pods and `NotFound`, with the nearest names, for a name that does not exist.
+    """
+    if "/" in name:
+        kind, _, name = name.partition("/")
+    if not kind:
+        return await _pod_or_workload(client, name, namespace)
+    return await _found(client, _kind(kind), name, namespace)
+
+
+def _kind(written: str) -> _Kind:
+    plain = written.strip().lower().split(".")[0]
+    for kind in _KINDS:
+        if plain == kind.name.lower() or plain in kind.aliases:
+            return kind
+    known = ", ".join(KIND_NAMES)
+    raise ToolError(f"{written!r} is not a kind whose pods can be found; use one of {known}, or the name of a pod")
+
+
+async def _found(client: ClusterClient, kind: _Kind, name: str, namespace: str) -> FoundPods:
+    path = api_path(kind.group_version, kind.resource, namespace=namespace, name=name)
+    try:
+        document = await client.get(path)
+    except NotFound as error:
+        raise await _with_nearest_names(client, error, (kind,), name, namespace) from error
+    return await _found_of(client, kind, document, name, namespace)
+
+
+async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, name: str, namespace: str) -> FoundPods:
+    if kind.name == "Pod":
+        return FoundPods(kind="Pod", name=name, namespace=namespace, pods=(pod_view(document),))
+    if kind.name == "CronJob":
+        pods, complete = await _pods_of_cron_job(client, document, namespace)
+    else:
+        pods, complete = await _pods_of_selector(client, kind, document, namespace)
+    return FoundPods(kind=kind.name, name=name, namespace=namespace, pods=pods, complete=complete)
+
+
+async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> FoundPods:
+    """Models often give the workload's name for the pod's, so one more round of questions saves them a mistake."""
+    by_name = {kind.name: kind for kind in _KINDS}
+    try:
+        return await _found_of(
+            client,
+            by_name["Pod"],
+            await client.get(api_path("v1", "pods", namespace=namespace, name=name)),
+            name,
+            namespace,
+        )
+    except NotFound as error:
+        missing = error
+    workloads = [kind for kind in _KINDS if kind.name != "Pod"]
+    documents = await concurrently(_get_or_none(client, kind, name, namespace) for kind in workloads)
+    for kind, document in zip(workloads, documents, strict=True):
+        if document is not None:
+            return await _found_of(client, kind, document, name, namespace)
+    deployments = by_name["Deployment"]
+    raise await _with_nearest_names(client, missing, (by_name["Pod"], deployments), name, namespace) from missing
+
+
+async def _get_or_none(client: ClusterClient, kind: _Kind, name: str, namespace: str) -> JsonObject | None:
+    try:
+        return await client.get(api_path(kind.group_version, kind.resource, namespace=namespace, name=name))
+    except (NotFound, Forbidden):
+        return None
+
+
+async def _pods_of_selector(
+    client: ClusterClient, kind: _Kind, document: JsonObject, namespace: str
+) -> tuple[tuple[PodView, ...], bool]:
+    """Pods that match the selector and belong to the workload: selectors of two workloads may overlap."""
+    selector = {"labelSelector": label_selector(child(document, "spec", "selector"))}
+    pods_path = api_path("v1", "pods", namespace=namespace)
+    owner_uids = {text(document, "metadata", "uid")}
+    if kind.between == "ReplicaSet":
+        path = api_path("apps/v1", "replicasets", namespace=namespace)
+        between, listed = await concurrently(client.list(one, selector, limit=_POD_LIMIT) for one in (path, pods_path))
+        owner_uids = _owned_uids(between.items, owner_uids)
+    else:
+        listed = await client.list(pods_path, selector, limit=_POD_LIMIT)
+    owned = tuple(pod_view(pod) for pod in listed.items if _is_owned(pod, owner_uids))
+    return owned, listed.complete
+
+
+async def _pods_of_cron_job(
+    client: ClusterClient, document: JsonObject, namespace: str
+) -> tuple[tuple[PodView, ...], bool]:
+    jobs = await client.list(api_path("batch/v1", "jobs", namespace=namespace), limit=_POD_LIMIT)
+    mine = [job for job in jobs.items if _is_owned(job, {text(document, "metadata", "uid")})]
+    if not mine:
+        return (), jobs.complete
+    names = ",".join(text(job, "metadata", "name") for job in mine)
+    selector = {"labelSelector": f"job-name in ({names})"}
+    listed = await client.list(api_path("v1", "pods", namespace=namespace), selector, limit=_POD_LIMIT)
+    uids = {text(job, "metadata", "uid") for job in mine}
+    return tuple(pod_view(pod) for pod in listed.items if _is_owned(pod, uids)), listed.complete and jobs.complete
+
+
+def _owned_uids(documents: tuple[JsonObject, ...], owner_uids: set[str]) -> set[str]:
+    return {text(document, "metadata", "uid") for document in documents if _is_owned(document, owner_uids)}
+
+
+def _is_owned(document: JsonObject, owner_uids: set[str]) -> bool:
+    owner = owner_of(document)
+    return owner is not None and owner.uid in owner_uids
+
+
+def label_selector(selector: JsonObject) -> str:
+    """A `matchLabels`/`matchExpressions` selector as the `labelSelector` parameter wants it."""
+    terms = [f"{key}={value}" for key, value in text_map(selector, "matchLabels").items()]
+    for expression in children(selector, "matchExpressions"):
+        key, values = text(expression, "key"), ",".join(texts(expression, "values"))
+        match text(expression, "operator"):
+            case "In":
+                terms.append(f"{key} in ({values})")
+            case "NotIn":
+                terms.append(f"{key} notin ({values})")
+            case "Exists":
+                terms.append(key)
+            case "DoesNotExist":
+                terms.append(f"!{key}")
+            case _:
+                pass
+    return ",".join(terms)
+
+
+async def _with_nearest_names(
+    client: ClusterClient, error: NotFound, kinds: tuple[_Kind, ...], name: str, namespace: str
+) -> NotFound:
+    """`error` with what does exist; the error alone when that may not be listed."""
+    existing: list[str] = []
+    for kind in kinds:
+        prefix = "" if kind is kinds[0] else f"{kind.name.lower()}/"
+        path = api_path(kind.group_version, kind.resource, namespace=namespace)
+        existing += [prefix + found for found in await _names(client, path)]
+    hint = _nearest(name, existing, "it has") if existing else await _about_namespace(client, namespace)
+    return NotFound(f"{error}; {hint}", status_code=404, reason=error.reason, detail=error.detail)
+
+
+async def _about_namespace(client: ClusterClient, namespace: str) -> str:
+    namespaces = await _names(client, api_path("v1", "namespaces"))
+    if not namespaces or namespace in namespaces:
+        return "nothing of that kind was found there"
+    return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'namespaces are')}"
+
+
+async def _names(client: ClusterClient, path: str) -> list[str]:
+    try:
+        listed = await client.list(path, limit=500)
+    except (NotFound, Forbidden):
+        return []
+    return [text(item, "metadata", "name") for item in listed.items]
+
+
+def _nearest(name: str, existing: list[str], some: str) -> str:
+    """The names that contain `name` or look like it; else a few of all."""
+    plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
+    containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]
+    similar = difflib.get_close_matches(name, list(plain.values()), n=5, cutoff=0.6)
+    near = list(dict.fromkeys(containing + [one for one in existing if plain[one] in similar]))[:8]
+    if near:
+        return f"nearest: {', '.join(near)}"
+    more = f" and {len(existing) - 8} more" if len(existing) > 8 else ""
+    return f"{some}: {', '.join(existing[:8])}{more}"

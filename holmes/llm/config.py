@@ -1,0 +1,52 @@
+"""How one model is reached: what the application hands to `holmes.llm.registry.build_model`.
+
+The application makes it from the settings and the model list; nothing here reads variables or files. Values that may
+be secret (key, headers, further arguments) never show in `repr`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per token, for models whose price litellm does not know or knows wrongly.
+
+    Cached tokens cost as much as fresh ones when their price is None.
+    """
+
+    input_per_token: float
+    output_per_token: float
+    cache_read_per_token: float | None = None
+    cache_creation_per_token: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LitellmModelConfig:
+    """A model behind litellm.
+
+    `name` is what users call it; `model` is litellm's id, for example `gpt-4o`, `anthropic/claude-sonnet-4-5`, or
+    `openai/qwen` with an `api_base`. `request_timeout_seconds` bounds the wait for the first byte and between two
+    pieces of a stream, not the whole reply. `context_window_tokens` and `max_output_tokens` override what litellm
+    knows. `extra_arguments` go to litellm as they are.
+    """
+
+    name: str
+    model: str
+    api_key: str | None = field(default=None, repr=False)
+    api_base: str | None = None
+    api_version: str | None = None
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    thinking: JsonValue = None
+    request_timeout_seconds: float = 600.0
+    context_window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    prices: Prices | None = None
+    extra_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    extra_arguments: tuple[tuple[str, JsonValue], ...] = field(default=(), repr=False)

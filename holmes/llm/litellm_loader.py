@@ -1,0 +1,88 @@
+"""The one place that imports litellm. Called by the modules of `holmes.llm`, and early by the application.
+
+The import takes seconds, so it happens once, in a thread, while toolsets are checked. Nothing is fetched (the price map
+is the packaged one), nothing is reported, nothing is printed. It refuses to be imported at the top of another module.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import threading
+from typing import Any, TypeAlias
+
+LitellmModule: TypeAlias = Any
+"""litellm ships no types that strict checking accepts; its values are narrowed where they enter."""
+
+_lock = threading.Lock()
+_loaded: list[LitellmModule] = []
+
+
+def load_litellm() -> LitellmModule:
+    """The configured litellm; the first call takes seconds and must not run on the event loop."""
+    with _lock:
+        if not _loaded:
+            _loaded.append(_import_litellm())
+        return _loaded[0]
+
+
+async def litellm_module() -> LitellmModule:
+    """The configured litellm, imported off the event loop."""
+    return _loaded[0] if _loaded else await asyncio.to_thread(load_litellm)
+
+
+def preload() -> threading.Thread:
+    """Start the import in a daemon thread, so that it is under way while other things are prepared."""
+    thread = threading.Thread(target=load_litellm, name="litellm-import", daemon=True)
+    thread.start()
+    return thread
+
+
+async def close_connections() -> None:
+    """Close the connections of every model of this process; those used later open new ones. Does not import litellm."""
+    if not _loaded:
+        return
+    litellm = _loaded[0]
+    await litellm.close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
+
+
+def transport_errors() -> tuple[type[BaseException], ...]:
+    """What litellm and the HTTP client below it raise when a request fails."""
+    import httpx
+    import openai
+
+    return (openai.OpenAIError, httpx.HTTPError, TimeoutError, OSError)
+
+
+def _import_litellm() -> LitellmModule:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    with _PausedCollector():
+        import litellm
+        import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
+    litellm.suppress_debug_info = True
+    litellm.drop_params = True
+    litellm.disable_streaming_logging = True
+    # An abandoned aiohttp session complains on stderr when the process ends; an httpx client does not.
+    litellm.disable_aiohttp_transport = True
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return litellm
+
+
+class _PausedCollector:
+    """No garbage collection while thousands of classes are created, none of which is garbage.
+
+    They are then taken out of later collections, whose pauses would otherwise be felt in the terminal.
+    """
+
+    def __enter__(self) -> None:
+        self._was_enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        gc.freeze()
+        if self._was_enabled:
+            gc.enable()

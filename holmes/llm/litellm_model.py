@@ -1,0 +1,190 @@
+"""A model behind litellm: one request, streamed, retried, and paid for. Called by the loop through `ChatModel`.
+
+Everything that differs between providers is in the modules around this one; this one reads as the algorithm. It never
+asks a model twice for an answer that came whole, and never decides about the conversation: a request that is too long
+raises `ContextOverflow`, and what to do then is the loop's business.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from holmes.core.events import AttemptDiscarded
+from holmes.core.messages import AssistantMessage, Reasoning
+from holmes.core.model import ModelReply
+from holmes.core.stats import RequestStats
+from holmes.llm import litellm_loader
+from holmes.llm.codec import MessageCodec
+from holmes.llm.errors import describe_failure, model_error
+from holmes.llm.limits import resolve_limits
+from holmes.llm.litellm_stream import read_stream
+from holmes.llm.model_facts import model_facts
+from holmes.llm.readiness import usable_api_key
+from holmes.llm.reply_assembler import ReplyAssembler
+from holmes.llm.request_arguments import fixed_arguments, max_tokens_to_ask, prompt_characters
+from holmes.llm.retries import AttemptFailed, RetryPolicy, with_retries
+from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
+from holmes.llm.usage import Billing, counts_of, estimated_counts
+
+if TYPE_CHECKING:
+    from holmes.core.model import EmitEvent, FinishReason, ModelLimits, ModelRequest
+    from holmes.llm.config import LitellmModelConfig
+    from holmes.llm.litellm_loader import LitellmModule
+    from holmes.llm.litellm_stream import StreamUsage
+    from holmes.llm.model_facts import ModelFacts
+
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """What is known once litellm is there and the model is checked."""
+
+    litellm: LitellmModule
+    facts: ModelFacts
+    limits: ModelLimits
+    codec: MessageCodec
+    billing: Billing
+    arguments: dict[str, Any]
+    transport_errors: tuple[type[BaseException], ...]
+
+
+class LitellmModel:
+    """A `ChatModel`. Any number of conversations may use it at the same time."""
+
+    def __init__(self, config: LitellmModelConfig, *, retry_policy: RetryPolicy | None = None) -> None:
+        self._config = config
+        self._retry_policy = retry_policy or RetryPolicy()
+        self._prepared: _Ready | None = None
+
+    def __repr__(self) -> str:
+        return f"LitellmModel({self._config!r})"
+
+    @property
+    def name(self) -> str:
+        """The name users know it by."""
+        return self._config.name
+
+    @property
+    def limits(self) -> ModelLimits:
+        """Sizes in tokens. Imports litellm, which takes seconds, unless `check` ran before."""
+        return self._prepare().limits
+
+    async def check(self) -> None:
+        """Make ready without a request. Raises `ConfigError` for an unknown model or a missing key, in one line."""
+        await self._ready()
+
+    async def aclose(self) -> None:
+        """Close the connections. They are shared by all models of the process, so call it when no request runs."""
+        await litellm_loader.close_connections()
+
+    async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
+        """Answer `request`; see `holmes.core.model.ChatModel`. Raises `ConfigError` as `check` does."""
+        ready = await self._ready()
+        billed = RequestStats()
+
+        async def before_wait(failure: AttemptFailed, seconds: float) -> None:
+            nonlocal billed
+            billed += failure.stats
+            await emit(AttemptDiscarded(model=self.name, reason=str(failure), retry_in_seconds=seconds))
+
+        try:
+            reply = await with_retries(lambda: self._attempt(ready, request, emit), self._retry_policy, before_wait)
+        except AttemptFailed as failure:
+            if failure.streamed_text:
+                await emit(AttemptDiscarded(model=self.name, reason=str(failure), retry_in_seconds=0.0))
+            failure.error.stats = billed + failure.stats
+            raise failure.error from failure.__cause__
+        return replace(reply, stats=billed + reply.stats)
+
+    async def _ready(self) -> _Ready:
+        return await asyncio.to_thread(self._prepare) if self._prepared is None else self._prepared
+
+    def _prepare(self) -> _Ready:
+        if self._prepared is None:
+            litellm = litellm_loader.load_litellm()
+            facts = model_facts(litellm, self._config)
+            limits = resolve_limits(self._config, facts)
+            self._prepared = _Ready(
+                litellm=litellm,
+                facts=facts,
+                limits=limits,
+                codec=MessageCodec(provider=facts.provider, vision=limits.vision),
+                billing=Billing(litellm, facts, self._config.prices),
+                arguments=fixed_arguments(self._config, usable_api_key(litellm, self._config, facts)),
+                transport_errors=litellm_loader.transport_errors(),
+            )
+        return self._prepared
+
+    async def _attempt(self, ready: _Ready, request: ModelRequest, emit: EmitEvent) -> ModelReply:
+        """One request. Raises `AttemptFailed`."""
+        assembler = ReplyAssembler()
+        arguments = self._arguments(ready, request)
+        prompt_size = prompt_characters(arguments)
+        stream: Any = None
+        timeout_seconds = self._config.request_timeout_seconds
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                stream = await ready.litellm.acompletion(**arguments)
+            usage = await read_stream(stream, assembler, emit, timeout_seconds=timeout_seconds)
+        except ready.transport_errors as error:
+            streamed = assembler.characters > 0
+            counts = estimated_counts(prompt_characters=prompt_size, completion_characters=assembler.characters)
+            raise AttemptFailed(
+                model_error(error, self._config, ready.facts.provider),
+                retry_after_seconds=describe_failure(error).retry_after_seconds,
+                streamed_text=assembler.has_text,
+                stats=ready.billing.stats(counts, estimated=True) if streamed else None,
+            ) from error
+        finally:
+            if stream is not None:
+                await stream.aclose()
+        return self._reply(ready, request, assembler, self._stats(ready, usage, assembler, prompt_size))
+
+    def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
+        """What litellm is called with; fresh for each attempt, because litellm changes what it is given."""
+        arguments: dict[str, Any] = {
+            **ready.arguments,
+            "messages": ready.codec.encode(request.messages),
+            "max_tokens": max_tokens_to_ask(self._config, ready.limits, request.max_output_tokens),
+        }
+        if request.tools:
+            arguments["tools"] = ready.codec.encode_tools(request.tools)
+            if request.tool_choice == "none":
+                arguments["tool_choice"] = "none"
+        return arguments
+
+    def _stats(self, ready: _Ready, usage: StreamUsage, assembler: ReplyAssembler, prompt_size: int) -> RequestStats:
+        counts = counts_of(usage.usage)
+        if not counts.prompt and not counts.completion:
+            counts = estimated_counts(prompt_characters=prompt_size, completion_characters=assembler.characters)
+            return ready.billing.stats(counts, estimated=True)
+        return ready.billing.stats(counts, estimated=not usage.reported, billed_cost=usage.billed_cost)
+
+    def _reply(
+        self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler, stats: RequestStats
+    ) -> ModelReply:
+        known_ids = {
+            call.id
+            for message in request.messages
+            if isinstance(message, AssistantMessage)
+            for call in message.tool_calls
+        }
+        finish = _FINISH_REASONS.get(assembler.finish_reason or "stop", "stop")
+        text, calls = assembler.text, repaired_calls(assembler.calls, known_ids=known_ids, cut_off=finish == "length")
+        if not calls and request.tools and request.tool_choice == "auto":
+            text, calls = calls_in_text(text, {tool.name for tool in request.tools})
+        if calls and finish == "stop":
+            finish = "tool_calls"
+        payload = assembler.reasoning_payload()
+        reasoning = () if payload is None else (Reasoning(provider=ready.facts.provider, payload=payload),)
+        message = AssistantMessage(text=text, tool_calls=tuple(calls), reasoning=reasoning)
+        return ModelReply(message=message, finish_reason=finish, stats=stats, model=self.name)

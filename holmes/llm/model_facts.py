@@ -1,0 +1,101 @@
+"""What litellm knows about a model: provider, size, price, vision. Called by limits, usage and the check before a run.
+
+Asks only the packaged price map. litellm would ask an Ollama server over the network for its models, so those are
+looked up in the map directly. Refuses to guess: an unknown fact is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from holmes.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.llm.config import LitellmModelConfig
+    from holmes.llm.litellm_loader import LitellmModule
+
+_OLLAMA = ("ollama", "ollama_chat")
+LOCAL_PROVIDERS = frozenset(
+    {*_OLLAMA, "hosted_vllm", "vllm", "lm_studio", "llamafile", "xinference", "docker_model_runner"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """`model` is litellm's id without its provider. `is_local` says that it runs on the user's own machine or network.
+
+    The sizes are in tokens. `is_priced` says whether litellm's map has a price.
+    """
+
+    provider: str
+    model: str
+    is_local: bool
+    context_window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    vision: bool | None = None
+    is_priced: bool = False
+
+
+def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFacts:
+    """The facts about a configured model. Raises `ConfigError` when litellm cannot tell its provider."""
+    try:
+        model, provider, _, _ = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
+    except litellm.exceptions.BadRequestError:
+        raise ConfigError(unknown_model_message(litellm, config.model)) from None
+    info = _map_entry(litellm, model, provider)
+    window, output = info.get("max_input_tokens"), info.get("max_output_tokens")
+    vision = info.get("supports_vision")
+    return ModelFacts(
+        provider=provider,
+        model=model,
+        is_local=provider in LOCAL_PROVIDERS or is_loopback(config.api_base),
+        context_window_tokens=window if isinstance(window, int) else None,
+        max_output_tokens=output if isinstance(output, int) else None,
+        vision=vision if isinstance(vision, bool) else None,
+        is_priced=info.get("input_cost_per_token") is not None,
+    )
+
+
+def is_loopback(api_base: str | None) -> bool:
+    """Whether `api_base` points to this machine."""
+    host = urlsplit(api_base).hostname if api_base else None
+    if host is None:
+        return False
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def unknown_model_message(litellm: LitellmModule, model: str) -> str:
+    """One line with the nearest known names; takes about a tenth of a second."""
+    near = nearest_models(litellm, model)
+    if near:
+        return f"Unknown model {model!r}: did you mean {' or '.join(map(repr, near))}?"
+    return (
+        f"Unknown model {model!r}: litellm knows no provider for it;"
+        " name it PROVIDER/MODEL, for example 'anthropic/claude-sonnet-4-5' or 'openai/NAME' with --api-base."
+    )
+
+
+def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
+    """Up to two names of the price map that look like `model`."""
+    import difflib
+
+    return difflib.get_close_matches(model, litellm.model_cost.keys(), n=2, cutoff=0.75)
+
+
+def _map_entry(litellm: LitellmModule, model: str, provider: str) -> Mapping[str, Any]:
+    if provider in _OLLAMA:
+        entry: Mapping[str, Any] = litellm.model_cost.get(f"{provider}/{model}", {})
+        return entry
+    try:
+        info: Mapping[str, Any] = litellm.get_model_info(model=model, custom_llm_provider=provider)
+    except (litellm.exceptions.ModelNotMappedError, ValueError, KeyError):
+        return {}
+    return info

@@ -1,0 +1,129 @@
+"""Puts a streamed reply together from its pieces. Called by `LitellmModel`; pure, knows no HTTP and no litellm.
+
+Providers disagree about streamed tool calls: some send the id once, some in every piece, some never, and some give all
+calls the same index. It refuses to guess about the arguments: what does not parse is judged in `tool_call_repair`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(slots=True, kw_only=True)
+class RawToolCall:
+    """A tool call as the provider wrote it; `id` may be empty."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+    @property
+    def arguments_text(self) -> str:
+        """All argument pieces together."""
+        return "".join(self.arguments)
+
+    def is_complete(self) -> bool:
+        """Whether the arguments are valid JSON already."""
+        try:
+            json.loads(self.arguments_text)
+        except ValueError:
+            return False
+        return True
+
+
+class ReplyAssembler:
+    """Collects text, tool calls, reasoning and the finish reason of one reply."""
+
+    def __init__(self) -> None:
+        self.finish_reason: str | None = None
+        self.calls: list[RawToolCall] = []
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._thinking_blocks: list[dict[str, Any]] = []
+        self._open_calls: dict[int, RawToolCall] = {}
+        self._characters = 0
+
+    @property
+    def text(self) -> str:
+        """The text so far."""
+        return "".join(self._text)
+
+    @property
+    def characters(self) -> int:
+        """How much was written so far, text, reasoning and calls together."""
+        return self._characters
+
+    @property
+    def has_text(self) -> bool:
+        """Whether any text came."""
+        return bool(self._text)
+
+    def add_text(self, piece: str) -> None:
+        """A piece of the text."""
+        self._text.append(piece)
+        self._characters += len(piece)
+
+    def add_reasoning(self, piece: str) -> None:
+        """A piece of the readable reasoning."""
+        self._reasoning.append(piece)
+        self._characters += len(piece)
+
+    def add_thinking_blocks(self, blocks: Sequence[dict[str, Any]]) -> None:
+        """Pieces of opaque blocks: the text of a block comes in pieces, its signature ends it."""
+        for block in blocks:
+            last = self._thinking_blocks[-1] if self._thinking_blocks else None
+            if block.get("type") != "thinking":
+                self._thinking_blocks.append({key: value for key, value in block.items() if value is not None})
+            elif last is None or last.get("type") != "thinking" or last.get("signature"):
+                self._thinking_blocks.append(
+                    {"type": "thinking", "thinking": block.get("thinking") or "", **_signature(block)}
+                )
+            else:
+                last["thinking"] += block.get("thinking") or ""
+                last.update(_signature(block))
+
+    def add_tool_call(self, *, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> None:
+        """A piece of a tool call."""
+        call = self._call_for(index, call_id or "", name or "")
+        call.id = call.id or call_id or ""
+        call.name = call.name or name or ""
+        if arguments:
+            call.arguments.append(arguments)
+            self._characters += len(arguments)
+
+    def reasoning_payload(self) -> str | None:
+        """The reasoning as the JSON that goes back to the provider, or None."""
+        payload: dict[str, Any] = {}
+        if self._reasoning:
+            payload["reasoning_content"] = "".join(self._reasoning)
+        if self._thinking_blocks:
+            payload["thinking_blocks"] = self._thinking_blocks
+        return json.dumps(payload, ensure_ascii=False) if payload else None
+
+    def _call_for(self, index: int | None, call_id: str, name: str) -> RawToolCall:
+        known = next((call for call in self.calls if call_id and call.id == call_id), None)
+        if known is not None:
+            return known
+        position = index if index is not None else max(self._open_calls, default=0)
+        current = self._open_calls.get(position)
+        if current is None or _starts_another(current, call_id, name):
+            current = RawToolCall()
+            self.calls.append(current)
+            self._open_calls[position] = current
+        return current
+
+
+def _starts_another(current: RawToolCall, call_id: str, name: str) -> bool:
+    """Whether a piece with the same index belongs to a new call."""
+    if call_id and current.id:
+        return call_id != current.id
+    return bool(name and current.name) and (name != current.name or current.is_complete())
+
+
+def _signature(block: dict[str, Any]) -> dict[str, Any]:
+    return {"signature": block["signature"]} if block.get("signature") else {}

@@ -1,0 +1,101 @@
+"""Retries of one model request. Called by `LitellmModel`; knows nothing of litellm.
+
+Waits with jittered exponential backoff, or as long as the provider asks for, if that is short enough to be worth it.
+It retries only what `AttemptFailed` calls retryable, and never swallows the last failure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from holmes.core.stats import RequestStats
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tenacity import RetryCallState
+
+    from holmes.core.errors import ModelError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often and how long. The n-th wait is about `backoff_seconds` * 2**(n-1), plus up to as much again.
+
+    A provider that asks for more than `retry_after_cap_seconds` is not waited for: another model is faster.
+    """
+
+    max_attempts: int = 5
+    backoff_seconds: float = 1.0
+    max_backoff_seconds: float = 30.0
+    retry_after_cap_seconds: float = 60.0
+
+
+class AttemptFailed(Exception):
+    """One attempt failed with `error`. `stats` is what it cost, `streamed_text` whether text must be taken back."""
+
+    def __init__(
+        self,
+        error: ModelError,
+        *,
+        retry_after_seconds: float | None = None,
+        streamed_text: bool = False,
+        stats: RequestStats | None = None,
+    ) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after_seconds = retry_after_seconds
+        self.streamed_text = streamed_text
+        self.stats = stats or RequestStats()
+
+
+async def with_retries(
+    attempt: Callable[[], Awaitable[T]],
+    policy: RetryPolicy,
+    before_wait: Callable[[AttemptFailed, float], Awaitable[None]],
+) -> T:
+    """What `attempt` returns, after as many attempts as `policy` allows.
+
+    `before_wait` is told the failure and the seconds until the next attempt. Raises the last `AttemptFailed`.
+    """
+    import tenacity
+
+    backoff = tenacity.wait_exponential(
+        multiplier=policy.backoff_seconds, max=policy.max_backoff_seconds
+    ) + tenacity.wait_random(0, policy.backoff_seconds)
+
+    def wait_seconds(state: RetryCallState) -> float:
+        asked = _failure(state).retry_after_seconds
+        return backoff(state) if asked is None else asked
+
+    async def announce(state: RetryCallState) -> None:
+        await before_wait(_failure(state), state.upcoming_sleep)
+
+    retrying = tenacity.AsyncRetrying(
+        stop=tenacity.stop_after_attempt(policy.max_attempts),
+        wait=wait_seconds,
+        retry=tenacity.retry_if_exception(lambda error: _is_worth_waiting(error, policy)),
+        before_sleep=announce,
+        reraise=True,
+    )
+
+    async def run() -> T:
+        return await attempt()
+
+    return await retrying(run)
+
+
+def _failure(state: RetryCallState) -> AttemptFailed:
+    failure = state.outcome.exception() if state.outcome is not None else None
+    if not isinstance(failure, AttemptFailed):
+        raise TypeError(f"retrying on {failure!r}, which is not AttemptFailed")
+    return failure
+
+
+def _is_worth_waiting(error: BaseException, policy: RetryPolicy) -> bool:
+    if not isinstance(error, AttemptFailed) or not error.error.retryable:
+        return False
+    return error.retry_after_seconds is None or error.retry_after_seconds <= policy.retry_after_cap_seconds

@@ -1,0 +1,176 @@
+"""`ScriptedModel`: a `ChatModel` that plays given replies. For tests, docs and demos; shipped, so that all can use it.
+
+    model = ScriptedModel([
+        ScriptedReply(tool_calls=(scripted_call("kubectl_get", kind="pod", namespace="shop"),)),
+        ScriptedReply(text="The pod cannot pull its image."),
+    ])
+
+An entry may also be an error to raise, or a function of the request that returns an entry. `ScriptedModel.from_file`
+reads the same from YAML or JSON. It asks nobody, needs no key, and refuses to go on when the script is over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holmes.core.errors import ConfigError, ContextOverflow, HolmesError, ModelError
+from holmes.core.events import TextDelta
+from holmes.core.messages import AssistantMessage, Reasoning, ToolCall, ToolCallId
+from holmes.core.model import FinishReason, ModelLimits, ModelReply, ModelRequest
+from holmes.core.stats import RequestStats
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holmes.core.model import EmitEvent
+
+DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_096, vision=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedCall:
+    """A tool call of the script. Without an `id` it gets one that is unique within the model."""
+
+    name: str
+    arguments: str = "{}"
+    id: str | None = None
+    malformed: str | None = None
+
+
+def scripted_call(tool_name: str, /, **arguments: object) -> ScriptedCall:
+    """A call with these arguments."""
+    return ScriptedCall(name=tool_name, arguments=json.dumps(arguments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedReply:
+    """One reply. Without a `finish_reason` it is `tool_calls` or `stop`, whichever fits."""
+
+    text: str = ""
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    reasoning: tuple[Reasoning, ...] = ()
+    finish_reason: FinishReason | None = None
+    stats: RequestStats = field(default_factory=lambda: RequestStats(prompt_tokens=100, completion_tokens=20, calls=1))
+
+
+ScriptedEntry: TypeAlias = ScriptedReply | HolmesError | Callable[[ModelRequest], "ScriptedReply | HolmesError"]
+
+
+class ScriptedModel:
+    """Plays `replies` in order, one per request. `requests` keeps what was asked."""
+
+    def __init__(
+        self,
+        replies: Sequence[ScriptedEntry] | Callable[[ModelRequest], ScriptedReply | HolmesError],
+        *,
+        name: str = "scripted",
+        limits: ModelLimits = DEFAULT_LIMITS,
+        delta_characters: int = 12,
+    ) -> None:
+        self._replies = replies
+        self._name = name
+        self._limits = limits
+        self._delta_characters = delta_characters
+        self._calls = 0
+        self.requests: list[ModelRequest] = []
+
+    @classmethod
+    def from_file(cls, path: Path, *, name: str = "scripted") -> ScriptedModel:
+        """The script of a YAML or JSON file: a list of `text`, `tool_calls` (`name`, `arguments`), `error`.
+
+        Raises `ConfigError` naming the file and the entry.
+        """
+        return cls(_read_script(path), name=name)
+
+    @property
+    def name(self) -> str:
+        """The name given."""
+        return self._name
+
+    @property
+    def limits(self) -> ModelLimits:
+        """The limits given."""
+        return self._limits
+
+    async def check(self) -> None:
+        """Nothing to check."""
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
+        """The next reply of the script. Raises its errors, and `ModelError` when the script is over."""
+        reply = self._next(request)
+        if isinstance(reply, HolmesError):
+            raise reply
+        for start in range(0, len(reply.text), self._delta_characters):
+            await emit(TextDelta(text=reply.text[start : start + self._delta_characters]))
+        calls = tuple(self._tool_call(call) for call in reply.tool_calls)
+        return ModelReply(
+            message=AssistantMessage(text=reply.text, tool_calls=calls, reasoning=reply.reasoning),
+            finish_reason=reply.finish_reason or ("tool_calls" if calls else "stop"),
+            stats=reply.stats,
+            model=self._name,
+        )
+
+    def _next(self, request: ModelRequest) -> ScriptedReply | HolmesError:
+        position = len(self.requests)
+        self.requests.append(request)
+        if callable(self._replies):
+            return self._replies(request)
+        if position >= len(self._replies):
+            return self._error(f"The script of model {self._name!r} is over after {len(self._replies)} replies.")
+        entry = self._replies[position]
+        return entry(request) if callable(entry) else entry
+
+    def _tool_call(self, call: ScriptedCall) -> ToolCall:
+        self._calls += 1
+        call_id = ToolCallId(call.id or f"scripted_{self._calls}")
+        return ToolCall(id=call_id, name=call.name, arguments=call.arguments, malformed=call.malformed)
+
+    def _error(self, message: str) -> ModelError:
+        return ModelError(message, provider="scripted", model=self._name, retryable=False)
+
+
+def _read_script(path: Path) -> list[ScriptedEntry]:
+    import yaml
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"Cannot read the script {str(path)!r}: {error.strerror}; check the path.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"The script {str(path)!r} is not valid YAML or JSON: {reason}") from error
+    if not isinstance(content, list):
+        raise ConfigError(f"The script {str(path)!r} must be a list of replies.")
+    return [_read_entry(entry, f"{path}: reply {number}") for number, entry in enumerate(content, start=1)]
+
+
+def _read_entry(entry: Any, place: str) -> ScriptedEntry:  # noqa: ANN401  any YAML
+    known = ("text", "tool_calls", "error", "overflow_window_tokens")
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{place}: must have one of the keys {', '.join(known)}, and is {entry!r}.")
+    unknown = [key for key in entry if key not in known]
+    if unknown:
+        raise ConfigError(f"{place}: unknown key {unknown[0]!r}; known are {', '.join(known)}.")
+    message = str(entry.get("error", "the request is too long"))
+    if "overflow_window_tokens" in entry:
+        window = entry["overflow_window_tokens"]
+        return ContextOverflow(message, provider="scripted", model="scripted", window_tokens=window)
+    if "error" in entry:
+        return ModelError(message, provider="scripted", model="scripted", retryable=False)
+    calls = tuple(_read_call(call, place) for call in entry.get("tool_calls") or ())
+    return ScriptedReply(text=str(entry.get("text") or ""), tool_calls=calls)
+
+
+def _read_call(call: Any, place: str) -> ScriptedCall:  # noqa: ANN401  any YAML
+    if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
+        raise ConfigError(f"{place}: a tool call needs a name, and is {call!r}.")
+    arguments = call.get("arguments") or {}
+    if not isinstance(arguments, Mapping):
+        raise ConfigError(f"{place}: the arguments of {call['name']!r} must be a mapping, and are {arguments!r}.")
+    return ScriptedCall(name=call["name"], arguments=json.dumps(arguments, ensure_ascii=False))

@@ -1,0 +1,115 @@
+"""Makes tool calls of what small and local models write. Called by `LitellmModel` on a finished reply; pure.
+
+Arguments that are nearly JSON are repaired into an object; a call that was written as a fenced block into the text is
+recognised when there is no native one and it names an offered tool. It refuses to repair arguments that the token limit
+cut off, since the guess would be a different command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from holmes.core.messages import ToolCall, ToolCallId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from holmes.llm.reply_assembler import RawToolCall
+
+_BLOCK = re.compile(
+    r"```(?:json|tool_call|tool|tool_code)?[ \t]*\n(?P<fenced>.*?)\n?[ \t]*```"
+    r"|<tool_call>(?P<tagged>.*?)(?:</tool_call>|\Z)",
+    re.DOTALL,
+)
+_REPAIR_LIMIT_CHARACTERS = 200_000
+
+
+def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
+    """The calls with valid arguments and unique ids.
+
+    `known_ids` are the ids that the conversation uses already. With `cut_off` the token limit ended the reply, so the
+    last call is not repaired.
+    """
+    used = set(known_ids)
+    calls = [raw for raw in raw_calls if raw.name or raw.arguments]
+    result: list[ToolCall] = []
+    for position, raw in enumerate(calls):
+        call_id = raw.id if raw.id and raw.id not in used else fresh_call_id()
+        used.add(call_id)
+        repairable = not (cut_off and position == len(calls) - 1)
+        result.append(_call(call_id, raw.name, raw.arguments_text, repairable=repairable))
+    return result
+
+
+def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[ToolCall]]:
+    """The text without its written tool calls, and those calls; blocks that name no offered tool stay text."""
+    calls: list[ToolCall] = []
+
+    def take(match: re.Match[str]) -> str:
+        found = _written_call(match["fenced"] if match["fenced"] is not None else match["tagged"], tool_names)
+        if found is None:
+            return match[0]
+        calls.append(found)
+        return ""
+
+    remaining = _BLOCK.sub(take, text)
+    return (remaining.strip(), calls) if calls else (text, [])
+
+
+def fresh_call_id() -> ToolCallId:
+    """An id that no provider has given."""
+    return ToolCallId(f"call_{uuid.uuid4().hex[:24]}")
+
+
+def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolCall:
+    valid = _object_text(arguments, repairable=repairable)
+    return ToolCall(
+        id=ToolCallId(call_id),
+        name=name,
+        arguments="{}" if valid is None else valid,
+        malformed=arguments if valid is None else None,
+    )
+
+
+def _object_text(arguments: str, *, repairable: bool) -> str | None:
+    """`arguments` when it is an object, the repaired object, or None."""
+    if not arguments.strip():
+        return "{}"
+    try:
+        value: Any = json.loads(arguments)
+    except ValueError:
+        value = _repaired(arguments) if repairable else None
+    else:
+        if isinstance(value, dict):
+            return arguments
+    if isinstance(value, str):  # an object that was encoded twice
+        value = _repaired(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) and value else None
+
+
+def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
+    """What json_repair makes of `text`; nothing of text without a brace or beyond the limit."""
+    if "{" not in text or len(text) > _REPAIR_LIMIT_CHARACTERS:
+        return None
+    import json_repair
+
+    return json_repair.loads(text)
+
+
+def _written_call(block: str, tool_names: Collection[str]) -> ToolCall | None:
+    try:
+        value: Any = json.loads(block)
+    except ValueError:
+        value = _repaired(block)
+    if not isinstance(value, dict):
+        return None
+    function = value["function"] if isinstance(value.get("function"), dict) else value
+    name = function.get("name")
+    if not isinstance(name, str) or name not in tool_names:
+        return None
+    arguments = function.get("arguments", function.get("parameters", {}))
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return _call(fresh_call_id(), name, text, repairable=True)

@@ -1,0 +1,28 @@
+"""Renders the templates of `prompts/`. Called by `holmes.app`; what the model is told by Holmes itself comes from here.
+
+A variable that a template names and nobody gives is an error, and so is a template that does not exist: both are bugs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.assets import prompt_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def render_prompt(name: str, variables: Mapping[str, object] | None = None) -> str:
+    """The text of `prompts/<name>.jinja2`. The same variables give the same bytes: no clock, no random order."""
+    # Imported here: `holmes --help` does not need jinja2.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(prompt_directory()),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701  plain text for a model, not HTML
+    )
+    return environment.get_template(f"{name}.jinja2").render(variables or {}).strip()

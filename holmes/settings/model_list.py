@@ -1,0 +1,104 @@
+"""The file that names models. Called by `load`; `holmes.llm` is handed the chosen entries.
+
+Every key that is not known here is an argument for litellm, so nothing but a missing `model` or a value of the wrong
+kind is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, model_validator
+
+from holmes.settings.errors import SettingsError
+from holmes.settings.validation import reason_of
+from holmes.settings.yaml_file import YamlFile, read_yaml_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Price = Annotated[float | None, Field(ge=0)]
+
+
+class ModelEntry(BaseModel):
+    """One way to reach one model. Prices are US dollars per token."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: str
+    """What users call it."""
+
+    model: str = Field(min_length=1)
+    """What litellm calls it."""
+
+    api_key: SecretStr | None = None
+    """The provider's key; None leaves it to the provider's own variable."""
+
+    api_base: str | None = Field(default=None, validation_alias=AliasChoices("api_base", "base_url"))
+    """The provider's address."""
+
+    api_version: str | None = None
+    """The version of the provider's interface."""
+
+    context_window_tokens: int | None = Field(default=None, ge=1)
+    """`custom_args.max_context_size`: the real window."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """Overrides the general one."""
+
+    thinking: dict[str, JsonValue] | None = None
+    """Overrides the general one."""
+
+    reasoning_effort: str | None = None
+    """Overrides the general one."""
+
+    input_cost_per_token: Price = None
+    """A fresh prompt token."""
+
+    output_cost_per_token: Price = None
+    """A completion token."""
+
+    cache_read_input_token_cost: Price = None
+    """A cached prompt token."""
+
+    cache_creation_input_token_cost: Price = None
+    """A prompt token that is written to the cache."""
+
+    extra: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
+    """More arguments for litellm; may hold secrets, so it is never shown."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _sort_keys(cls, raw: object) -> object:
+        """Split what the file says into known fields and arguments for litellm."""
+        if not isinstance(raw, Mapping):
+            message = "a mapping with at least the key 'model' is expected"
+            raise ValueError(message)  # noqa: TRY004  pydantic turns ValueErrors into its own
+        entry = {str(key): value for key, value in raw.items()}
+        custom = entry.pop("custom_args", None)
+        if isinstance(custom, Mapping) and "max_context_size" in custom:
+            entry["context_window_tokens"] = custom["max_context_size"]
+        known = {*cls.model_fields, "base_url"}
+        extra = {key: value for key, value in entry.items() if key not in known}
+        fields = {key: value for key, value in entry.items() if key in known}
+        return {**fields, "extra": extra} if extra else fields
+
+
+def read_model_list(path: Path, environment: Mapping[str, str]) -> tuple[ModelEntry, ...]:
+    """The entries of the file in its order. Raises `SettingsError` with file and line."""
+    file = read_yaml_file(path, environment)
+    return tuple(_entry(file, name, raw) for name, raw in file.content.items())
+
+
+def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
+    try:
+        fields = {**raw, "name": name} if isinstance(raw, Mapping) else raw
+        return ModelEntry.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = str(first["loc"][0]) if first["loc"] else ""
+        place = file.place(name, "custom_args" if key == "context_window_tokens" else key)
+        what = f"{name}.{key}" if key else name
+        message = f"{place}: {what!r}: {reason_of(error)}"
+        raise SettingsError(message) from None

@@ -1,0 +1,14 @@
+"""The only place that reads the variables of this process. Called by the faces, once at start."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def process_environment() -> Mapping[str, str]:
+    """A copy of the variables of this process."""
+    return dict(os.environ)

@@ -1,0 +1,112 @@
+"""Everything that can be configured, as one frozen value. Made by `load`, read by `holmes.app` and the faces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.settings.context import ContextSettings
+from holmes.settings.investigation import InvestigationSettings
+from holmes.settings.model import ModelSettings
+from holmes.settings.model_list import ModelEntry
+from holmes.settings.storage import StorageSettings
+from holmes.settings.tools import ToolSettings
+from holmes.settings.upstream import UPSTREAM_TOOLSETS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from pydantic import SecretStr
+
+    from holmes.settings.setting import SettingsGroup
+
+GROUPS: Mapping[str, type[SettingsGroup]] = {
+    "model": ModelSettings,
+    "investigation": InvestigationSettings,
+    "context": ContextSettings,
+    "tools": ToolSettings,
+    "storage": StorageSettings,
+}
+"""The groups by the name of their field in `Settings`, in the order of the table in the README."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole configuration.
+
+    `model_list` are the named models; `config_file` the file that was read; `ignored_keys` the keys and variables
+    that HolmesGPT knows and that do nothing here; `api_key_is_option` says that the key came from the command line,
+    where it is meant for the chosen model even if the model list has one for it.
+    """
+
+    model: ModelSettings
+    investigation: InvestigationSettings
+    context: ContextSettings
+    tools: ToolSettings
+    storage: StorageSettings
+    model_list: tuple[ModelEntry, ...] = ()
+    config_file: Path | None = None
+    ignored_keys: tuple[str, ...] = ()
+    api_key_is_option: bool = False
+
+    def model_chain(self) -> tuple[ModelEntry, ...]:
+        """The chosen model and its fallbacks, in order, without repetition.
+
+        A name that the model list does not have is taken as litellm's name; whether litellm knows it is checked by
+        `holmes.llm`. The general key and address go to the chosen model and to fallbacks of the same provider.
+        """
+        names = dict.fromkeys((self.model.model, *self.model.fallback_models))
+        return tuple(self._entry(name) for name in names)
+
+    def model_names(self) -> tuple[str, ...]:
+        """The names of the model list, for a message that says what could be chosen."""
+        return tuple(entry.name for entry in self.model_list)
+
+    def unsupported_warning(self, available_toolsets: Collection[str]) -> str | None:
+        """One line that lists what the configuration asks for and Holmes does not have yet, or None."""
+        named = [name for name in self.tools.toolsets if self.is_unsupported_toolset(name, available_toolsets)]
+        parts = [
+            f"{what} {', '.join(names)}"
+            for what, names in (("settings", self.ignored_keys), ("toolsets", named))
+            if names
+        ]
+        return f"ignored, because Holmes does not have them yet: {'; '.join(parts)}" if parts else None
+
+    def is_unsupported_toolset(self, name: str, available_toolsets: Collection[str]) -> bool:
+        """Whether `name` is a toolset of HolmesGPT that is neither available nor defined in the configuration."""
+        entry = self.tools.toolsets.get(name)
+        defines_tools = isinstance(entry, dict) and "tools" in entry
+        return name in UPSTREAM_TOOLSETS and name not in available_toolsets and not defines_tools
+
+    def _entry(self, name: str) -> ModelEntry:
+        is_chosen = name == self.model.model
+        for entry in self.model_list:
+            if entry.name == name:
+                key = self.model.api_key if is_chosen and self.api_key_is_option else None
+                return entry.model_copy(update={"api_key": key}) if key else entry
+        shares = is_chosen or _provider(name) == _provider(self._wire_name(self.model.model))
+        return ModelEntry.model_validate(
+            {
+                "name": name,
+                "model": name,
+                "api_key": self.model.api_key if shares else None,
+                "api_base": self.model.api_base if shares else None,
+                "api_version": self.model.api_version if shares else None,
+            }
+        )
+
+    def _wire_name(self, name: str) -> str:
+        """What litellm calls the model that users call `name`."""
+        return next((entry.model for entry in self.model_list if entry.name == name), name)
+
+
+def _provider(model: str) -> str:
+    """The provider in front of the slash; empty for OpenAI's models, which need none."""
+    provider, slash, _ = model.partition("/")
+    return provider if slash else ""
+
+
+def reveal(secret: SecretStr | None) -> str | None:
+    """The text of a secret, for the one place that sends it."""
+    return secret.get_secret_value() if secret else None

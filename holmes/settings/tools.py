@@ -1,0 +1,41 @@
+"""Which tools run, and their limits. Mapped by `holmes.app` onto `holmes.toolsets`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, JsonValue
+
+from holmes.settings.setting import Setting, SettingsGroup
+
+
+def _file_list(value: object) -> object:
+    """One file may be written without the list around it."""
+    return (value,) if isinstance(value, (str, Path)) else value
+
+
+class ToolSettings(SettingsGroup):
+    """Tools."""
+
+    toolsets: Annotated[dict[str, JsonValue], Setting(key="toolsets")] = Field(default_factory=dict)
+    """Toolsets by name: switched on or off, configured, or defined here."""
+
+    custom_toolsets: Annotated[
+        tuple[Path, ...],
+        BeforeValidator(_file_list),
+        Setting(key="custom_toolsets", option="--custom-toolsets", adds=True),
+    ] = ()
+    """Files with more toolsets. The option may be repeated and adds to the files of the config file."""
+
+    timeout_seconds: Annotated[float, Setting("TOOL_TIMEOUT_SECONDS"), Field(gt=0)] = 60
+    """Seconds after which a tool that does not set its own timeout is ended with everything it started."""
+
+    memory_limit_megabytes: Annotated[int, Setting("TOOL_MEMORY_LIMIT_MB"), Field(gt=0)] = 800
+    """The memory of one tool process, in MB."""
+
+    prerequisite_timeout_seconds: Annotated[float, Setting("HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS"), Field(gt=0)] = 20
+    """Seconds that the checks of all toolsets may take together."""
+
+    kubernetes_logs_timeout_seconds: Annotated[float, Setting("KUBERNETES_LOGS_TIMEOUT_SECONDS"), Field(gt=0)] = 60
+    """Seconds that reading logs of one pod or workload may take."""

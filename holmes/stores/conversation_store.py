@@ -1,0 +1,255 @@
+"""Conversations in private files, one each, so that `holmes ask --continue` goes on where the last one ended.
+
+Called by the faces. A file is lines of JSON that are only ever appended, so a kill loses at most the running message,
+and a half-written last line is dropped when the file is opened again. The user's files are 0600 in a folder of 0700.
+Refuses nothing but the disk: every failure to write is a `ConversationStoreError`, and the face goes on without.
+
+Lines: `{"type": "conversation", "version": 1, "id": …, "started_at": …}` first, then `{"type": "message", "message":
+…}` for each message as it comes, and `{"type": "history", "keep": n, "messages": […]}`, which says that the
+conversation is its first n messages and then these (the loop shortens histories and completes interrupted ones).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING, Self
+
+from holmes.core.errors import HolmesError
+from holmes.stores.message_codec import message_from_json, message_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from holmes.core.json_types import JsonObject
+    from holmes.core.messages import Message
+
+_VERSION = 1
+_FILE_NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}\.jsonl")
+_SECONDS_PER_DAY = 86_400
+
+
+class ConversationStoreError(HolmesError):
+    """A conversation could not be kept or read back (disk full, read-only, written by a newer Holmes)."""
+
+
+class Conversation:
+    """One conversation, open for more. Made by `ConversationStore`; `close()` it, or use it as a context manager."""
+
+    def __init__(self, path: Path, messages: Iterable[Message] = (), *, descriptor: int | None = None) -> None:
+        self._path = path
+        self._messages = list(messages)
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        """The conversation itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+        self.close()
+
+    @property
+    def id(self) -> str:
+        """The name of the file without its ending."""
+        return self._path.stem
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation as it stands, ready to be continued."""
+        return tuple(self._messages)
+
+    def append(self, message: Message) -> None:
+        """Add a message and put it on disk. Raises `ConversationStoreError`; the message is then in memory only."""
+        self._messages.append(message)
+        self._write({"type": "message", "message": message_to_json(message)})
+
+    def replace(self, messages: Iterable[Message]) -> None:
+        """Say what the conversation is from now on. Writes only what differs. Raises `ConversationStoreError`."""
+        new = list(messages)
+        if new == self._messages:
+            return
+        pairs = zip(self._messages, new, strict=False)
+        keep = next((index for index, (old, fresh) in enumerate(pairs) if old != fresh), None)
+        if keep is None:
+            keep = min(len(self._messages), len(new))
+        self._messages = new
+        encoded = [message_to_json(message) for message in new[keep:]]
+        self._write({"type": "history", "keep": keep, "messages": encoded})
+
+    def close(self) -> None:
+        """Close the file; a later `append` would open it again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _write(self, record: JsonObject) -> None:
+        try:
+            if self._descriptor is None:
+                self._descriptor = _create(self._path)
+            _append_line(self._descriptor, record)
+        except OSError as error:
+            message = f"the conversation could not be kept in {str(self._path)!r}: {error.strerror or error}"
+            raise ConversationStoreError(message) from error
+
+
+class ConversationStore:
+    """The conversations of one user. Older than `retention_days` or beyond the newest `limit` ones: deleted."""
+
+    def __init__(self, folder: Path, *, retention_days: float, limit: int) -> None:
+        self._folder = folder
+        self._retention_seconds = retention_days * _SECONDS_PER_DAY
+        self._limit = limit
+
+    def start(self) -> Conversation:
+        """A new conversation; its file appears with the first message. Old ones are deleted now."""
+        self.prune()
+        return Conversation(self._new_path())
+
+    def latest(self) -> Conversation | None:
+        """The conversation that was used last, or None. Raises `ConversationStoreError` when it cannot be read.
+
+        When another Holmes has it open, a copy of it is continued, so that two never write into one file.
+        """
+        paths = self._paths()
+        if not paths:
+            return None
+        path = paths[0]
+        try:
+            return self._reopen(path)
+        except OSError as error:
+            message = f"the conversation {str(path)!r} cannot be read: {error.strerror or error}"
+            raise ConversationStoreError(message) from error
+
+    def prune(self) -> None:
+        """Delete what is too old or too much. What cannot be deleted stays; files with other names are not ours."""
+        oldest = time.time() - self._retention_seconds
+        for index, path in enumerate(self._paths()):
+            if index >= self._limit - 1 or _modified(path) < oldest:
+                _delete_unless_open(path)
+
+    def _reopen(self, path: Path) -> Conversation:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        owned = _lock(descriptor)
+        try:
+            messages, complete_bytes = _read(path)
+            if owned and os.fstat(descriptor).st_size > complete_bytes:
+                os.ftruncate(descriptor, complete_bytes)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if owned:
+            return Conversation(path, messages, descriptor=descriptor)
+        os.close(descriptor)
+        copy = Conversation(self._new_path())
+        copy.replace(messages)
+        return copy
+
+    def _new_path(self) -> Path:
+        stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+        return self._folder / f"{stamp}-{uuid.uuid4().hex[:8]}.jsonl"
+
+    def _paths(self) -> list[Path]:
+        """All conversations, last used first."""
+        try:
+            found = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
+        except OSError:
+            return []
+        return sorted(found, key=lambda path: (_modified(path), path.name), reverse=True)
+
+
+def _create(path: Path) -> int:
+    """A new private file that starts with its header line."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.parent.chmod(0o700)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    _lock(descriptor)
+    if os.fstat(descriptor).st_size == 0:
+        started_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        _append_line(
+            descriptor, {"type": "conversation", "version": _VERSION, "id": path.stem, "started_at": started_at}
+        )
+    return descriptor
+
+
+def _append_line(descriptor: int, record: JsonObject) -> None:
+    """One whole line or nothing: a line that does not fit on the disk is taken back."""
+    size_before = os.fstat(descriptor).st_size
+    remaining = memoryview(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
+    try:
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
+    except OSError:
+        os.ftruncate(descriptor, size_before)
+        raise
+
+
+def _read(path: Path) -> tuple[list[Message], int]:
+    """The messages of a file and how many of its bytes are whole lines that could be read."""
+    messages: list[Message] = []
+    complete_bytes = 0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                record = json.loads(line) if line.endswith(b"\n") else None
+                if not isinstance(record, dict):
+                    break
+                _apply(record, messages, path)
+            except ValueError:
+                break
+            complete_bytes += len(line)
+    return messages, complete_bytes
+
+
+def _apply(record: Mapping[str, object], messages: list[Message], path: Path) -> None:
+    match record.get("type"):
+        case "conversation":
+            if record.get("version") != _VERSION:
+                message = f"the conversation {str(path)!r} was written by a newer Holmes: update, or start a new one"
+                raise ConversationStoreError(message)
+        case "message":
+            messages.append(message_from_json(record.get("message")))
+        case "history":
+            keep, fresh = record.get("keep"), record.get("messages")
+            if not isinstance(keep, int) or not isinstance(fresh, list):
+                message = "a history without its fields"
+                raise ValueError(message)  # noqa: TRY004  such a line is half-written
+            messages[keep:] = [message_from_json(item) for item in fresh]
+        case unknown:
+            message = f"unknown line {unknown!r}"
+            raise ValueError(message)
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether the file is ours alone until it is closed."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _delete_unless_open(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if _lock(descriptor):
+            path.unlink(missing_ok=True)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _modified(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,253 @@
+"""All toolsets that there are: shipped files, custom files, the configuration's `toolsets:` and Python entry points.
+
+Called by the composition root: `read_catalogue` reads and merges, `load_catalogue` checks each entry by the schema, and
+`holmes.toolsets.readiness` then finds out what can work.
+A broken file or an unknown toolset name is a `ConfigError`; whatever is wrong within one toolset becomes its status.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ConfigError
+from holmes.toolsets.known_names import KNOWN_ELSEWHERE
+from holmes.toolsets.registry import discover_factories
+from holmes.toolsets.statuses import ToolsetStatus
+from holmes.toolsets.yaml.building import build_definition, checked_keys, uses_transformers
+from holmes.toolsets.yaml.documents import YamlDocument
+from holmes.toolsets.yaml.loader import (
+    WrittenToolset,
+    declared_variable_names,
+    read_toolsets,
+    with_current_names,
+    written_toolsets,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonValue
+    from holmes.toolsets.registry import PythonToolsetFactory
+    from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.toolsets.yaml.schema import ToolsetKeys
+
+_CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonToolset:
+    """A factory that is enabled, with what the configuration says about it."""
+
+    factory: PythonToolsetFactory
+    source: str
+    config: Mapping[str, JsonValue] = field(default_factory=dict)
+    approval_patterns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """What may be offered (`definitions`, `python`), what is decided already (`statuses`), what users should know."""
+
+    definitions: tuple[YamlToolsetDefinition, ...]
+    python: tuple[PythonToolset, ...]
+    statuses: tuple[ToolsetStatus, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueFiles:
+    """Where toolsets are written. `overrides` is the `toolsets:` of the configuration, `overrides_source` its file."""
+
+    shipped: tuple[Path, ...]
+    custom: tuple[Path, ...] = ()
+    overrides: Mapping[str, object] = field(default_factory=dict)
+    overrides_source: str = "the configuration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCatalogue:
+    """Every entry as it is written, overrides merged, not checked yet.
+
+    `variable_names` are the variables that custom toolsets declare: the composition root adds them to the variables
+    that tools may see, and only then calls `load_catalogue`.
+    """
+
+    entries: tuple[WrittenToolset, ...]
+    python_entries: Mapping[str, WrittenToolset]
+    factories: tuple[PythonToolsetFactory, ...]
+    statuses: tuple[ToolsetStatus, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def variable_names(self) -> frozenset[str]:
+        """Names out of `{{ env.NAME }}` and of the `env` prerequisites."""
+        return declared_variable_names((*self.entries, *self.python_entries.values()))
+
+
+def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:
+    """Read and merge everything; `entry_points` replaces the installed ones. Raises `ConfigError`."""
+    factories, broken = discover_factories(entry_points)
+    reading = _Reading({factory.name: factory for factory in factories})
+    for path in files.shipped:
+        reading.add_file(path)
+    for path in files.custom:
+        reading.add_file(path)
+    if files.overrides:
+        document = YamlDocument(source=files.overrides_source, content=files.overrides, lines={})
+        reading.add_entries(written_toolsets(files.overrides, document, ()))
+    statuses = tuple(
+        ToolsetStatus(name=each.name, state="failed", reason=each.reason, source="entry point") for each in broken
+    )
+    return WrittenCatalogue(
+        entries=tuple(reading.entries.values()),
+        python_entries=reading.python_entries,
+        factories=factories,
+        statuses=statuses,
+        warnings=reading.all_warnings(),
+    )
+
+
+class _Reading:
+    """The merge in progress."""
+
+    def __init__(self, factories: Mapping[str, PythonToolsetFactory]) -> None:
+        self.entries: dict[str, WrittenToolset] = {}
+        self.python_entries: dict[str, WrittenToolset] = {}
+        self._factories = factories
+        self._warnings: list[str] = []
+        self._not_here: list[str] = []
+
+    def add_file(self, path: Path) -> None:
+        """Merge a file."""
+        file = read_toolsets(path)
+        self._warnings += file.warnings
+        self.add_entries(file.toolsets)
+
+    def add_entries(self, entries: Sequence[WrittenToolset]) -> None:
+        """Merge entries: a name that exists already is an override."""
+        for entry in entries:
+            written, warnings = with_current_names(entry)
+            self._warnings += warnings
+            self._add(written)
+
+    def all_warnings(self) -> tuple[str, ...]:
+        """Everything to tell, the toolsets that do not exist here in one line."""
+        if not self._not_here:
+            return tuple(self._warnings)
+        names = ", ".join(repr(name) for name in sorted(self._not_here))
+        return (*self._warnings, f"these toolsets of HolmesGPT do not exist here yet and are ignored: {names}")
+
+    def _add(self, written: WrittenToolset) -> None:
+        name = written.name
+        group = self.python_entries if name in self._factories else self.entries
+        if name in group:
+            group[name] = group[name].overridden_by(written)
+        elif name in self._factories or "tools" in written.keys or "type" in written.keys:
+            group[name] = written
+        elif name in KNOWN_ELSEWHERE:
+            self._not_here.append(name)
+        elif not set(written.keys) - {"enabled", "config", "name"}:
+            known = (*self.entries, *self._factories, *KNOWN_ELSEWHERE)
+            nearest = get_close_matches(name, known, n=1, cutoff=0.5)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else "a toolset of your own needs 'tools'"
+            raise ConfigError(f"{written.source}: there is no toolset {name!r}: {hint}")
+        else:
+            group[name] = written
+
+
+def load_catalogue(written: WrittenCatalogue, environment: Environment) -> Catalogue:
+    """Check every entry that is not disabled. Never raises for one toolset: what is wrong becomes its status."""
+    definitions: list[YamlToolsetDefinition] = []
+    statuses = list(written.statuses)
+    warnings = list(written.warnings)
+    transformed: list[str] = []
+    variables = environment.as_dict()
+    for entry in written.entries:
+        decided = _decided_already(entry)
+        if decided is not None:
+            statuses.append(decided)
+            continue
+        try:
+            keys = checked_keys(entry, variables)
+            _refuse_empty(entry, keys)
+            definitions.append(build_definition(entry, keys))
+        except ConfigError as error:
+            statuses.append(_status_of(entry, "failed", str(error)))
+            continue
+        if uses_transformers(keys):
+            transformed.append(entry.name)
+    if transformed:
+        names = ", ".join(repr(name) for name in transformed)
+        warnings.append(f"transformers are not supported yet and ignored in: {names}")
+    python, python_statuses = _python_toolsets(written, variables)
+    return Catalogue(
+        definitions=tuple(definitions),
+        python=python,
+        statuses=(*statuses, *python_statuses),
+        warnings=tuple(warnings),
+    )
+
+
+def _decided_already(entry: WrittenToolset) -> ToolsetStatus | None:
+    values = entry.values()
+    if values.get("enabled") is False:
+        return _status_of(entry, "disabled", "switched off")
+    kind = values.get("type")
+    if kind in _CONFIG_ONLY_TYPES:
+        return _status_of(entry, "failed", f"type {kind!r} is not supported yet")
+    return None
+
+
+def _refuse_empty(entry: WrittenToolset, keys: ToolsetKeys) -> None:
+    if not keys.tools:
+        raise ConfigError(f"{entry.source}: the toolset {entry.name!r} has no tools")
+    if not keys.description:
+        raise ConfigError(f"{entry.source}: the toolset {entry.name!r} has no 'description'")
+
+
+def _status_of(entry: WrittenToolset, state: str, reason: str) -> ToolsetStatus:
+    values = entry.values()
+    tags = values.get("tags")
+    tools = values.get("tools")
+    return ToolsetStatus(
+        name=entry.name,
+        state="disabled" if state == "disabled" else "failed",
+        reason=reason,
+        source=entry.source,
+        tool_count=len(tools) if isinstance(tools, list) else 0,
+        tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+        description=str(values.get("description") or ""),
+    )
+
+
+def _python_toolsets(
+    written: WrittenCatalogue, variables: Mapping[str, str]
+) -> tuple[tuple[PythonToolset, ...], tuple[ToolsetStatus, ...]]:
+    toolsets: list[PythonToolset] = []
+    statuses: list[ToolsetStatus] = []
+    for factory in written.factories:
+        source = type(factory).__module__
+        status = ToolsetStatus(
+            name=factory.name, state="disabled", source=source, tags=factory.tags, description=factory.description
+        )
+        entry = written.python_entries.get(factory.name)
+        made = PythonToolset(factory=factory, source=source)
+        enabled = factory.enabled_by_default
+        if entry is not None:
+            try:
+                keys = checked_keys(entry, variables)
+            except ConfigError as error:
+                statuses.append(replace(status, state="failed", reason=str(error)))
+                continue
+            enabled = enabled if keys.enabled is None else keys.enabled
+            made = replace(made, config=keys.config or {}, approval_patterns=tuple(keys.approval_required_tools))
+        if enabled:
+            toolsets.append(made)
+        else:
+            statuses.append(replace(status, reason="switched off" if entry is not None else "not switched on"))
+    return tuple(toolsets), tuple(statuses)

@@ -1,0 +1,216 @@
+"""Reads the logs of containers: the newest lines first to be kept, exact counts as far as the bounds reach.
+
+Called by `toolset.py`. What cannot be read becomes a section that says why; one broken container never fails the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holmes.core.errors import ClusterUnreachable, ToolError
+from holmes.kubernetes.concurrently import concurrently
+from holmes.kubernetes.errors import ApiError, Forbidden, ReadCutOff
+from holmes.kubernetes.paths import api_path
+from holmes.toolsets.kubernetes_logs.request import line_filter
+from holmes.toolsets.kubernetes_logs.window import LineWindow
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from holmes.core.errors import HolmesError
+    from holmes.kubernetes.client import ClusterClient
+    from holmes.kubernetes.views import ContainerView, PodView
+    from holmes.toolsets.kubernetes_logs.request import LineFilter, LogRequest
+
+End: TypeAlias = Literal["complete", "past_end", "bound", "deadline", "cut"]
+
+_FEED_BYTES = 256 * 1024
+_FEW_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimits:
+    """Bounds of one call. `newest_lines` is how far back a log is read when no end of time is given.
+
+    `kept_bytes` is shared by all containers, `container_bytes` is what is read of each.
+    """
+
+    timeout_seconds: float = 60.0
+    container_bytes: int = 20 * 1024 * 1024
+    newest_lines: int = 200_000
+    kept_bytes: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """The log of one instance of a container. `unread` says why there is none; `notes` what is missing of it.
+
+    `exact` is false when the log has more lines than were read, so that the counts are lower bounds. `failure` is the
+    error behind `unread` when the cluster refused.
+    """
+
+    pod: PodView
+    container: ContainerView
+    previous: bool = False
+    lines: tuple[bytes, ...] = ()
+    matching_lines: int = 0
+    total_lines: int = 0
+    exact: bool = True
+    notes: tuple[str, ...] = ()
+    unread: str = ""
+    failure: HolmesError | None = None
+
+
+class LogReader:
+    """Reads for one call: holds its deadline and its share of memory."""
+
+    def __init__(self, client: ClusterClient, request: LogRequest, limits: ReadLimits) -> None:
+        self._client = client
+        self._request = request
+        self._limits = limits
+        self._filter: LineFilter = line_filter(request)
+        self._deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
+
+    async def read(self, targets: tuple[tuple[PodView, ContainerView], ...]) -> tuple[Section, ...]:
+        """The sections of all `targets`, in their order. Raises `ToolError` for a pattern that is too slow."""
+        kept_bytes = max(65_536, self._limits.kept_bytes // max(1, len(targets)))
+        works = [self._sections(pod, container, kept_bytes) for pod, container in targets]
+        sections = await concurrently(works)
+        return tuple(section for group in sections for section in group)
+
+    async def _sections(self, pod: PodView, container: ContainerView, kept_bytes: int) -> tuple[Section, ...]:
+        """The current instance, and the one before when that is what tells the story."""
+        blank = Section(pod=pod, container=container, previous=self._request.previous is True)
+        reason = why_unreadable(pod, container, previous=blank.previous)
+        if reason:
+            return (replace(blank, unread=reason),)
+        first = await self._section(blank, kept_bytes)
+        if self._request.previous is not None or not _previous_tells_more(first):
+            return (first,)
+        return await self._section(replace(blank, previous=True), kept_bytes), first
+
+    async def _section(self, blank: Section, kept_bytes: int) -> Section:
+        try:
+            newest = self._limits.newest_lines if self._request.until_time is None else None
+            return await self._read_newest(blank, kept_bytes, newest)
+        except ApiError as error:
+            return replace(blank, unread=error.detail or str(error), failure=error)
+        except ClusterUnreachable as error:
+            return replace(blank, unread=str(error), failure=error)
+
+    async def _read_newest(self, blank: Section, kept_bytes: int, newest: int | None, halvings: int = 3) -> Section:
+        """Ask for the `newest` lines; when even these are too many bytes, ask for half of what came."""
+        window = LineWindow(tail_lines=self._request.tail_lines, kept_limit_bytes=kept_bytes, line_filter=self._filter)
+        end = await self._fill(window, self._log_path(blank), self._params(blank, newest))
+        if end == "bound" and newest is not None and halvings > 0:
+            return await self._read_newest(blank, kept_bytes, max(1, window.total_lines // 2), halvings - 1)
+        if end in {"deadline", "cut"} and not window.total_lines:
+            error = ToolError("".join(self._notes(end)))
+            return replace(blank, unread=str(error), failure=error)
+        return replace(
+            blank,
+            lines=window.kept,
+            matching_lines=window.matching_lines,
+            total_lines=window.total_lines,
+            exact=end in {"complete", "past_end"} and (newest is None or window.stored_lines < newest),
+            notes=self._notes(end),
+        )
+
+    @staticmethod
+    def _log_path(section: Section) -> str:
+        return api_path("v1", "pods", namespace=section.pod.namespace, name=section.pod.name, subresource="log")
+
+    def _notes(self, end: End) -> tuple[str, ...]:
+        match end:
+            case "complete" | "past_end":
+                return ()
+            case "bound":
+                size = f"{self._limits.container_bytes / 1024 / 1024:.0f} MB"
+                return (f"reading stopped after {size}, newer lines are missing: narrow since and until",)
+            case "deadline":
+                return (f"reading stopped after {self._limits.timeout_seconds:g} s, lines are missing",)
+            case "cut":
+                return ("the connection was cut, newer lines may be missing",)
+
+    async def _fill(self, window: LineWindow, path: str, params: dict[str, str]) -> End:
+        """Read into `window` until a bound; only waiting is interrupted, never the counting that runs in a thread."""
+        read_bytes, end = 0, None
+        async with AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    pieces = await stack.enter_async_context(self._client.stream_text(path, params))
+            except TimeoutError:
+                return "deadline"
+            while end is None:
+                block, end = await self._block(pieces)
+                read_bytes += len(block)
+                await asyncio.to_thread(window.feed, block)
+                if end is None and window.past_end:
+                    end = "past_end"
+                elif end is None and read_bytes >= self._limits.container_bytes:
+                    end = "bound"
+        await asyncio.to_thread(window.finish)
+        return end
+
+    async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
+        """The next bytes, enough of them to be worth a thread, and the end if it came."""
+        gathered = bytearray()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                async for piece in pieces:
+                    gathered += piece
+                    if len(gathered) >= _FEED_BYTES:
+                        return bytes(gathered), None
+        except TimeoutError:
+            return bytes(gathered), "deadline"
+        except ReadCutOff:
+            return bytes(gathered), "cut"
+        return bytes(gathered), "complete"
+
+    def _params(self, section: Section, newest: int | None) -> dict[str, str]:
+        params = {"container": section.container.name, "timestamps": "true"}
+        if section.previous:
+            params["previous"] = "true"
+        if newest is not None:
+            params["tailLines"] = str(newest)
+        if self._request.since_seconds is not None:
+            params["sinceSeconds"] = str(self._request.since_seconds)
+        if self._request.since_time is not None:
+            params["sinceTime"] = self._request.since_time.isoformat(timespec="seconds")
+        return params
+
+
+def why_unreadable(pod: PodView, container: ContainerView, *, previous: bool) -> str:
+    """Why this instance has no log, as far as the pod's status tells; empty when it should have one."""
+    if previous:
+        return "" if container.last is not None else f"there is no previous instance ({container.restarts} restarts)"
+    state = container.state
+    if state.status == "waiting" and container.last is None:
+        return f"waiting: {_reason(state.reason or 'not started', state.message)}"
+    if state.status == "unknown" and container.last is None:
+        return pod.problem or f"not started yet (pod is {pod.phase or 'unknown'})"
+    return ""
+
+
+def _reason(reason: str, message: str) -> str:
+    return f"{reason}: {message}" if message else reason
+
+
+def _previous_tells_more(section: Section) -> bool:
+    """Whether the instance before this one ended and this one has said little so far.
+
+    A waiting container has no instance of its own: what was read is the log of the last one already.
+    """
+    container = section.container
+    return container.last is not None and container.state.status != "waiting" and section.total_lines < _FEW_LINES
+
+
+def refusal_of_all(sections: tuple[Section, ...]) -> HolmesError | None:
+    """The error to report when the cluster refused every single section."""
+    failures = [section.failure for section in sections]
+    if not failures or any(failure is None for failure in failures):
+        return None
+    return next((failure for failure in failures if isinstance(failure, Forbidden)), failures[0])

@@ -1,0 +1,148 @@
+"""Writes what was read as text for the model: a summary line, what could not be read, then one section per container.
+
+Called by `toolset.py`, in a thread. Every section says how many lines it shows and how many there are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holmes.kubernetes.views import ContainerState, ContainerView, PodView
+    from holmes.kubernetes.workloads import FoundPods
+    from holmes.toolsets.kubernetes_logs.reader import Section
+    from holmes.toolsets.kubernetes_logs.request import LogRequest
+
+_TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3})\d*(?=Z|[+-]\d\d:\d\d)")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReport:
+    """Everything that one call found. `left_out` are pods beyond `max_pods`."""
+
+    request: LogRequest
+    found: FoundPods
+    left_out: tuple[PodView, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def shown_lines(self) -> int:
+        """How many lines the text holds."""
+        return sum(len(section.lines) for section in self.sections)
+
+
+def report_text(report: LogReport) -> str:
+    """The text for the model."""
+    read = [section for section in report.sections if not section.unread]
+    parts = [_summary(report, read), *_unread(report)]
+    if report.left_out:
+        names = ", ".join(pod.name for pod in report.left_out[:20])
+        more = f" and {len(report.left_out) - 20} more" if len(report.left_out) > 20 else ""
+        parts.append(f"Pods left out (max_pods is {report.request.max_pods}): {names}{more}")
+    parts += [_section(section, report.request) for section in read]
+    return "\n".join(parts)
+
+
+def _summary(report: LogReport, read: list[Section]) -> str:
+    found, request = report.found, report.request
+    what = f"Logs of {found.kind} {found.name!r} in namespace {found.namespace!r}"
+    if not found.pods:
+        return f"{what}: it has no pods now"
+    pods = len({section.pod.name for section in read})
+    matching, total = sum(s.matching_lines for s in read), sum(s.total_lines for s in read)
+    at_least = "" if all(section.exact for section in read) else "at least "
+    filtered = f" matching lines ({total:,} lines read)" if _is_filtered(request) else " lines"
+    counts = f"showing {report.shown_lines:,} of {at_least}{matching:,}{filtered}"
+    if not report.shown_lines:
+        what = f"No log lines found. {what}"
+    hint = ""
+    if report.shown_lines < matching:
+        hint = "; for older lines raise tail, or narrow with include, since, until, container"
+    pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
+    return f"{what}: {pods_text}, {len(read)} container logs, {counts}{_searched(request)}{hint}"
+
+
+def _is_filtered(request: LogRequest) -> bool:
+    return bool(request.include or request.exclude or request.until)
+
+
+def _searched(request: LogRequest) -> str:
+    """What was searched for, so that an empty answer can be judged."""
+    terms = [
+        f"{name} {value!r}"
+        for name, value in (
+            ("container", request.container),
+            ("since", request.since),
+            ("until", request.until),
+            ("include", request.include),
+            ("exclude", request.exclude),
+        )
+        if value
+    ]
+    if request.previous is not None:
+        terms.append("previous instances only" if request.previous else "current instances only")
+    return f"; searched with {', '.join(terms)}" if terms else ""
+
+
+def _unread(report: LogReport) -> list[str]:
+    unread = [section for section in report.sections if section.unread]
+    lines = ["Not read:"] if unread else []
+    lines += [f"- {_title(section)}: {section.unread}" for section in unread]
+    read_pods = [pod for pod in report.found.pods if pod.problem and pod not in {s.pod for s in unread}]
+    return lines + [f"Note: pod {pod.name}: {pod.problem}" for pod in read_pods]
+
+
+def _title(section: Section) -> str:
+    role = "container" if section.container.role == "container" else f"{section.container.role} container"
+    previous = " (previous instance)" if section.previous else ""
+    return f"pod {section.pod.name}, {role} {section.container.name}{previous}"
+
+
+def _section(section: Section, request: LogRequest) -> str:
+    state = _previous_state(section.container) if section.previous else _state(section.container)
+    count = f"{'' if section.exact else 'at least '}{section.matching_lines:,}"
+    filtered = f" matching lines ({section.total_lines:,} lines read)" if _is_filtered(request) else " lines"
+    notes = "".join(f"; {note}" for note in section.notes)
+    header = f"=== {_title(section)}: {state}\nshowing {len(section.lines):,} of {count}{filtered}{notes}"
+    return "\n".join([header, *(readable(line) for line in section.lines)])
+
+
+def _state(container: ContainerView) -> str:
+    state = container.state
+    parts = [_plain_state(state)]
+    if state.status == "running":
+        parts.append("ready" if container.ready or container.role != "container" else "not ready")
+    if container.restarts:
+        parts.append(f"{container.restarts} restart{'s' if container.restarts > 1 else ''}")
+    if container.last is not None:
+        parts.append(f"previous instance {_plain_state(container.last)}")
+        if state.status == "waiting":
+            parts.append("its log follows")
+    return ", ".join(parts)
+
+
+def _previous_state(container: ContainerView) -> str:
+    return _plain_state(container.last) if container.last is not None else "ended"
+
+
+def _plain_state(state: ContainerState) -> str:
+    match state.status:
+        case "running":
+            return f"running since {state.started_at}" if state.started_at else "running"
+        case "terminated":
+            reason = f" ({state.reason})" if state.reason else ""
+            message = f": {state.message[:300]}" if state.message else ""
+            return f"exited {state.exit_code}{reason} at {state.finished_at}{message}"
+        case "waiting":
+            return f"waiting ({state.reason or 'unknown reason'})"
+        case "unknown":
+            return "state unknown"
+
+
+def readable(line: bytes) -> str:
+    """A line as text: bad bytes replaced, terminal codes removed, the time to the millisecond."""
+    text = _CONTROL.sub("", line.decode("utf-8", "replace"))
+    return _TIMESTAMP.sub(r"\1", text, count=1) if text[10:11] == "T" else text

@@ -1,0 +1,165 @@
+"""What is asked of `kubernetes_logs`, checked: times, patterns and limits. Made from a tool call's arguments.
+
+Called by `toolset.py`. Refuses, in one line each, a time or a pattern that cannot be read; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+
+if TYPE_CHECKING:
+    import regex
+
+    from holmes.core.json_types import JsonObject
+
+DEFAULT_TAIL_LINES = 200
+DEFAULT_MAX_PODS = 10
+_MOST_PODS = 50
+_LONGEST_PATTERN = 1_000
+_SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_DURATION_PART = re.compile(
+    r"(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)(?![a-z])\s*"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRequest:
+    """One call's arguments. `since` and `until` are as written; `since_seconds` or `since_time` is what they mean.
+
+    `previous` None leaves the choice to the state of each container. `tail_lines` is per container.
+    """
+
+    name: str
+    kind: str = ""
+    namespace: str = ""
+    container: str = ""
+    previous: bool | None = None
+    since: str = ""
+    since_seconds: int | None = None
+    since_time: datetime | None = None
+    until: str = ""
+    until_time: datetime | None = None
+    include: str = ""
+    exclude: str = ""
+    tail_lines: int = DEFAULT_TAIL_LINES
+    max_pods: int = DEFAULT_MAX_PODS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFilter:
+    """Which lines count: those that `include` finds and `exclude` does not, up to `until` (inclusive)."""
+
+    include: regex.Pattern[str] | None = None
+    exclude: regex.Pattern[str] | None = None
+    until: datetime | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every line counts."""
+        return self.include is None and self.exclude is None and self.until is None
+
+
+def log_request(arguments: JsonObject, *, now: datetime) -> LogRequest:
+    """The request that `arguments` describe. Raises `ToolError` for what cannot be understood."""
+    name = _text(arguments, "name")
+    if not name:
+        raise ToolError("name is empty; give the name of a pod or of a workload")
+    since, until = _text(arguments, "since"), _text(arguments, "until")
+    since_age, since_time = _moment("since", since)
+    until_age, until_time = _moment("until", until)
+    if until_age is not None:
+        until_time = now - until_age
+    begin = now - since_age if since_age is not None else since_time
+    if begin is not None and until_time is not None and begin >= until_time:
+        raise ToolError(f"since {since!r} is not before until {until!r}; exchange or widen them")
+    previous = arguments.get("previous")
+    return LogRequest(
+        name=name,
+        kind=_text(arguments, "kind"),
+        namespace=_text(arguments, "namespace"),
+        container=_text(arguments, "container"),
+        previous=previous if isinstance(previous, bool) else None,
+        since=since,
+        since_seconds=max(1, round(since_age.total_seconds())) if since_age is not None else None,
+        since_time=since_time,
+        until=until,
+        until_time=until_time,
+        include=_text(arguments, "include"),
+        exclude=_text(arguments, "exclude"),
+        tail_lines=_count(arguments, "tail", DEFAULT_TAIL_LINES),
+        max_pods=min(_MOST_PODS, _count(arguments, "max_pods", DEFAULT_MAX_PODS)),
+    )
+
+
+def line_filter(request: LogRequest) -> LineFilter:
+    """The compiled filters of `request`. Raises `ToolError` for a pattern that is not a regular expression."""
+    return LineFilter(
+        include=_pattern("include", request.include),
+        exclude=_pattern("exclude", request.exclude),
+        until=request.until_time,
+    )
+
+
+def _text(arguments: JsonObject, name: str) -> str:
+    value = arguments.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _count(arguments: JsonObject, name: str, default: int) -> int:
+    value = arguments.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return default
+    if value < 1:
+        raise ToolError(f"{name} is {value}; it must be at least 1")
+    return value
+
+
+def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
+    """An age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339; UTC when it names no zone)."""
+    if not written:
+        return None, None
+    age = duration(written)
+    if age is not None:
+        return age, None
+    try:
+        moment = datetime.fromisoformat(written)
+    except ValueError as error:
+        raise ToolError(
+            f"{name} {written!r} is neither a duration such as '10m' nor a time such as '2025-01-31T10:00:00Z'"
+        ) from error
+    return None, moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def duration(written: str) -> timedelta | None:
+    """The length that `1h30m`, `15 minutes`, `2d ago` or `90` (seconds) stands for; None for anything else."""
+    plain = written.strip().lower().removesuffix("ago").strip()
+    if plain.isascii() and plain.isdigit() and len(plain) < 10:
+        return timedelta(seconds=int(plain))
+    seconds, position = 0.0, 0
+    for part in _DURATION_PART.finditer(plain):
+        if part.start() != position:
+            return None
+        seconds += float(part[1]) * _SECONDS_PER_UNIT[part[2][0]]
+        position = part.end()
+    complete = position == len(plain) and position > 0
+    return timedelta(seconds=seconds) if complete and seconds < 1e9 else None
+
+
+def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
+    if not written:
+        return None
+    import regex
+
+    if len(written) > _LONGEST_PATTERN:
+        raise ToolError(f"{name} is longer than {_LONGEST_PATTERN} characters; shorten it")
+    try:
+        return regex.compile(written, regex.IGNORECASE)
+    except regex.error as error:
+        raise ToolError(
+            f"{name} {written!r} is not a valid regular expression: {error}; correct or escape it"
+        ) from error

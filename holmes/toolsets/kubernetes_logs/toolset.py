@@ -1,0 +1,192 @@
+"""The toolset `kubernetes/logs` and its factory, found by the entry point group `holmes.toolsets`.
+
+One tool, `kubernetes_logs`: reads the logs of a pod or of all pods of a workload. It connects for each call and keeps
+only the login, so that an exec plugin does not run every time and nothing has to be closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ConfigError, HolmesError, ToolError
+from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolResult
+from holmes.kubernetes.client import ClusterClient
+from holmes.kubernetes.login import ClusterLogin
+from holmes.kubernetes.workloads import FoundPods, find_pods
+from holmes.toolsets.kubernetes_logs.command import kubectl_command
+from holmes.toolsets.kubernetes_logs.reader import LogReader, ReadLimits, refusal_of_all
+from holmes.toolsets.kubernetes_logs.report import LogReport, report_text
+from holmes.toolsets.kubernetes_logs.request import DEFAULT_MAX_PODS, DEFAULT_TAIL_LINES, log_request
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonValue
+    from holmes.core.tools import JsonType, ToolInvocation, Toolset
+    from holmes.kubernetes.views import ContainerView, PodView
+    from holmes.toolsets.kubernetes_logs.request import LogRequest
+    from holmes.toolsets.registry import ToolsetContext
+
+_CONFIG_KEYS = ("timeout_seconds",)
+
+
+def _optional(name: str, kind: JsonType, description: str, default: JsonValue = None) -> Parameter:
+    schema = ParameterSchema(types=(kind,), description=description)
+    return Parameter(name=name, schema=schema, required=False, default=default)
+
+
+KUBERNETES_LOGS = Tool(
+    name="kubernetes_logs",
+    description=(
+        "Read container logs of a pod, or of all pods of a workload, oldest line first. All containers, also init "
+        "containers; says why a container has no log (e.g. ImagePullBackOff)."
+    ),
+    parameters=(
+        Parameter(
+            name="name",
+            schema=ParameterSchema(types=("string",), description="Pod name, or workload name"),
+        ),
+        _optional("namespace", "string", "Default: the namespace of the kubeconfig context"),
+        _optional("kind", "string", "Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet"),
+        _optional("container", "string", "Only this container"),
+        _optional("previous", "boolean", "true: only the instance before the last restart. Leave out: automatic"),
+        _optional("since", "string", "Start: age such as 10m, 1h, 2d, or RFC 3339 time"),
+        _optional("until", "string", "End, written like since"),
+        _optional("include", "string", "Only lines that match this regex (ignores case)"),
+        _optional("exclude", "string", "Drop lines that match this regex"),
+        _optional("tail", "integer", "Newest lines per container", DEFAULT_TAIL_LINES),
+        _optional("max_pods", "integer", "Most pods to read", DEFAULT_MAX_PODS),
+    ),
+)
+
+
+class KubernetesLogsToolset:
+    """Container logs, read-only."""
+
+    def __init__(self, environment: Environment, limits: ReadLimits | None = None) -> None:
+        self._environment = environment
+        self._limits = limits or ReadLimits()
+        self._login: ClusterLogin | None = None
+
+    @property
+    def name(self) -> str:
+        """`kubernetes/logs`."""
+        return "kubernetes/logs"
+
+    @property
+    def instructions(self) -> str:
+        """What the system prompt says about the tool."""
+        return (
+            "For logs use kubernetes_logs, not kubectl. Without filters it shows the newest lines; when a result says "
+            '"showing n of m lines", search the rest with include. An empty result names what was searched.'
+        )
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The one tool."""
+        return (KUBERNETES_LOGS,)
+
+    def describe(self, invocation: ToolInvocation) -> str:
+        """For example `Logs of checkout in shop, include 'error'`."""
+        given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
+        kind = f"{given['kind']} " if "kind" in given else ""
+        place = f" in {given['namespace']}" if "namespace" in given else ""
+        rest = "".join(f", {name} {given[name]!r}" for name in ("container", "since", "include") if name in given)
+        previous = ", previous instance" if invocation.arguments.get("previous") is True else ""
+        return f"Logs of {kind}{given.get('name', '?')}{place}{rest}{previous}"
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """Read the logs. Raises `ToolError` for wrong arguments and refusals, `ClusterUnreachable` for no cluster."""
+        request = log_request(invocation.arguments, now=datetime.now(UTC))
+        self._login = await ClusterLogin.load(self._environment, previous=self._login)
+        async with ClusterClient(self._login) as client:
+            reader = LogReader(client, request, self._limits)
+            found = await find_pods(
+                client, kind=request.kind, name=request.name, namespace=request.namespace or client.namespace
+            )
+            chosen, left_out = _choice(found, request.max_pods)
+            sections = await reader.read(_targets(found, chosen, request))
+            command = kubectl_command(request, found, context=client.context)
+        failure = refusal_of_all(sections)
+        if failure is not None:
+            return ToolResult(status="error", error=str(failure), invocation=command)
+        report = LogReport(request=request, found=found, left_out=left_out, sections=sections)
+        text = await asyncio.to_thread(report_text, report)
+        return ToolResult(status="success" if report.shown_lines else "no_data", data=text, invocation=command)
+
+
+def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:
+    """The pods to read and those to leave out: the ones in trouble first."""
+    ordered = sorted(found.pods, key=lambda pod: (pod.ready, -pod.restarts, pod.name))
+    return tuple(ordered[:max_pods]), tuple(ordered[max_pods:])
+
+
+def _targets(
+    found: FoundPods, pods: tuple[PodView, ...], request: LogRequest
+) -> tuple[tuple[PodView, ContainerView], ...]:
+    targets = tuple(
+        (pod, container) for pod in pods for container in pod.containers if request.container in ("", container.name)
+    )
+    if not targets and pods:
+        names = list(dict.fromkeys(container.name for pod in found.pods for container in pod.containers))
+        near = difflib.get_close_matches(request.container, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ToolError(
+            f"{found.kind} {found.name!r} in namespace {found.namespace!r} has no container {request.container!r}; "
+            f"{hint}its containers are: {', '.join(names)}"
+        )
+    return targets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesLogsFactory:
+    """Makes `kubernetes/logs`."""
+
+    name: str = "kubernetes/logs"
+    description: str = "Container logs by pod or workload: all containers, previous instances, time range, regex"
+    tags: tuple[str, ...] = ("core",)
+    enabled_by_default: bool = True
+
+    async def prerequisites(self, context: ToolsetContext) -> str | None:
+        """None when there is a cluster configuration; the cluster itself is asked when a call needs it."""
+        try:
+            _limits(context)
+            await ClusterLogin.load(_environment(context))
+        except HolmesError as error:
+            return str(error)
+        return None
+
+    def create(self, context: ToolsetContext) -> Toolset:
+        """The toolset for the context and namespace that the user chose."""
+        return KubernetesLogsToolset(_environment(context), _limits(context))
+
+
+def _environment(context: ToolsetContext) -> Environment:
+    chosen = {
+        "HOLMES_KUBE_CONTEXT": context.cluster_context,
+        "HOLMES_KUBE_NAMESPACE": context.cluster_namespace,
+    }
+    return context.environment.with_variables({name: value for name, value in chosen.items() if value})
+
+
+def _limits(context: ToolsetContext) -> ReadLimits:
+    """The timeout from `config`, else from KUBERNETES_LOGS_TIMEOUT_SECONDS, else 60 s."""
+    for key in context.config:
+        if key not in _CONFIG_KEYS:
+            raise ConfigError(f"config of toolset 'kubernetes/logs': unknown key {key!r}; known is 'timeout_seconds'")
+    variable = "KUBERNETES_LOGS_TIMEOUT_SECONDS"
+    written = context.config.get("timeout_seconds") or context.environment.get(variable)
+    if written is None:
+        return ReadLimits()
+    try:
+        seconds = float(written) if isinstance(written, str | int | float) else 0.0
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3_600:
+        raise ConfigError(
+            f"kubernetes/logs: timeout_seconds ({variable}) is {written!r}; give seconds between 1 and 3600"
+        )
+    return ReadLimits(timeout_seconds=seconds)

@@ -1,0 +1,130 @@
+"""Counts the lines of a log and keeps the last ones, in bounded memory.
+
+Called by `reader.py`, in a thread, with the log's bytes in order. No line is lost without being counted: `total_lines`
+and `matching_lines` are exact for what was fed, `kept` are the last of the matching ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+
+if TYPE_CHECKING:
+    import regex
+
+    from holmes.toolsets.kubernetes_logs.request import LineFilter
+
+LONGEST_LINE_BYTES = 8_000
+_SEARCH_SECONDS = 10.0
+_STORED_PIECE_BYTES = 8_000  # the shortest piece into which a container runtime splits a long line
+_OUT_OF_ORDER = timedelta(minutes=1)  # lines of two streams may be written a little out of order
+
+
+class LineWindow:
+    """The last `tail_lines` matching lines, of at most `kept_limit_bytes` together.
+
+    `stored_lines` is at least the number of lines as the node counts them for `tailLines`, where a long line is
+    several.
+    `past_end` says that a line after the end of the time range was seen.
+    """
+
+    def __init__(self, *, tail_lines: int, kept_limit_bytes: int, line_filter: LineFilter) -> None:
+        self.total_lines = 0
+        self.matching_lines = 0
+        self.stored_lines = 0
+        self.past_end = False
+        self._tail_lines = tail_lines
+        self._kept_limit_bytes = kept_limit_bytes
+        self._filter = line_filter
+        self._kept: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._pending = bytearray()
+        self._search_seconds_left = _SEARCH_SECONDS
+
+    @property
+    def kept(self) -> tuple[bytes, ...]:
+        """The last matching lines with their timestamps, oldest first; very long ones are cut and say so."""
+        return tuple(self._kept)
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes; they may end in the middle of a line or of a character.
+
+        Raises `ToolError` when a pattern is so slow that the log cannot be searched with it.
+        """
+        end = piece.rfind(b"\n")
+        if end < 0:
+            self._pending += piece
+            return
+        block = bytes(self._pending + piece[:end])
+        self._pending = bytearray(piece[end + 1 :])
+        self._take(block.split(b"\n"))
+
+    def finish(self) -> None:
+        """The log is over: a last line without a line end counts too."""
+        if self._pending:
+            block, self._pending = bytes(self._pending), bytearray()
+            self._take([block])
+
+    def _take(self, lines: list[bytes]) -> None:
+        self.total_lines += len(lines)
+        long_lines = sum(len(line) // _STORED_PIECE_BYTES for line in lines if len(line) >= _STORED_PIECE_BYTES)
+        self.stored_lines += len(lines) + long_lines
+        if self._filter.takes_all:
+            matching = lines
+        else:
+            try:
+                matching = [line for line in lines if self._matches(line)]
+            except TimeoutError as error:
+                raise ToolError(
+                    "include or exclude takes too long on these lines; use a simpler pattern without nested repetition"
+                ) from error
+        self.matching_lines += len(matching)
+        for line in matching[-self._tail_lines :]:
+            self._keep(line)
+
+    def _keep(self, line: bytes) -> None:
+        shown = line if len(line) <= LONGEST_LINE_BYTES else _cut(line)
+        self._kept.append(shown)
+        self._kept_bytes += len(shown)
+        while len(self._kept) > self._tail_lines or (self._kept_bytes > self._kept_limit_bytes and len(self._kept) > 1):
+            self._kept_bytes -= len(self._kept.popleft())
+
+    def _matches(self, line: bytes) -> bool:
+        stamp, _, message = line.partition(b" ")
+        moment = timestamp_of(stamp)
+        if moment is None:
+            message = line
+        elif self._filter.until is not None and moment > self._filter.until:
+            self.past_end = self.past_end or moment > self._filter.until + _OUT_OF_ORDER
+            return False
+        words = message.decode("utf-8", "replace")
+        included = self._filter.include is None or self._finds(self._filter.include, words)
+        return included and not (self._filter.exclude is not None and self._finds(self._filter.exclude, words))
+
+    def _finds(self, pattern: regex.Pattern[str], words: str) -> bool:
+        if self._search_seconds_left <= 0:
+            raise TimeoutError
+        begin = time.monotonic()
+        try:
+            return pattern.search(words, timeout=min(2.0, self._search_seconds_left)) is not None
+        finally:
+            self._search_seconds_left -= time.monotonic() - begin
+
+
+def timestamp_of(stamp: bytes) -> datetime | None:
+    """The time that the kubelet wrote before a line, or None when this is not one."""
+    if not 20 <= len(stamp) <= 40 or stamp[10:11] != b"T":
+        return None
+    try:
+        moment = datetime.fromisoformat(stamp.decode("ascii"))
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _cut(line: bytes) -> bytes:
+    return line[:LONGEST_LINE_BYTES] + f" … [cut: the line has {len(line):,} bytes]".encode()

@@ -1,0 +1,275 @@
+"""Runs one program for a tool and ends it, with everything it started.
+
+Called by the YAML engine, the prerequisites and the Python toolsets that need a command. The program runs in a session
+of its own: on timeout, cancellation, too much output or its own end the whole process group is ended, first by SIGTERM,
+then by SIGKILL. Standard input is closed, standard error is kept apart, output is bounded. Refuses nothing itself;
+what may run is decided by the callers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holmes.core.environment import Environment
+
+DEFAULT_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
+
+# How long processes may take to end by themselves after SIGTERM; together with the rest of the clean-up under a second.
+_GRACE_SECONDS = 0.4
+# How long output is still read after the program ended while something it started holds the pipe open.
+_DRAIN_SECONDS = 0.5
+_POLL_SECONDS = 0.02
+_READ_BYTES = 256 * 1024
+_LARGE_BYTES = 1024 * 1024
+
+# RLIMIT_DATA and not RLIMIT_AS: Go programs such as kubectl reserve hundreds of megabytes that they never touch.
+# A soft limit of the outer system that is lower already stays in force, hence no message when `ulimit` refuses.
+_WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
+
+_OUT_OF_MEMORY = re.compile(
+    r"out of memory|cannot allocate|can't allocate|memory exhausted|MemoryError|std::bad_alloc|failed to allocate",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOutcome:
+    """How a program ended and what it wrote.
+
+    `return_code` is negative when a signal ended it. `output_truncated`: it wrote more than the limit and was stopped,
+    what was read until then is kept. `memory_exceeded`: it failed because the memory limit was reached.
+    """
+
+    stdout: str
+    stderr: str
+    return_code: int
+    elapsed_seconds: float
+    timed_out: bool = False
+    output_truncated: bool = False
+    memory_exceeded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLimits:
+    """What one program may use. `memory_limit_mb` None means no limit of ours."""
+
+    timeout_seconds: float = 60.0
+    memory_limit_mb: int | None = None
+    output_limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
+
+
+async def run_process(
+    argv: Sequence[str], *, environment: Environment, limits: ProcessLimits, stdin: bytes | None = None
+) -> ProcessOutcome:
+    """Run `argv` with exactly the variables of `environment` and wait for its end.
+
+    Raises `ToolError` when the program cannot be started. Cancelling ends the whole group within a second.
+    """
+    started_seconds = asyncio.get_running_loop().time()
+    capture = _Capture(limits.output_limit_bytes)
+    try:
+        process = await _start(argv, environment, limits, capture, stdin)
+        timed_out = False
+        try:
+            feeding = _feed(process, stdin)
+            timed_out = await _wait(process, capture, limits.timeout_seconds, feeding)
+        finally:
+            await _end_group(process)
+        stdout, stderr = await capture.texts()
+    finally:
+        capture.close()
+    return_code = process.returncode if process.returncode is not None else -signal.SIGKILL
+    stopped = timed_out or capture.overflowed.is_set()
+    return ProcessOutcome(
+        stdout=stdout,
+        stderr=stderr,
+        return_code=return_code,
+        elapsed_seconds=asyncio.get_running_loop().time() - started_seconds,
+        timed_out=timed_out,
+        output_truncated=capture.overflowed.is_set(),
+        memory_exceeded=not stopped and limits.memory_limit_mb is not None and _ran_out_of_memory(return_code, stderr),
+    )
+
+
+class _Capture:
+    """Reads two pipes into memory, together at most `limit_bytes`; sets `overflowed` when there was more.
+
+    Own pipes instead of asyncio's, whose `Process.wait` waits in some releases for pipes that a grandchild holds open.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.overflowed = asyncio.Event()
+        self.finished = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._left_bytes = limit_bytes
+        self._contents: dict[int, bytearray] = {}
+        self._open: set[int] = set()
+        self._writers: list[int] = []
+        for _ in range(2):
+            reader, writer = os.pipe()
+            os.set_blocking(reader, False)
+            self._contents[reader] = bytearray()
+            self._open.add(reader)
+            self._writers.append(writer)
+
+    @property
+    def writers(self) -> tuple[int, int]:
+        """The ends that the program writes to: standard output and standard error."""
+        return self._writers[0], self._writers[1]
+
+    def begin(self) -> None:
+        """Start reading; the program has its own copies of the writing ends now."""
+        self._close_writers()
+        for reader in tuple(self._open):
+            self._loop.add_reader(reader, self._read, reader)
+
+    def _read(self, reader: int) -> None:
+        try:
+            piece = os.read(reader, min(_READ_BYTES, self._left_bytes + 1))
+        except BlockingIOError:
+            return
+        if not piece:
+            self._close_reader(reader)
+            return
+        self._contents[reader] += piece[: self._left_bytes]
+        if len(piece) > self._left_bytes:
+            self.overflowed.set()
+            for other in tuple(self._open):
+                self._close_reader(other)
+            return
+        self._left_bytes -= len(piece)
+
+    async def texts(self) -> tuple[str, str]:
+        """Standard output and standard error as text; bytes that are not UTF-8 become U+FFFD. Frees the bytes."""
+        stdout, stderr = (self._contents.pop(reader) for reader in tuple(self._contents))
+        if len(stdout) + len(stderr) < _LARGE_BYTES:
+            return stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
+        return await asyncio.to_thread(lambda: (stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")))
+
+    def close(self) -> None:
+        """Close everything that is still open."""
+        for reader in tuple(self._open):
+            self._close_reader(reader)
+        self._close_writers()
+
+    def _close_reader(self, reader: int) -> None:
+        self._loop.remove_reader(reader)
+        os.close(reader)
+        self._open.discard(reader)
+        if not self._open:
+            self.finished.set()
+
+    def _close_writers(self) -> None:
+        while self._writers:
+            os.close(self._writers.pop())
+
+
+async def _start(
+    argv: Sequence[str], environment: Environment, limits: ProcessLimits, capture: _Capture, stdin: bytes | None
+) -> asyncio.subprocess.Process:
+    command = list(argv)
+    if limits.memory_limit_mb is not None:
+        command = ["bash", "-c", _WITH_LIMITS, "holmes", str(limits.memory_limit_mb * 1024), *command]
+    stdout, stderr = capture.writers
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            env=environment.as_dict(),
+            start_new_session=True,
+        )
+    )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # The program may exist already although nobody has its handle yet.
+        with contextlib.suppress(OSError, ValueError):
+            await _end_group(await starting)
+        raise
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{command[0]!r} cannot be started: {error}; is it installed and on PATH?") from error
+    capture.begin()
+    return process
+
+
+def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> asyncio.Task[None] | None:
+    if stdin is None or process.stdin is None:
+        return None
+    writer = process.stdin
+
+    async def write() -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(stdin)
+            await writer.drain()
+        writer.close()
+
+    return asyncio.create_task(write())
+
+
+async def _wait(
+    process: asyncio.subprocess.Process, capture: _Capture, timeout_seconds: float, feeding: asyncio.Task[None] | None
+) -> bool:
+    """Wait until the program ended and its output is read, or it has to be stopped. True: it ran out of time."""
+    ended = asyncio.create_task(process.wait())
+    overflowed = asyncio.create_task(capture.overflowed.wait())
+    try:
+        await asyncio.wait((ended, overflowed), timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            return not capture.overflowed.is_set()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(capture.finished.wait(), _DRAIN_SECONDS)
+        return False
+    finally:
+        for task in (ended, overflowed, feeding):
+            if task is not None:
+                task.cancel()
+
+
+async def _end_group(process: asyncio.subprocess.Process) -> None:
+    """End every process of the group. A second cancellation meanwhile goes straight to SIGKILL."""
+    try:
+        if _signal_group(process.pid, signal.SIGTERM):
+            # A stopped process sees no SIGTERM until it goes on.
+            _signal_group(process.pid, signal.SIGCONT)
+            await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
+    finally:
+        _signal_group(process.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+
+
+async def _until(condition: Callable[[], bool], limit_seconds: float) -> None:
+    waited_seconds = 0.0
+    while not condition() and waited_seconds < limit_seconds:
+        await asyncio.sleep(_POLL_SECONDS)
+        waited_seconds += _POLL_SECONDS
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Send a signal to a process group. False when nobody is left in it."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # A program of another user (sudo) is out of reach; macOS also says so when only zombies are left.
+        return False
+    return True
+
+
+def _ran_out_of_memory(return_code: int, stderr: str) -> bool:
+    killed = return_code in {-signal.SIGKILL, 128 + signal.SIGKILL}
+    return killed or (return_code != 0 and _OUT_OF_MEMORY.search(stderr[-20_000:]) is not None)

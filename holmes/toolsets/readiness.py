@@ -1,0 +1,226 @@
+"""Which toolsets of a catalogue can work here and now.
+
+Called by the composition root and by `holmes toolset refresh`. All checks run at the same time under one deadline; the
+ones that succeeded are remembered for an hour. Refuses nothing but a second tool of the same name: the later toolset
+fails then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from holmes.toolsets.statuses import SuccessCache, ToolsetStatus, check_key
+from holmes.toolsets.yaml.prerequisites import Obstacle, command_obstacle, has_commands, quick_obstacle
+from holmes.toolsets.yaml.toolset import YamlToolset
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+
+    from holmes.core.environment import Environment
+    from holmes.core.tools import Toolset
+    from holmes.toolsets.catalogue import Catalogue, PythonToolset
+    from holmes.toolsets.registry import ToolsetContext
+    from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+
+DEFAULT_DEADLINE_SECONDS = 20.0
+
+# How long a cancelled check may take to end its processes.
+_CLEAN_UP_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadyToolset:
+    """A toolset that can be used. Calls of tools that match one of `approval_patterns` (globs) need a person's word."""
+
+    toolset: Toolset
+    approval_patterns: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """What can be used, in a fixed order, and how every toolset stands, sorted by name."""
+
+    ready: tuple[ReadyToolset, ...]
+    statuses: tuple[ToolsetStatus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPolicy:
+    """How to check. Without `cache_directory` nothing is remembered; `refresh` ignores what is."""
+
+    deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
+    cache_directory: Path | None = None
+    refresh: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    status: ToolsetStatus
+    ready: ReadyToolset | None = None
+    # What to remember: set when the check ran or its success was known.
+    key: str | None = None
+    checked_at_seconds: float = 0.0
+
+
+async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: CheckPolicy | None = None) -> Readiness:
+    """Check all toolsets at once. Never raises for one of them; cancelling ends all checks and their processes."""
+    policy = policy or CheckPolicy()
+    cache = SuccessCache.read(policy.cache_directory) if policy.cache_directory is not None else None
+    checker = _Checker(context=_with_cluster(context), cache=None if policy.refresh else cache, policy=policy)
+    pending = [
+        *((_yaml_status(each), _started(checker.check_yaml(each))) for each in catalogue.definitions),
+        *((_python_status(each), _started(checker.check_python(each))) for each in catalogue.python),
+    ]
+    checked = await _results(pending, policy.deadline_seconds)
+    if cache is not None:
+        _remember(cache, checked)
+    unique = _without_repeated_tools(checked)
+    statuses = (*catalogue.statuses, *(each.status for each in unique))
+    return Readiness(
+        ready=tuple(each.ready for each in unique if each.ready is not None),
+        statuses=tuple(sorted(statuses, key=lambda status: status.name)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checker:
+    context: ToolsetContext
+    cache: SuccessCache | None
+    policy: CheckPolicy
+
+    async def check_yaml(self, definition: YamlToolsetDefinition) -> _Checked:
+        environment = self.context.environment
+        status = _yaml_status(definition)
+        obstacle = quick_obstacle(definition, environment)
+        key: str | None = None
+        checked_at_seconds = 0.0
+        if obstacle is None and has_commands(definition):
+            key = check_key((definition.prerequisites, definition.config), environment)
+            known = self._known(definition.name, key)
+            checked_at_seconds = known or time.time()
+            if known is None:
+                obstacle = await command_obstacle(
+                    definition,
+                    environment,
+                    timeout_seconds=self.policy.deadline_seconds,
+                    memory_limit_mb=self.context.memory_limit_mb,
+                )
+        if obstacle is not None:
+            return _Checked(status=_hindered(status, obstacle))
+        toolset = YamlToolset(
+            definition=definition, environment=environment, memory_limit_mb=self.context.memory_limit_mb
+        )
+        ready = ReadyToolset(toolset=toolset, approval_patterns=definition.approval_patterns, tags=definition.tags)
+        return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
+
+    async def check_python(self, python: PythonToolset) -> _Checked:
+        context = replace(self.context, config=python.config)
+        factory = python.factory
+        status = _python_status(python)
+        key = check_key((factory.name, python.config), context.environment)
+        known = self._known(factory.name, key)
+        checked_at_seconds = known or time.time()
+        if known is None:
+            reason = await factory.prerequisites(context)
+            if reason is not None:
+                return _Checked(status=replace(status, state="failed", reason=reason))
+        toolset = factory.create(context)
+        ready = ReadyToolset(toolset=toolset, approval_patterns=python.approval_patterns, tags=factory.tags)
+        status = replace(status, tool_count=len(toolset.tools))
+        return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
+
+    def _known(self, name: str, key: str) -> float | None:
+        if self.cache is None or not self.cache.holds(name, key):
+            return None
+        return self.cache.entries[name][1]
+
+
+def _started(check: Coroutine[None, None, _Checked]) -> asyncio.Task[_Checked]:
+    return asyncio.create_task(check)
+
+
+async def _results(
+    pending: list[tuple[ToolsetStatus, asyncio.Task[_Checked]]], deadline_seconds: float
+) -> tuple[_Checked, ...]:
+    tasks = [task for _, task in pending]
+    if not tasks:
+        return ()
+    try:
+        await asyncio.wait(tasks, timeout=deadline_seconds)
+    finally:
+        late = [task for task in tasks if not task.done()]
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late, timeout=_CLEAN_UP_SECONDS)
+    return tuple(_result(status, task, deadline_seconds) for status, task in pending)
+
+
+def _result(status: ToolsetStatus, task: asyncio.Task[_Checked], deadline_seconds: float) -> _Checked:
+    if not task.done() or task.cancelled():
+        limit = f"{deadline_seconds:g} s (HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS)"
+        return _Checked(status=replace(status, state="failed", reason=f"its check took longer than {limit}"))
+    error = task.exception()
+    if error is not None:
+        reason = f"its check failed: {type(error).__name__}: {error}"
+        return _Checked(status=replace(status, state="failed", reason=reason))
+    return task.result()
+
+
+def _without_repeated_tools(checked: tuple[_Checked, ...]) -> tuple[_Checked, ...]:
+    owners: dict[str, str] = {}
+    kept: list[_Checked] = []
+    for each in checked:
+        names = [tool.name for tool in each.ready.toolset.tools] if each.ready is not None else []
+        repeated = next((name for name in names if name in owners), None)
+        if repeated is None:
+            owners |= dict.fromkeys(names, each.status.name)
+            kept.append(each)
+            continue
+        reason = (
+            f"its tool {repeated!r} exists already in the toolset {owners[repeated]!r}: "
+            f"rename it, or disable {owners[repeated]!r}"
+        )
+        kept.append(_Checked(status=replace(each.status, state="failed", reason=reason)))
+    return tuple(kept)
+
+
+def _remember(cache: SuccessCache, checked: tuple[_Checked, ...]) -> None:
+    succeeded = {each.status.name: (each.key, each.checked_at_seconds) for each in checked if each.key is not None}
+    if succeeded != dict(cache.entries):
+        cache.write(succeeded)
+
+
+def _hindered(status: ToolsetStatus, obstacle: Obstacle) -> ToolsetStatus:
+    return replace(status, state=obstacle.state, reason=obstacle.reason)
+
+
+def _yaml_status(definition: YamlToolsetDefinition) -> ToolsetStatus:
+    return ToolsetStatus(
+        name=definition.name,
+        state="enabled",
+        tool_count=len(definition.tools),
+        source=definition.source,
+        tags=definition.tags,
+        description=definition.description,
+    )
+
+
+def _python_status(python: PythonToolset) -> ToolsetStatus:
+    factory = python.factory
+    return ToolsetStatus(
+        name=factory.name, state="enabled", source=python.source, tags=factory.tags, description=factory.description
+    )
+
+
+def _with_cluster(context: ToolsetContext) -> ToolsetContext:
+    """The context whose variables tell the commands of YAML toolsets which cluster and namespace the user chose."""
+    chosen = {"HOLMES_KUBE_CONTEXT": context.cluster_context, "HOLMES_KUBE_NAMESPACE": context.cluster_namespace}
+    variables = {name: value for name, value in chosen.items() if value is not None}
+    environment: Environment = context.environment.with_variables(variables)
+    return replace(context, environment=environment)

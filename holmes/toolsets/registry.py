@@ -1,0 +1,108 @@
+"""What a toolset written in Python offers, and how it is found: entry point group `holmes.toolsets`.
+
+Called by `holmes.toolsets.catalogue`; implemented by every Python toolset, ours and those of other packages alike.
+An entry point names a class (or a function) that takes no argument and gives a `PythonToolsetFactory`; nothing here
+knows a toolset by name. A package that cannot be imported costs its own toolset only, never the run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from importlib.metadata import EntryPoint
+
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonValue
+    from holmes.core.results import ResultStore
+    from holmes.core.tools import Toolset
+
+ENTRY_POINT_GROUP = "holmes.toolsets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetContext:
+    """What a toolset is given when it is made.
+
+    `results` is None when storing results is switched off; `config` is the `config:` of the toolset's entry in the
+    configuration; `vision` says whether the model sees images; `memory_limit_mb` bounds every process a tool starts;
+    `cluster_context` and `cluster_namespace` are what the user chose on the command line, None for kubeconfig's own.
+    """
+
+    environment: Environment
+    results: ResultStore | None
+    config: Mapping[str, JsonValue]
+    vision: bool = False
+    memory_limit_mb: int = 800
+    cluster_context: str | None = None
+    cluster_namespace: str | None = None
+
+
+class PythonToolsetFactory(Protocol):
+    """Makes one toolset. Its attributes are known before anything is imported that costs time."""
+
+    @property
+    def name(self) -> str:
+        """For example `kubernetes/logs`; the key of its entry under `toolsets:` in the configuration."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """One line for `holmes toolset list`."""
+        ...
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Out of `core`, `cluster` and `cli`."""
+        ...
+
+    @property
+    def enabled_by_default(self) -> bool:
+        """Whether it is offered when the configuration does not mention it."""
+        ...
+
+    async def prerequisites(self, context: ToolsetContext) -> str | None:
+        """None when it can work, else one line that says why not and what to do.
+
+        A wrong `config` is such a reason too. Bounded by the deadline that all toolsets share.
+        """
+        ...
+
+    def create(self, context: ToolsetContext) -> Toolset:
+        """The toolset, after `prerequisites` gave None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenFactory:
+    """An entry point that could not be loaded: `reason` says which package and why."""
+
+    name: str
+    reason: str
+
+
+def discover_factories(
+    entry_points: Iterable[EntryPoint] | None = None,
+) -> tuple[tuple[PythonToolsetFactory, ...], tuple[BrokenFactory, ...]]:
+    """The factories of all installed packages in the order of their entry points' names, and those that are broken.
+
+    `entry_points` replaces the installed ones.
+    """
+    if entry_points is None:
+        from importlib.metadata import (
+            entry_points as installed_entry_points,
+        )
+
+        entry_points = installed_entry_points(group=ENTRY_POINT_GROUP)
+    factories: list[PythonToolsetFactory] = []
+    broken: list[BrokenFactory] = []
+    for entry_point in sorted(entry_points, key=lambda point: (point.name, point.value)):
+        try:
+            factories.append(entry_point.load()())
+        except (ImportError, AttributeError, TypeError) as error:
+            package = entry_point.dist.name if entry_point.dist is not None else "an unknown package"
+            reason = f"entry point {entry_point.value!r} of {package} cannot be loaded: {error}"
+            broken.append(BrokenFactory(name=entry_point.name, reason=reason))
+    return tuple(factories), tuple(broken)

@@ -1,0 +1,108 @@
+"""The state of each toolset, and a file that remembers which checks succeeded.
+
+Used by the catalogue. Only successes are remembered: what failed is looked at again at every start, so nothing stays
+broken after it was repaired. A file that cannot be read or written costs the checks, never the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holmes import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.core.environment import Environment
+
+ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
+
+SUCCESS_LIFETIME_SECONDS = 3600.0
+_FILE_NAME = "toolset_checks.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetStatus:
+    """How one toolset stands. `reason` says why it is disabled or failed; `source` is its file or package."""
+
+    name: str
+    state: ToolsetState
+    reason: str | None = None
+    tool_count: int = 0
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    description: str = ""
+
+
+def check_key(configuration: object, environment: Environment) -> str:
+    """A hash of everything that a check may depend on: configuration, variables, the folders of `PATH`, our version."""
+    folders = (environment.get("PATH") or "").split(os.pathsep)
+    parts = [
+        __version__,
+        repr(configuration),
+        environment.variables,
+        [(folder, _modified(folder)) for folder in folders],
+    ]
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _modified(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessCache:
+    """Checks that succeeded, by toolset: the key of what was checked, and when (seconds since the epoch)."""
+
+    directory: Path
+    entries: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, directory: Path) -> SuccessCache:
+        """What an earlier start remembered; nothing when the file is missing, broken or of another format."""
+        try:
+            content = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
+            if content["format"] != _FORMAT:
+                return cls(directory=directory)
+            entries = {
+                str(name): (str(entry["key"]), float(entry["checked_at_seconds"]))
+                for name, entry in content["succeeded"].items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return cls(directory=directory)
+        return cls(directory=directory, entries=entries)
+
+    def holds(self, name: str, key: str) -> bool:
+        """Whether exactly this succeeded within the last hour."""
+        known = self.entries.get(name)
+        if known is None or known[0] != key:
+            return False
+        return 0 <= time.time() - known[1] < SUCCESS_LIFETIME_SECONDS
+
+    def write(self, succeeded: Mapping[str, tuple[str, float]]) -> None:
+        """Replace the file by `succeeded`, atomically, readable by its owner only."""
+        entries = {name: {"key": key, "checked_at_seconds": at} for name, (key, at) in succeeded.items()}
+        content = json.dumps({"format": _FORMAT, "succeeded": entries}, indent=1, sort_keys=True)
+        # A full or read-only disk means that the checks run again next time.
+        with contextlib.suppress(OSError):
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=_FILE_NAME)
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    file.write(content)
+                Path(temporary).replace(self.directory / _FILE_NAME)
+            except OSError:
+                Path(temporary).unlink(missing_ok=True)
+                raise

@@ -1,0 +1,220 @@
+"""Checks one toolset entry against the schema and makes its definition.
+
+Called by the catalogue after overrides are merged. Raises `ConfigError` whose message begins with `file:line`; the
+catalogue turns it into the failure of that one toolset.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from jinja2 import TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import ValidationError
+
+from holmes.assets import prompt_directory
+from holmes.core.errors import ConfigError
+from holmes.core.tools import Parameter, ParameterSchema, Tool
+from holmes.toolsets.linting import LintWarning, lint_command
+from holmes.toolsets.yaml.definition import (
+    DEFAULT_TOOL_TIMEOUT_SECONDS,
+    CommandPrerequisite,
+    EnvironmentPrerequisite,
+    ParameterRule,
+    Prerequisite,
+    StaticPrerequisite,
+    YamlTool,
+    YamlToolsetDefinition,
+)
+from holmes.toolsets.yaml.loader import unknown_key, with_environment
+from holmes.toolsets.yaml.schema import (
+    CommandPrerequisiteKeys,
+    EnvironmentPrerequisiteKeys,
+    ParameterKeys,
+    PrerequisiteKeys,
+    StaticPrerequisiteKeys,
+    ToolKeys,
+    ToolsetKeys,
+)
+from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import BaseModel
+    from pydantic_core import ErrorDetails
+
+    from holmes.toolsets.yaml.documents import KeyPath
+    from holmes.toolsets.yaml.loader import WrittenToolset
+
+_Built: TypeAlias = tuple[YamlTool, tuple[LintWarning, ...]]
+
+
+def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> ToolsetKeys:
+    """The entry by the schema, `{{ env.NAME }}` replaced. Raises `ConfigError` with file and line."""
+    try:
+        values = with_environment(written.values(), variables)
+    except ConfigError as error:
+        raise ConfigError(f"{written.source}: {error}") from error
+    try:
+        return ToolsetKeys.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_explained(error.errors()[0], written)) from error
+
+
+def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:
+    """The definition of a checked entry. Raises `ConfigError` with file and line."""
+    built = tuple(_tool(tool, written, index) for index, tool in enumerate(keys.tools))
+    tools = tuple(tool for tool, _ in built)
+    _refuse_repeated_names(tools, written)
+    try:
+        instructions = _instructions(keys, written, tuple(tool.tool.name for tool in tools))
+    except (OSError, TemplateError, UnicodeDecodeError) as error:
+        place = written.place(("llm_instructions",))
+        raise ConfigError(f"{place}: the instructions of {written.name!r} cannot be used: {error}") from error
+    return YamlToolsetDefinition(
+        name=written.name,
+        source=written.source,
+        description=keys.description,
+        docs_url=keys.docs_url,
+        installation_instructions=keys.installation_instructions,
+        prerequisites=tuple(_prerequisite(prerequisite) for prerequisite in keys.prerequisites),
+        tools=tools,
+        tags=tuple(keys.tags),
+        config=keys.config or {},
+        instructions=instructions.strip(),
+        approval_patterns=tuple(keys.approval_required_tools),
+        lint_warnings=tuple(warning for _, warnings in built for warning in warnings),
+    )
+
+
+def uses_transformers(keys: ToolsetKeys) -> bool:
+    """Whether the entry asks for transformers, which are accepted and ignored."""
+    return bool(keys.transformers) or any(tool.transformers for tool in keys.tools)
+
+
+def _explained(error: ErrorDetails, written: WrittenToolset) -> str:
+    location = error["loc"]
+    place = written.place(location)
+    if error["type"] == "extra_forbidden":
+        return f"{place}: {unknown_key(str(location[-1]), tuple(_keys_at(location).model_fields))}"
+    where = ".".join(str(step) for step in location)
+    return f"{place}: {where}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _keys_at(location: KeyPath) -> type[BaseModel]:
+    """The model whose keys are valid at the end of `location`."""
+    if location[0] == "prerequisites" and len(location) > 2:
+        kinds: dict[str, type[BaseModel]] = {"enabled": StaticPrerequisiteKeys, "env": EnvironmentPrerequisiteKeys}
+        return kinds.get(str(location[2]), CommandPrerequisiteKeys)
+    if "parameters" in location[:-1]:
+        return ParameterKeys
+    return ToolKeys if location[0] == "tools" else ToolsetKeys
+
+
+def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
+    kind = "command" if keys.command is not None else "script"
+    place = written.place(("tools", index, kind))
+    template = keys.command if keys.command is not None else keys.script or ""
+    try:
+        compile_command(template)
+        if keys.user_description is not None:
+            compile_command(keys.user_description)
+        inferred = dict(inferred_parameters(template))
+    except ConfigError as error:
+        raise ConfigError(f"{place}: tool {keys.name!r}: {error}") from error
+    declared = {name: parameter or ParameterKeys() for name, parameter in keys.parameters.items()}
+    unlisted = {name: ParameterKeys(required=needed) for name, needed in inferred.items() if name not in declared}
+    everything = {**declared, **unlisted}
+    used = {*inferred, *dict(inferred_parameters(keys.user_description or ""))}
+    tool = YamlTool(
+        tool=Tool(
+            name=keys.name,
+            description=keys.description.strip(),
+            parameters=tuple(_parameter(name, parameter) for name, parameter in everything.items()),
+        ),
+        template=template,
+        rules=tuple(_rule(name, parameter) for name, parameter in everything.items()),
+        user_description=keys.user_description,
+        timeout_seconds=keys.timeout or DEFAULT_TOOL_TIMEOUT_SECONDS,
+        variables=tuple(sorted(keys.env.items())),
+        parse=keys.parse,
+    )
+    warnings = lint_command(template, tool=keys.name, place=place, declared=tuple(declared), used=used)
+    return tool, warnings
+
+
+def _is_required(keys: ParameterKeys) -> bool:
+    return keys.required if keys.required is not None else keys.default is None
+
+
+def _rule(name: str, keys: ParameterKeys) -> ParameterRule:
+    return ParameterRule(
+        name=name,
+        required=_is_required(keys),
+        pattern=keys.pattern,
+        allow_leading_dash=keys.allow_leading_dash,
+    )
+
+
+def _parameter(name: str, keys: ParameterKeys) -> Parameter:
+    return Parameter(name=name, schema=_schema(keys, outermost=True), required=_is_required(keys), default=keys.default)
+
+
+def _schema(keys: ParameterKeys, *, outermost: bool = False) -> ParameterSchema:
+    types = tuple(keys.type)
+    if outermost and not types and not keys.any_of:
+        types = ("string",)
+    additional = keys.additional_properties
+    return ParameterSchema(
+        types=types,
+        description=keys.description.strip(),
+        enum=tuple(keys.enum or ()),
+        items=_schema(keys.items) if keys.items is not None else None,
+        properties=tuple(
+            Parameter(name=name, schema=_schema(inner), required=_is_required(inner), default=inner.default)
+            for name, inner in (keys.properties or {}).items()
+        ),
+        additional_properties=_schema(additional) if isinstance(additional, ParameterKeys) else additional,
+        any_of=tuple(_schema(option) for option in keys.any_of or ()),
+    )
+
+
+def _prerequisite(keys: PrerequisiteKeys) -> Prerequisite:
+    match keys:
+        case StaticPrerequisiteKeys():
+            return StaticPrerequisite(enabled=keys.enabled, disabled_reason=keys.disabled_reason)
+        case EnvironmentPrerequisiteKeys():
+            return EnvironmentPrerequisite(names=tuple(keys.env))
+        case CommandPrerequisiteKeys():
+            return CommandPrerequisite(command=keys.command, expected_output=keys.expected_output)
+
+
+def _refuse_repeated_names(tools: tuple[YamlTool, ...], written: WrittenToolset) -> None:
+    names: set[str] = set()
+    for index, tool in enumerate(tools):
+        if tool.tool.name in names:
+            raise ConfigError(f"{written.place(('tools', index))}: the tool {tool.tool.name!r} occurs twice")
+        names.add(tool.tool.name)
+
+
+def _instructions(keys: ToolsetKeys, written: WrittenToolset, tool_names: tuple[str, ...]) -> str:
+    text = keys.llm_instructions or ""
+    if text.startswith("file://"):
+        folder = Path(written.keys["llm_instructions"].document.source).parent
+        text = (folder / Path(text.removeprefix("file://")).expanduser()).read_text(encoding="utf-8")
+    elif text.startswith("builtin://"):
+        text = _built_in(text.removeprefix("builtin://")).read_text(encoding="utf-8")
+    if "{" not in text:
+        return text
+    environment = ImmutableSandboxedEnvironment(autoescape=False)
+    return environment.from_string(text).render(tool_names=tool_names, config=keys.config or {}, request_context={})
+
+
+def _built_in(name: str) -> Path:
+    folder = prompt_directory().resolve()
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder):
+        raise FileNotFoundError(f"{name!r} is outside of the built-in prompts")
+    return path

@@ -1,0 +1,92 @@
+"""Reads a YAML file and remembers on which line everything stands.
+
+Called by the loader. Refuses broken YAML and keys that occur twice, with file and line; knows nothing about toolsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import yaml
+
+from holmes.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+# The loader written in C is five times faster and reports the same marks.
+_Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlDocument:
+    """A parsed file. `lines` maps the path of a value to its line, counted from 1; `source` is how messages name it."""
+
+    source: str
+    content: object
+    lines: Mapping[KeyPath, int]
+
+    def place(self, path: KeyPath) -> str:
+        """`file:line` of the value at `path`, or of the nearest thing around it."""
+        for length in range(len(path), -1, -1):
+            line = self.lines.get(path[:length])
+            if line is not None:
+                return f"{self.source}:{line}"
+        return self.source
+
+
+def read_document(path: Path) -> YamlDocument:
+    """Read and parse the file. Raises `ConfigError` when it cannot be read or is not YAML."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{str(path)!r} is not UTF-8 text: {error}") from error
+    return parse_document(text, source=str(path))
+
+
+def parse_document(text: str, *, source: str) -> YamlDocument:
+    """Parse YAML. Raises `ConfigError` with file and line."""
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            lines = dict(_lines(node, (), set(), source)) if node is not None else {}
+            content = loader.construct_document(node) if node is not None else None
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{source}:{mark.line + 1}" if mark is not None else source
+        raise ConfigError(f"{place}: this is not valid YAML: {error.problem or error}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{source}: this is not valid YAML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{source}: this YAML is nested too deeply") from error
+    return YamlDocument(source=source, content=content, lines=lines)
+
+
+def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Iterator[tuple[KeyPath, int]]:
+    """Paths and lines of a node and what is in it; an alias is followed once, so a file cannot make this explode."""
+    yield path, node.start_mark.line + 1
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _lines(item, (*path, index), seen, source)
+    elif isinstance(node, yaml.MappingNode):
+        keys: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value)
+            line = key.start_mark.line + 1
+            if name in keys and name != "<<":
+                raise ConfigError(f"{source}:{line}: the key {name!r} occurs twice: remove one")
+            keys.add(name)
+            yield from _lines(value, (*path, name), seen, source)
+            yield (*path, name), line

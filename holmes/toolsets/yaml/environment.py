@@ -1,0 +1,29 @@
+"""The variables that a tool's process gets: what the user allows, and what the engine adds.
+
+Called by the prerequisites and by `YamlToolset`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def process_environment(environment: Environment) -> Environment:
+    """`environment` plus `HOLMES_PYTHON`, the interpreter that can import Holmes, and its folder at the end of `PATH`.
+
+    Extras install programs such as kubectl there, and it is not on `PATH` when Holmes is run by its full path.
+    """
+    interpreter = sys.executable
+    path = environment.get("PATH") or _USUAL_PATH
+    folder = str(Path(interpreter).parent)
+    if folder not in path.split(os.pathsep):
+        path = f"{path}{os.pathsep}{folder}"
+    return environment.with_variables({"PATH": path, "HOLMES_PYTHON": interpreter})

@@ -1,0 +1,198 @@
+"""Toolset files to definitions.
+
+Called by the catalogue: first `read_toolsets` gives the entries of a file as they are written, then the catalogue
+merges overrides, then `build_definition` checks one entry. A file that is no YAML, or has unknown keys at its top, is a
+`ConfigError`; whatever is wrong inside one toolset fails that toolset only, with file and line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ConfigError
+from holmes.toolsets.yaml.documents import KeyPath, YamlDocument, read_document
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_OLD_NAMES = {"additional_instructions": "llm_instructions", "restricted_tools": "approval_required_tools"}
+_TOP_LEVEL_KEYS = ("toolsets", "mcp_servers")
+_ENVIRONMENT = re.compile(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenValue:
+    """The value of one key of a toolset and where it is written."""
+
+    value: object
+    document: YamlDocument
+    path: KeyPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenToolset:
+    """A toolset's entry as it is written. `source` is `file:line`; `keys` know their own places, also after a merge."""
+
+    name: str
+    source: str
+    keys: Mapping[str, WrittenValue]
+
+    def overridden_by(self, other: WrittenToolset) -> WrittenToolset:
+        """The entry with the keys of `other` in place of its own; `config` is merged key by key."""
+        merged = {**self.keys, **other.keys}
+        if "config" in self.keys and "config" in other.keys:
+            both = _merged(self.keys["config"].value, other.keys["config"].value)
+            merged["config"] = replace(other.keys["config"], value=both)
+        return replace(self, keys=merged)
+
+    def place(self, location: KeyPath) -> str:
+        """`file:line` of what is at `location` inside the entry."""
+        written = self.keys.get(str(location[0])) if location else None
+        if written is None:
+            return self.source
+        path = written.path
+        for step in location[1:]:
+            # Names of alternatives that are not in the file are left out.
+            path = (*path, step) if (*path, step) in written.document.lines else path
+        return written.document.place(path)
+
+    def values(self) -> dict[str, object]:
+        """The entry as plain values."""
+        return {key: written.value for key, written in self.keys.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetFile:
+    """The entries of one file, in its order, and what is said about the file."""
+
+    toolsets: tuple[WrittenToolset, ...]
+    warnings: tuple[str, ...]
+
+
+def read_toolsets(path: Path) -> ToolsetFile:
+    """Read a toolset file. Raises `ConfigError` for broken YAML and unknown keys at the top."""
+    return toolsets_of(read_document(path))
+
+
+def toolsets_of(document: YamlDocument) -> ToolsetFile:
+    """The entries of a parsed toolset file. Raises `ConfigError`."""
+    content = document.content
+    if content is None:
+        return ToolsetFile(toolsets=(), warnings=(f"{document.source} is empty",))
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{document.place(())}: a toolset file is a mapping with the key 'toolsets'")
+    for key in content:
+        if key not in _TOP_LEVEL_KEYS:
+            raise ConfigError(f"{document.place((str(key),))}: {unknown_key(str(key), _TOP_LEVEL_KEYS)}")
+    warnings: list[str] = []
+    servers = content.get("mcp_servers")
+    if servers:
+        names = ", ".join(repr(str(name)) for name in servers)
+        warnings.append(f"{document.place(('mcp_servers',))}: mcp_servers are not supported yet: {names} are ignored")
+    toolsets = content.get("toolsets")
+    if isinstance(toolsets, Sequence) and not isinstance(toolsets, str):
+        warnings.append(f"{document.place(('toolsets',))}: 'toolsets' as a list is an old form: write name: toolset")
+    return ToolsetFile(toolsets=written_toolsets(toolsets, document, ("toolsets",)), warnings=tuple(warnings))
+
+
+def written_toolsets(toolsets: object, document: YamlDocument, path: KeyPath) -> tuple[WrittenToolset, ...]:
+    """The entries under `toolsets:`, a mapping or the old list. Raises `ConfigError` when it is neither."""
+    if toolsets is None:
+        return ()
+    if isinstance(toolsets, Mapping):
+        return tuple(_written(str(name), entry, document, (*path, str(name))) for name, entry in toolsets.items())
+    if isinstance(toolsets, Sequence) and not isinstance(toolsets, str):
+        return tuple(_listed(entry, document, (*path, index)) for index, entry in enumerate(toolsets))
+    raise ConfigError(f"{document.place(path)}: 'toolsets' is a mapping from name to toolset")
+
+
+def _listed(entry: object, document: YamlDocument, path: KeyPath) -> WrittenToolset:
+    name = entry.get("name") if isinstance(entry, Mapping) else None
+    if not isinstance(name, str):
+        raise ConfigError(f"{document.place(path)}: a toolset in a list needs a 'name'")
+    return _written(name, entry, document, path)
+
+
+def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) -> WrittenToolset:
+    source = document.place(path)
+    if entry is None:
+        entry = {}
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{source}: the toolset {name!r} is a mapping of keys such as 'enabled' and 'tools'")
+    keys = {
+        str(key): WrittenValue(value=value, document=document, path=(*path, str(key))) for key, value in entry.items()
+    }
+    return WrittenToolset(name=name, source=source, keys=keys)
+
+
+def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[str, ...]]:
+    """The entry with old key names replaced, and a warning for each."""
+    keys: dict[str, WrittenValue] = {}
+    warnings: list[str] = []
+    for key, value in written.keys.items():
+        current = _OLD_NAMES.get(key, key)
+        if current != key:
+            place = value.document.place(value.path)
+            warnings.append(f"{place}: {key!r} of toolset {written.name!r} is an old name: write {current!r}")
+        keys[current] = value
+    return replace(written, keys=keys), tuple(warnings)
+
+
+def unknown_key(key: str, known: Sequence[str]) -> str:
+    """What is said about a key that nobody knows."""
+    nearest = get_close_matches(key, known, n=1, cutoff=0.5)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"valid keys are {', '.join(known)}"
+    return f"unknown key {key!r}: {hint}"
+
+
+def declared_variable_names(written: Sequence[WrittenToolset]) -> frozenset[str]:
+    """The variables that toolsets declare: `{{ env.NAME }}` anywhere, and `prerequisites: [{env: [NAME]}]`.
+
+    The composition root adds them to the variables that tools may see.
+    """
+    return frozenset(name for toolset in written for value in toolset.keys.values() for name in _declared(value.value))
+
+
+def _declared(value: object) -> set[str]:
+    if isinstance(value, str):
+        return set(_ENVIRONMENT.findall(value))
+    if isinstance(value, Mapping):
+        required = value.get("env")
+        names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
+        return names.union(*(_declared(item) for item in value.values()))
+    if isinstance(value, Sequence):
+        return set().union(*(_declared(item) for item in value))
+    return set()
+
+
+def with_environment(value: object, variables: Mapping[str, str], *, key: str = "") -> object:
+    """`value` with every `{{ env.NAME }}` replaced; commands keep theirs, where it becomes a reference without value.
+
+    Raises `ConfigError` that names the first variable that is not set.
+    """
+    if isinstance(value, str):
+        return (
+            value if key in {"command", "script"} else _ENVIRONMENT.sub(lambda found: _look_up(found, variables), value)
+        )
+    if isinstance(value, Mapping):
+        return {name: with_environment(item, variables, key=str(name)) for name, item in value.items()}
+    if isinstance(value, list):
+        return [with_environment(item, variables) for item in value]
+    return value
+
+
+def _look_up(found: re.Match[str], variables: Mapping[str, str]) -> str:
+    name = found.group(1)
+    if name not in variables:
+        raise ConfigError(f"the environment variable {name!r} is not set, and the toolset uses {{{{ env.{name} }}}}")
+    return variables[name]
+
+
+def _merged(base: object, override: object) -> object:
+    if not isinstance(base, Mapping) or not isinstance(override, Mapping):
+        return override
+    return {**base, **{key: _merged(base.get(key), value) for key, value in override.items()}}

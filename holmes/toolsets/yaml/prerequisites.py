@@ -1,0 +1,85 @@
+"""Whether a YAML toolset can work here.
+
+Called by the catalogue, for all toolsets at once under one deadline. The kinds are looked at in a fixed order, cheap
+ones first, and the first that is not met ends it with its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from holmes.core.errors import ToolError
+from holmes.toolsets.process import ProcessLimits, run_process
+from holmes.toolsets.yaml.definition import CommandPrerequisite, EnvironmentPrerequisite, StaticPrerequisite
+from holmes.toolsets.yaml.environment import process_environment
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+    from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+
+_REASON_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why a toolset cannot be used. `disabled` is the author's wish, `failed` something that is missing."""
+
+    state: Literal["disabled", "failed"]
+    reason: str
+
+
+def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
+    """What can be said without running anything: switches, then variables."""
+    for prerequisite in definition.prerequisites:
+        if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
+            return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "switched off in its file")
+    for prerequisite in definition.prerequisites:
+        if isinstance(prerequisite, EnvironmentPrerequisite):
+            for name in prerequisite.names:
+                if not environment.get(name):
+                    return Obstacle(state="failed", reason=f"the environment variable {name!r} is not set")
+    return None
+
+
+def has_commands(definition: YamlToolsetDefinition) -> bool:
+    """Whether something has to be run to know."""
+    return any(isinstance(prerequisite, CommandPrerequisite) for prerequisite in definition.prerequisites)
+
+
+async def command_obstacle(
+    definition: YamlToolsetDefinition, environment: Environment, *, timeout_seconds: float, memory_limit_mb: int | None
+) -> Obstacle | None:
+    """Run the commands one after the other. Cancelling ends the one that runs."""
+    limits = ProcessLimits(
+        timeout_seconds=timeout_seconds, memory_limit_mb=memory_limit_mb, output_limit_bytes=1024 * 1024
+    )
+    for prerequisite in definition.prerequisites:
+        if not isinstance(prerequisite, CommandPrerequisite):
+            continue
+        try:
+            outcome = await run_process(
+                ("bash", "-c", prerequisite.command), environment=process_environment(environment), limits=limits
+            )
+        except ToolError as error:
+            return Obstacle(state="failed", reason=str(error))
+        if outcome.timed_out:
+            return Obstacle(state="failed", reason=f"its check took longer than {timeout_seconds:g} s")
+        expected = prerequisite.expected_output
+        if outcome.return_code != 0:
+            said = _one_line(outcome.stderr or outcome.stdout) or f"exit code {outcome.return_code}"
+            return Obstacle(state="failed", reason=_with_help(said, definition))
+        if expected is not None and expected not in outcome.stdout:
+            reason = f"{_one_line(prerequisite.command)!r} did not print {expected!r}"
+            return Obstacle(state="failed", reason=_with_help(reason, definition))
+    return None
+
+
+def _with_help(reason: str, definition: YamlToolsetDefinition) -> str:
+    help_text = _one_line(definition.installation_instructions or "")
+    return f"{reason}; {help_text}" if help_text else reason
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _REASON_CHARACTERS else f"{line[: _REASON_CHARACTERS - 1]}…"

@@ -1,0 +1,231 @@
+"""Makes a bash script out of a command template and arguments, so that no argument becomes code or an option.
+
+Called by `YamlToolset`. The rules, in the order in which they apply to each value:
+
+1. It cannot hold NUL, and it must match the author's `pattern` when there is one.
+2. It must not begin with `-` where it could become an option: at the beginning of a word (also in quotes, also behind
+   `NAME=`) of a command that has no `--` before it. Behind `--option=` it may. Numbers are never options; a parameter
+   with `allow_leading_dash: true` may do everything.
+3. Within arithmetic and `${…}` only digits are accepted, because bash evaluates whatever else stands there.
+4. Within quotes or a heredoc of a script that runs another interpreter (awk, sed, sh -c, python …) only plain words are
+   accepted, and everywhere in one whose text is read twice (eval, ssh).
+5. A value of harmless characters is put into the script as it is. Any other travels in a variable of the process,
+   `HOLMES_ARGUMENT_n`, and the script only refers to it: bash never reads it as code, wherever it stands.
+
+A refused value raises `ToolError` with a line that tells the model what to change.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jinja2 import TemplateError
+
+from holmes.core.errors import ToolError
+from holmes.toolsets.yaml.shell import Mark, locate_marks, replace_marks
+from holmes.toolsets.yaml.templates import compile_command
+from holmes.toolsets.yaml.values import VALUES, ArgumentText, PlacedValue, ValueList, VariableText
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.toolsets.yaml.definition import ParameterRule, YamlTool
+
+ARGUMENT_PREFIX = "HOLMES_ARGUMENT_"
+
+# bash and the kernel accept 128 KiB in one variable.
+_LONGEST_VALUE_BYTES = 100_000
+
+_HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_DIGITS = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
+_NOT_PLAIN = re.compile(r"['\"`$\\(){};|&<>\x00-\x1f]")
+_PLAIN_FOR_SED = re.compile(r"[\w. -]*")
+
+_SED = re.compile(r"\b(sed|perl)\b")
+_INTERPRETER = re.compile(
+    r"\b(sed|perl|[gm]?awk|python[0-9.]*|ruby|node|php|psql|mysql|sqlite3|mongo(sh)?|[a-z]*sh\s+(-\S+\s+)*-\w*c|su\s.*-c)\b"
+    r"|\b(ba|z|k|da)?sh\s+(-s\s*)?<<"
+)
+_READS_TWICE = re.compile(r"(^|[\s;&|(])(eval|ssh|watch|parallel)\s")
+_EVALUATES_NUMBERS = re.compile(r"\(\(|\s-(eq|ne|lt|le|gt|ge)\s|\b(let|declare|typeset|local)\s|\[\[")
+_LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedCommand:
+    """A script for bash, the variables it refers to, and the same command as people would write it."""
+
+    script: str
+    variables: tuple[tuple[str, str], ...]
+    invocation: str
+
+
+def render_command(
+    tool: YamlTool, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
+) -> RenderedCommand:
+    """Render the command of `tool`. Raises `ToolError` when a value is refused or the template fails."""
+    values = ValueList()
+    names: dict[str, object] = {
+        VALUES: values,
+        "config": config,
+        "request_context": {},
+        "env": {name: VariableText.of(name, value) for name, value in environment.variables},
+    }
+    rules = {rule.name: rule for rule in tool.rules}
+    for name, value in arguments.items():
+        if name not in names and not _is_missing(value, rules.get(name)):
+            names[name] = _checked(name, value, rules.get(name))
+    try:
+        script = compile_command(tool.template).render(names)
+    except TemplateError as error:
+        raise ToolError(f"the command of {tool.tool.name!r} cannot be rendered: {error.message or error}") from error
+    except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
+        raise ToolError(f"the command of {tool.tool.name!r} does not fit these arguments: {error}") from error
+    return _spliced(script, values.values)
+
+
+def render_description(template: str, arguments: JsonObject) -> str:
+    """One line for people out of a `user_description`: the values as they are, nothing is run."""
+    values = ValueList()
+    names = {VALUES: values, **{name: value for name, value in arguments.items() if value is not None}}
+    try:
+        text = compile_command(template).render(names)
+    except (TemplateError, TypeError, ValueError, AttributeError, LookupError):
+        return template
+    return replace_marks(text, {number: value.text for number, value in enumerate(values.values)})
+
+
+def _is_missing(value: JsonValue, rule: ParameterRule | None) -> bool:
+    """A model often fills what it has no use for with an empty text; only a required parameter means it."""
+    return value is None or (value == "" and not (rule is not None and rule.required))
+
+
+def _checked(name: str, value: JsonValue, rule: ParameterRule | None) -> object:
+    """The value with its texts marked as arguments. Raises `ToolError` when the author's pattern does not match."""
+    if isinstance(value, str):
+        _check_text(name, value, rule)
+        dashes = rule is not None and rule.allow_leading_dash
+        return ArgumentText.of(value, parameter=name, allow_leading_dash=dashes)
+    if isinstance(value, Mapping):
+        return {key: _checked(name, item, rule) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_checked(name, item, rule) for item in value]
+    return value
+
+
+def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
+    if "\x00" in text:
+        raise ToolError(f"the parameter {name!r} holds the character NUL, which no command accepts: leave it out")
+    try:
+        size_bytes = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise ToolError(f"the parameter {name!r} is not valid Unicode: {error.reason}") from error
+    if size_bytes > _LONGEST_VALUE_BYTES:
+        raise ToolError(f"the parameter {name!r} has {size_bytes} bytes, at most {_LONGEST_VALUE_BYTES} are accepted")
+    if ARGUMENT_PREFIX in text:
+        raise ToolError(f"the parameter {name!r} cannot hold {ARGUMENT_PREFIX!r}")
+    if rule is not None and rule.pattern is not None and re.fullmatch(rule.pattern, text) is None:
+        raise ToolError(f"{name!r} cannot be {_shortened(text)!r}: it must match the pattern {rule.pattern}")
+
+
+def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
+    marks = locate_marks(script)
+    code: dict[int, str] = {}
+    shown: dict[int, str] = {}
+    variables: dict[str, str] = {}
+    for number, value in enumerate(values):
+        mark = marks.get(number)
+        if value.variable is not None:
+            code[number] = shown[number] = _reference(value.variable, mark)
+            continue
+        _refuse_if_unsafe(value, mark, script)
+        shown[number] = _as_written(value.text, mark)
+        if _HARMLESS.fullmatch(value.text) or value.text == "" or _stands_literally(mark):
+            code[number] = value.text or shown[number]
+        else:
+            name = f"{ARGUMENT_PREFIX}{number}"
+            variables[name] = value.text
+            code[number] = _reference(name, mark)
+    return RenderedCommand(
+        script=replace_marks(script, code),
+        variables=tuple(variables.items()),
+        invocation=replace_marks(script, shown).strip(),
+    )
+
+
+def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> None:
+    reason = _objection_to_place(value, mark) or _objection_to_script(value.text, mark, script)
+    if reason is not None:
+        name = f"the parameter {value.parameter!r}" if value.parameter is not None else "a value"
+        raise ToolError(f"{name} cannot be {_shortened(value.text)!r}: {reason}")
+
+
+def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
+    """Why the value may not stand where the mark is."""
+    if mark is None or _stands_literally(mark):
+        if _NOT_PLAIN.search(value.text):
+            return "only plain words are accepted here, no quotes or symbols"
+    elif mark.place == "arithmetic":
+        if _DIGITS.fullmatch(value.text) is None:
+            return "it must be a whole number"
+    elif mark.may_become_option and value.text.startswith("-") and not value.allow_leading_dash:
+        return None if _NUMBER.fullmatch(value.text) else "a value that begins with '-' would be read as an option"
+    return None
+
+
+def _objection_to_script(text: str, mark: Mark | None, script: str) -> str | None:
+    """Why the value may not be given to what the script runs."""
+    if mark is not None and mark.place == "comment":
+        return None
+    if _READS_TWICE.search(script) and text and _HARMLESS.fullmatch(text) is None:
+        return "this command accepts only letters, digits and _@%+=:,./-"
+    if (mark is None or mark.place != "word") and _INTERPRETER.search(script):
+        plain = _PLAIN_FOR_SED.fullmatch(text) if _SED.search(script) else not _NOT_PLAIN.search(text)
+        if not plain:
+            return "within this command only plain words are accepted, no quotes or symbols"
+    if _LOOKS_EVALUATED.search(text) and _EVALUATES_NUMBERS.search(script):
+        return "brackets with '$' or '`' are not accepted by this command"
+    return None
+
+
+def _stands_literally(mark: Mark | None) -> bool:
+    return mark is None or mark.place in {"ansi", "literal_heredoc"}
+
+
+def _reference(name: str, mark: Mark | None) -> str:
+    """How the script refers to a variable at this place, so that its value is one word and never read as code."""
+    place = mark.place if mark is not None else "word"
+    match place:
+        case "word":
+            return f'"${{{name}}}"'
+        case "single":
+            return f"'\"${{{name}}}\"'"
+        case "ansi":
+            return f"'\"${{{name}}}\"$'"
+        case "double" | "arithmetic" | "comment" | "heredoc" | "literal_heredoc":
+            return f"${{{name}}}"
+
+
+def _as_written(text: str, mark: Mark | None) -> str:
+    """The value as a person would write it at this place; only shown, never run unless it is empty."""
+    place = mark.place if mark is not None else "word"
+    match place:
+        case "word":
+            return shlex.quote(text)
+        case "single":
+            return text.replace("'", "'\\''")
+        case "double":
+            return re.sub(r'(["\\$`])', r"\\\1", text)
+        case "comment":
+            return text.replace("\n", " ")
+        case "ansi" | "arithmetic" | "heredoc" | "literal_heredoc":
+            return text
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"

@@ -1,0 +1,115 @@
+"""The keys of a toolset file, exactly as users write them. The border: what comes out is checked, nothing is unknown.
+
+Called by the loader, which turns these models into the frozen values of `definition`. Refuses unknown keys.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+ParameterType = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
+ParameterTypes = Annotated[list[ParameterType], BeforeValidator(_as_list)]
+
+
+class _Keys(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ParameterKeys(_Keys):
+    """A parameter of a tool. `pattern` and `allow_leading_dash` are checked by the engine and not shown to a model."""
+
+    description: str = ""
+    type: ParameterTypes = Field(default_factory=list)
+    required: bool | None = None
+    default: Any = None
+    enum: list[str | int | float | bool | None] | None = None
+    items: ParameterKeys | None = None
+    properties: dict[str, ParameterKeys] | None = None
+    additional_properties: ParameterKeys | bool | None = None
+    any_of: list[ParameterKeys] | None = None
+    pattern: str | None = None
+    allow_leading_dash: bool = False
+
+
+class ToolKeys(_Keys):
+    """A tool: what the model reads, and the command or script that runs."""
+
+    name: str = Field(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")
+    description: str
+    parameters: dict[str, ParameterKeys | None] = Field(default_factory=dict)
+    user_description: str | None = None
+    transformers: list[Any] | None = None
+    command: str | None = None
+    script: str | None = None
+    timeout: float | None = Field(default=None, gt=0)
+    env: dict[str, str] = Field(default_factory=dict)
+    parse: Literal["json", "yaml", "table", "text"] = "text"
+
+    @model_validator(mode="after")
+    def _runs_one_thing(self) -> ToolKeys:
+        if (self.command is None) == (self.script is None):
+            raise ValueError("a tool needs either 'command' or 'script'")
+        return self
+
+
+class StaticPrerequisiteKeys(_Keys):
+    """Switched on or off by the author."""
+
+    enabled: bool
+    disabled_reason: str = ""
+
+
+class EnvironmentPrerequisiteKeys(_Keys):
+    """Variables that must be set."""
+
+    env: list[str]
+
+
+class CommandPrerequisiteKeys(_Keys):
+    """A command that must succeed, optionally with a text in its output."""
+
+    command: str
+    expected_output: str | None = None
+
+
+def _kind_of_prerequisite(value: object) -> str | None:
+    keys = value if isinstance(value, dict) else ()
+    return next((kind for kind in ("command", "env", "enabled") if kind in keys), None)
+
+
+PrerequisiteKeys = Annotated[
+    Annotated[StaticPrerequisiteKeys, Tag("enabled")]
+    | Annotated[EnvironmentPrerequisiteKeys, Tag("env")]
+    | Annotated[CommandPrerequisiteKeys, Tag("command")],
+    Discriminator(
+        _kind_of_prerequisite,
+        custom_error_type="prerequisite",
+        custom_error_message="a prerequisite has either 'enabled', 'env' or 'command'",
+    ),
+]
+
+
+class ToolsetKeys(_Keys):
+    """A toolset."""
+
+    enabled: bool | None = None
+    name: str | None = None
+    description: str = ""
+    docs_url: str | None = None
+    icon_url: str | None = None
+    installation_instructions: str | None = None
+    prerequisites: list[PrerequisiteKeys] = Field(default_factory=list)
+    tools: list[ToolKeys] = Field(default_factory=list)
+    tags: list[Literal["core", "cluster", "cli"]] = ["core"]
+    config: dict[str, Any] | None = None
+    llm_instructions: str | None = None
+    transformers: list[Any] | None = None
+    approval_required_tools: list[str] = Field(default_factory=list)
+    type: Literal["mcp", "http", "database", "mongodb"] | None = None

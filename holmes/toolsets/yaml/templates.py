@@ -1,0 +1,194 @@
+"""Reads a command template: which parameters it uses, and a compiled form whose outputs are marks for the shell.
+
+Called by the loader (inference, syntax errors) and by the renderer. Jinja2 runs in its sandbox. What an expression
+gives is never put into the script as text: `{{ x }}`, `{{ "-n " ~ x }}`, `{{ x if x else "" }}` are rewritten so that
+literals of the author stay as they are and every other value goes through `place`. Whatever escapes the rewriting is a
+plain string and is treated as a value, so an oversight quotes too much, never too little.
+Refuses statements that could undo this: macros, calls with blocks, filter blocks, includes, imports, inheritance.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, TypeAlias
+
+from jinja2 import TemplateSyntaxError, Undefined, meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from holmes.core.errors import ConfigError
+from holmes.toolsets.yaml.values import join, literal, place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jinja2 import Template
+
+# Names of the environment: never parameters.
+RESERVED_NAMES = frozenset({"env", "request_context", "config"})
+
+# What the compiled template calls; a template cannot mention these names because they are no identifiers.
+PLACE = "holmes place"
+LITERAL = "holmes literal"
+JOIN = "holmes join"
+
+_REFUSED_STATEMENTS: tuple[type[nodes.Node], ...] = (
+    nodes.Macro,
+    nodes.CallBlock,
+    nodes.FilterBlock,
+    nodes.Include,
+    nodes.Import,
+    nodes.FromImport,
+    nodes.Extends,
+    nodes.Block,
+)
+_Guards: TypeAlias = frozenset[str]
+
+
+class MissingValue(Undefined):
+    """An argument that was not given: renders as nothing, is false, and equals the empty string and none."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or other == "" or isinstance(other, Undefined)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash("")
+
+
+class _CommandEnvironment(ImmutableSandboxedEnvironment):
+    def __init__(self) -> None:
+        super().__init__(undefined=MissingValue, autoescape=False, keep_trailing_newline=True)
+        # `namespace` above all is a common parameter and must not turn into Jinja2's function when it is left out.
+        self.globals = {"range": self.globals["range"]}
+        self.filters |= {PLACE: place, LITERAL: literal, JOIN: join}
+
+
+@cache
+def _environment() -> _CommandEnvironment:
+    return _CommandEnvironment()
+
+
+@cache
+def compile_command(template: str) -> Template:
+    """The compiled command. Raises `ConfigError` with the line within the template."""
+    environment = _environment()
+    tree = _parse(template)
+    for node in tree.find_all(_REFUSED_STATEMENTS):
+        statement = type(node).__name__.lower()
+        raise ConfigError(f"line {node.lineno} of the command: the Jinja statement {statement!r} is not supported here")
+    _rewrite(tree)
+    return environment.from_string(tree)
+
+
+def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
+    """The variables that a command uses, in order of appearance, each with whether it is required.
+
+    Lines that are shell comments do not count. A variable is optional when every use of it is under an `if` that asks
+    for it, or has a `default`.
+    """
+    without_comments = "\n".join(line for line in template.splitlines() if not line.lstrip().startswith("#"))
+    try:
+        tree = _parse(without_comments)
+    except ConfigError:
+        tree = _parse(template)
+    undeclared = meta.find_undeclared_variables(tree) - RESERVED_NAMES - _environment().globals.keys()
+    uses: dict[str, bool] = {}
+    for name, required in _uses(tree, frozenset()):
+        if name in undeclared:
+            uses[name] = uses.get(name, False) or required
+    return tuple(uses.items())
+
+
+def _parse(template: str) -> nodes.Template:
+    if "\x00" in template:
+        raise ConfigError("a command cannot hold the character NUL")
+    try:
+        return _environment().parse(template)
+    except TemplateSyntaxError as error:
+        raise ConfigError(f"line {error.lineno} of the command: {error.message}") from error
+
+
+def _uses(node: nodes.Node, guards: _Guards) -> Iterator[tuple[str, bool]]:
+    if isinstance(node, nodes.Name):
+        if node.ctx == "load":
+            yield node.name, node.name not in guards
+        return
+    if isinstance(node, (nodes.If, nodes.CondExpr)):
+        guards |= _asked(node.test)
+    if isinstance(node, nodes.Or):
+        guards |= _asked(node.left)
+    if isinstance(node, nodes.Filter) and node.name in {"default", "d"} and isinstance(node.node, nodes.Name):
+        guards |= {node.node.name}
+    for child in node.iter_child_nodes():
+        yield from _uses(child, guards)
+
+
+def _asked(test: nodes.Node) -> _Guards:
+    """The variables whose presence a condition asks for."""
+    match test:
+        case nodes.Name():
+            return frozenset({test.name})
+        case nodes.Not() | nodes.Test():
+            return _asked(test.node)
+        case nodes.And() | nodes.Or():
+            return _asked(test.left) | _asked(test.right)
+        case _:
+            return frozenset()
+
+
+def _rewrite(tree: nodes.Template) -> None:
+    for output in tree.find_all(nodes.Output):
+        output.nodes = [child if isinstance(child, nodes.TemplateData) else _placed(child) for child in output.nodes]
+    for assignment in tree.find_all(nodes.Assign):
+        if isinstance(assignment.node, (nodes.Const, nodes.Concat, nodes.Add, nodes.CondExpr)):
+            assignment.node = _placed(assignment.node)
+    for block in tree.find_all(nodes.AssignBlock):
+        if block.filter is None:
+            block.filter = nodes.Filter(None, LITERAL, [], [], None, None, lineno=block.lineno)
+    tree.set_environment(_environment())
+
+
+def _placed(node: nodes.Expr) -> nodes.Expr:
+    match node:
+        case nodes.Const():
+            placed = _applied(LITERAL, node)
+        case nodes.CondExpr():
+            other = _placed(node.expr2) if node.expr2 is not None else None
+            placed = nodes.CondExpr(node.test, _placed(node.expr1), other, lineno=node.lineno)
+        case nodes.Or():
+            placed = nodes.CondExpr(node.left, _placed(node.left), _placed(node.right), lineno=node.lineno)
+        case nodes.And():
+            placed = nodes.CondExpr(node.left, _placed(node.right), _placed(node.left), lineno=node.lineno)
+        case nodes.Concat():
+            placed = _joined([_placed(part) for part in node.nodes], node.lineno)
+        case nodes.Add() if _has_text(node):
+            placed = _joined([_placed(node.left), _placed(node.right)], node.lineno)
+        case nodes.Filter(node=nodes.Expr() as base, name="default" | "d") if node.args:
+            fallback = [_placed(node.args[0]), *node.args[1:]]
+            inner = nodes.Filter(base, node.name, fallback, node.kwargs, None, None, lineno=node.lineno)
+            placed = _applied(PLACE, inner)
+        case _:
+            placed = _applied(PLACE, node)
+    return placed
+
+
+def _has_text(node: nodes.Add) -> bool:
+    """An addition with a text of the author in it joins words; any other is arithmetic."""
+    return any(
+        isinstance(side.value, str)
+        if isinstance(side, nodes.Const)
+        else isinstance(side, nodes.Add) and _has_text(side)
+        for side in (node.left, node.right)
+    )
+
+
+def _applied(name: str, node: nodes.Expr) -> nodes.Expr:
+    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+
+
+def _joined(parts: list[nodes.Expr], line: int) -> nodes.Expr:
+    return nodes.Filter(nodes.List(parts, lineno=line), JOIN, [], [], None, None, lineno=line)

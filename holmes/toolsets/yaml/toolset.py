@@ -1,0 +1,130 @@
+"""A toolset whose tools are commands for bash.
+
+Made by the catalogue, called by the tool executor. Renders the command, runs it in a process group of its own and makes
+a result of what came out: exit code not 0 is an error, no output is no data, anything else is a success. The exit code
+is the one of the script as bash defines it; a script that wants failures inside a pipe to count says `set -o pipefail`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+from holmes.core.tools import ToolResult
+from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
+from holmes.toolsets.yaml.environment import process_environment
+from holmes.toolsets.yaml.output import normalised
+from holmes.toolsets.yaml.rendering import render_command, render_description
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+    from holmes.core.messages import ToolStatus
+    from holmes.core.tools import Tool, ToolInvocation
+    from holmes.toolsets.process import ProcessOutcome
+    from holmes.toolsets.yaml.definition import YamlTool, YamlToolsetDefinition
+
+_ERROR_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlToolset:
+    """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process it starts."""
+
+    definition: YamlToolsetDefinition
+    environment: Environment
+    memory_limit_mb: int | None = 800
+    output_limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
+
+    @property
+    def name(self) -> str:
+        """The name in the file."""
+        return self.definition.name
+
+    @property
+    def instructions(self) -> str:
+        """The rendered `llm_instructions`."""
+        return self.definition.instructions
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools in the order of the file."""
+        return tuple(tool.tool for tool in self.definition.tools)
+
+    def describe(self, invocation: ToolInvocation) -> str:
+        """The rendered `user_description`, else the tool's name and its arguments."""
+        tool = self._tool(invocation.tool.name)
+        if tool.user_description is not None:
+            return " ".join(render_description(tool.user_description, invocation.arguments).split())
+        arguments = " ".join(f"{name}={value}" for name, value in invocation.arguments.items() if value is not None)
+        return f"{tool.tool.name} {arguments}".strip()
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """Run the command. An argument that is refused is an error result; cancelling ends the process group."""
+        tool = self._tool(invocation.tool.name)
+        definition = self.definition
+        try:
+            command = render_command(tool, invocation.arguments, config=definition.config, environment=self.environment)
+            variables = {**dict(tool.variables), **dict(command.variables)}
+            outcome = await run_process(
+                ("bash", "-c", command.script),
+                environment=process_environment(self.environment).with_variables(variables),
+                limits=ProcessLimits(
+                    timeout_seconds=tool.timeout_seconds,
+                    memory_limit_mb=self.memory_limit_mb,
+                    output_limit_bytes=self.output_limit_bytes,
+                ),
+            )
+        except ToolError as error:
+            return ToolResult(status="error", error=str(error))
+        stdout = await asyncio.to_thread(normalised, outcome.stdout, tool.parse)
+        return self._result(tool, outcome, stdout, command.invocation)
+
+    def _result(self, tool: YamlTool, outcome: ProcessOutcome, stdout: str, invocation: str) -> ToolResult:
+        error = self._error(tool, outcome)
+        status: ToolStatus = "success" if stdout.strip() else "no_data"
+        return ToolResult(
+            status=status if error is None else "error",
+            data=_with_stderr(stdout, outcome.stderr),
+            error=error,
+            invocation=invocation,
+            return_code=outcome.return_code,
+        )
+
+    def _error(self, tool: YamlTool, outcome: ProcessOutcome) -> str | None:
+        if outcome.timed_out:
+            return f"stopped after {tool.timeout_seconds:g} s, its time limit: ask for less at once"
+        if outcome.output_truncated:
+            size_mb = self.output_limit_bytes / (1024 * 1024)
+            return f"stopped because it wrote more than {size_mb:g} MiB; what it wrote first is kept: ask for less"
+        if outcome.return_code == 0:
+            return None
+        said = outcome.stderr.strip() or outcome.stdout.strip()
+        if outcome.memory_exceeded:
+            limit = f"killed by the memory limit of {self.memory_limit_mb} MB"
+            return f"{limit} (TOOL_MEMORY_LIMIT_MB): ask for less at once{_last_words(said)}"
+        if outcome.return_code < 0:
+            return f"ended by signal {-outcome.return_code}{_last_words(said)}"
+        return f"exit code {outcome.return_code}{_last_words(said) or ', nothing was written'}"
+
+    def _tool(self, name: str) -> YamlTool:
+        for tool in self.definition.tools:
+            if tool.tool.name == name:
+                return tool
+        raise ToolError(f"the toolset {self.name!r} has no tool {name!r}")
+
+
+def _with_stderr(stdout: str, stderr: str) -> str:
+    if not stderr.strip():
+        return stdout
+    separator = "\n" if stdout and not stdout.endswith("\n") else ""
+    return f"{stdout}{separator}stderr:\n{stderr}"
+
+
+def _last_words(text: str) -> str:
+    """The end of what a program said, on one line; the reason is usually there."""
+    if not text:
+        return ""
+    line = " ".join(text[-4 * _ERROR_CHARACTERS :].split())
+    return f": {line}" if len(line) <= _ERROR_CHARACTERS else f": …{line[1 - _ERROR_CHARACTERS :]}"

@@ -1,0 +1,98 @@
+"""A program that plays scripted events through a real session: `python -m tests.cli.play MODE FOLDER`.
+
+Modes: `answer` plays the whole investigation, `fail` ends it with an error, `hang` waits for ever in the middle,
+`hostile` has terminal sequences everywhere, `approve` asks the person once, `loop` is interactive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holmes.cli.approval import TerminalApprover
+from holmes.cli.event_lines import Detail
+from holmes.cli.inputs import Question
+from holmes.cli.interactive import COMMANDS, InteractiveLoop
+from holmes.cli.interrupts import Interrupts
+from holmes.cli.line_reader import make_line_reader
+from holmes.cli.rendering import choose_renderer
+from holmes.cli.session import Session, SessionParts
+from holmes.core.events import AnswerFinished, AssistantReplied, TextDelta
+from holmes.core.messages import AssistantMessage
+from holmes.core.tools import Tool, ToolInvocation
+from holmes.stores.conversation_store import ConversationStore
+from tests.cli.events import EVENTS, FAILURE, PODS, PODS_RESULT, STATS, finished, started, tool_message
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.messages import Message
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x1b[31m \u202eabc\x9b5n"
+
+
+async def play(mode: str, folder: Path, approver: TerminalApprover) -> AsyncGenerator[AgentEvent, None]:
+    try:
+        if mode == "hang":
+            for event in EVENTS[:8]:
+                yield event
+            (folder / "hanging").touch()
+            await asyncio.Event().wait()
+        elif mode == "fail":
+            yield EVENTS[0]
+            yield FAILURE
+        elif mode == "hostile":
+            yield started(PODS)
+            yield finished(PODS, tool_message(PODS, HOSTILE), error=HOSTILE)
+            yield TextDelta(text=HOSTILE)
+            message = AssistantMessage(text=HOSTILE)
+            yield AssistantReplied(message=message, stats=STATS, model=HOSTILE)
+            yield AnswerFinished(text=HOSTILE, messages=(message,), stats=STATS, steps=1, model="m")
+        elif mode == "approve":
+            yield started(PODS)
+            invocation = ToolInvocation(call_id=PODS.id, tool=Tool(name="rm", description=""), arguments={"a": 1})
+            allowed = await approver.decide(invocation, "delete it")
+            yield finished(PODS, tool_message(PODS, "ALLOWED" if allowed else "REFUSED"))
+            yield EVENTS[-1]
+        else:
+            for event in EVENTS:
+                await asyncio.sleep(0.005)
+                yield event
+    finally:
+        (folder / "closed").touch()
+
+
+async def main(mode: str, folder: Path) -> int:
+    environment = dict(os.environ)
+    renderer = choose_renderer(Detail(tool_output="SHOW_OUTPUT" in environment), environment)
+    store = ConversationStore(folder / "conversations", retention_days=30, limit=200)
+    approver = TerminalApprover(renderer)
+
+    def ask(question: Question, _earlier: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+        return play("hang" if question.text == "hang" else mode, folder, approver)
+
+    interrupts = Interrupts()
+    with interrupts:
+        parts = SessionParts(
+            ask=ask, renderer=renderer, interrupts=interrupts, store=store, report_path=folder / "report.json"
+        )
+        session = Session(parts, store.start())
+        if mode == "loop":
+            reader = make_line_reader(environment, folder / "history", COMMANDS)
+            first = Question(text="", attachments=())
+
+            async def list_tools() -> str:
+                return "TOOLS"
+
+            return await InteractiveLoop(session, reader, renderer, list_tools).run(first)
+        end = await session.ask(Question(text="why?", attachments=()))
+        return end.exit_code
+
+
+if __name__ == "__main__":
+    assert PODS_RESULT
+    sys.exit(asyncio.run(main(sys.argv[1], Path(sys.argv[2]))))

@@ -1,0 +1,186 @@
+"""Where values come from, and what a user is told about a wrong one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from holmes.settings.errors import SettingsError
+from holmes.settings.load import config_keys, load_settings
+from holmes.settings.settings import GROUPS, Settings, reveal
+
+
+def load(
+    tmp_path: Path, text: str | None = None, variables: dict[str, str] | None = None, **overrides: object
+) -> Settings:
+    """Settings of a fresh home with `text` as its config file."""
+    if text is not None:
+        folder = tmp_path / ".holmes"
+        folder.mkdir(exist_ok=True)
+        (folder / "config.yaml").write_text(text, encoding="utf-8")
+    return load_settings({"HOME": str(tmp_path), **(variables or {})}, None, overrides)
+
+
+def complaint(
+    tmp_path: Path, text: str | None = None, variables: dict[str, str] | None = None, **overrides: object
+) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, text, variables, **overrides)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.replace(str(tmp_path), "~")
+
+
+def test_without_any_file_or_variable_the_documented_defaults_hold(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert settings.context.tool_result_cap_pct == 15
+    assert settings.context.tool_result_cap_tokens == 25_000
+    assert settings.context.compaction_threshold_pct == 95
+    assert settings.context.compaction_enabled is True
+    assert settings.model.request_timeout_seconds == 600
+    assert settings.tools.memory_limit_megabytes == 800
+    assert settings.tools.prerequisite_timeout_seconds == 20
+    assert settings.investigation.max_steps == 100
+    assert settings.storage.results_path == tmp_path / ".holmes/results"
+    assert settings.config_file is None
+
+
+def test_command_line_beats_environment_beats_file(tmp_path: Path) -> None:
+    text, variables = "model: from-file\nmax_steps: 7\ncluster_name: file", {"MODEL": "from-env", "CLUSTER_NAME": "env"}
+    settings = load(tmp_path, text, variables, model="from-option")
+    assert settings.model.model == "from-option"
+    assert settings.investigation.cluster_name == "env"
+    assert settings.investigation.max_steps == 7
+
+
+def test_an_option_that_was_not_given_and_an_empty_variable_do_not_hide_the_file(tmp_path: Path) -> None:
+    settings = load(tmp_path, "model: from-file", {"MODEL": " "}, model=None, custom_toolsets=())
+    assert settings.model.model == "from-file"
+
+
+def test_toolset_files_of_the_command_line_are_added_to_those_of_the_file(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).touch()
+    settings = load(tmp_path, "custom_toolsets: ['~/a.yaml']", custom_toolsets=(str(tmp_path / "b.yaml"),))
+    assert settings.tools.custom_toolsets == (tmp_path / "a.yaml", tmp_path / "b.yaml")
+
+
+def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").touch()
+    assert load(tmp_path, "custom_toolsets: ~/a.yaml").tools.custom_toolsets == (tmp_path / "a.yaml",)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("model: x\nmax_step: 3\n", "~/.holmes/config.yaml:2: unknown key 'max_step'; did you mean 'max_steps'?"),
+        ("max_steps: many\n", "~/.holmes/config.yaml:1: 'max_steps'='many': must be a whole number"),
+        ("model: x\nmax_steps: 0\n", "~/.holmes/config.yaml:2: 'max_steps'=0: must be greater than or equal to 1"),
+        ("model: [x\n", "~/.holmes/config.yaml:2: the file is not valid YAML"),
+        ("a: b: c\n", "~/.holmes/config.yaml:1: the file is not valid YAML: mapping values are not allowed here"),
+        ("- model\n", "~/.holmes/config.yaml: the file must hold keys and values, it holds a list"),
+        ("model: x\nmodel: y\n", "~/.holmes/config.yaml:2: the key 'model' is there already, in line 1"),
+        ("toolsets: [a]\n", "~/.holmes/config.yaml:1: 'toolsets'=['a']: must be an object: keys and values"),
+        (
+            "toolsets:\n  mine:\n    config:\n      url: 'x{{ env.MISSING }}'\n",
+            "~/.holmes/config.yaml:4: 'toolsets.mine.config.url' refers to the variable 'MISSING', which is not set",
+        ),
+        ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': there is no such file"),
+    ],
+)
+def test_a_mistake_in_the_file_is_one_line_with_the_place(tmp_path: Path, text: str, expected: str) -> None:
+    assert complaint(tmp_path, text).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TOOL_MEMORY_LIMIT_MB": "lots"}, "TOOL_MEMORY_LIMIT_MB='lots': must be a whole number"),
+        ({"LLM_REQUEST_TIMEOUT": "-1"}, "LLM_REQUEST_TIMEOUT='-1': must be greater than 0"),
+        ({"ENABLE_CONVERSATION_HISTORY_COMPACTION": "perhaps"}, "must be true or false"),
+        ({"TEMPERATURE": "hot"}, "TEMPERATURE='hot': must be a number"),
+        ({"THINKING": "{oops"}, "THINKING='{oops': not valid JSON"),
+        ({"THINKING": "[]"}, "THINKING='[]': must be an object"),
+        ({"MODEL_LIST_FILE_LOCATION": "/nowhere/models.yaml"}, "/nowhere/models.yaml: there is no such file"),
+    ],
+)
+def test_a_bad_variable_is_named_with_its_value_and_what_is_valid(
+    tmp_path: Path, variables: dict[str, str], expected: str
+) -> None:
+    assert expected in complaint(tmp_path, None, variables)
+
+
+def test_a_bad_option_is_named_as_the_user_typed_it(tmp_path: Path) -> None:
+    assert complaint(tmp_path, max_steps=0) == "--max-steps=0: must be greater than or equal to 1"
+
+
+def test_a_config_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="there is no such file"):
+        load_settings({"HOME": str(tmp_path)}, tmp_path / "mine.yaml")
+
+
+def test_a_binary_config_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_bytes(b"model: \xff\xfe")
+    with pytest.raises(SettingsError, match="not UTF-8 text"):
+        load_settings({"HOME": str(tmp_path)}, tmp_path / "mine.yaml")
+
+
+def test_variables_are_put_in_place_everywhere_in_the_file(tmp_path: Path) -> None:
+    text = "model: '{{ env.NAME }}'\ntoolsets:\n  grafana:\n    config:\n      urls: ['https://{{env.HOST}}/x']\n"
+    settings = load(tmp_path, text, {"NAME": "gpt", "HOST": "grafana.test"})
+    assert settings.model.model == "gpt"
+    assert settings.tools.toolsets == {"grafana": {"config": {"urls": ["https://grafana.test/x"]}}}
+
+
+def test_a_disabled_toolset_may_refer_to_a_variable_that_is_not_set(tmp_path: Path) -> None:
+    text = "toolsets:\n  grafana:\n    enabled: false\n    config: {key: '{{ env.MISSING }}'}\n"
+    assert "grafana" in load(tmp_path, text).tools.toolsets
+
+
+def test_what_only_holmesgpt_knows_is_one_warning_and_no_error(tmp_path: Path) -> None:
+    text = "slack_token: x\njira_url: y\ntoolsets:\n  grafana/loki: {enabled: true}\n  helm/core: {enabled: true}\n"
+    settings = load(tmp_path, text, {"CUSTOM_SKILL_PATHS": "/skills"})
+    assert settings.unsupported_warning({"helm/core"}) == (
+        "ignored, because Holmes does not have them yet: "
+        "settings slack_token, jira_url, CUSTOM_SKILL_PATHS; toolsets grafana/loki"
+    )
+
+
+def test_a_toolset_that_the_user_defines_is_never_called_unsupported(tmp_path: Path) -> None:
+    text = "toolsets:\n  slab:\n    description: mine\n    tools: []\n"
+    assert load(tmp_path, text).unsupported_warning(()) is None
+
+
+def test_secrets_are_neither_in_the_representation_nor_in_errors(tmp_path: Path) -> None:
+    secret = "sk-very-secret"
+    (tmp_path / "models.yaml").write_text(f"a: {{model: x, api_key: {secret}, aws_secret_access_key: {secret}}}")
+    variables = {
+        "MODEL_LIST_FILE_LOCATION": str(tmp_path / "models.yaml"),
+        "EXTRA_HEADERS": f'{{"Authorization": "{secret}"}}',
+    }
+    settings = load(tmp_path, f"api_key: {secret}\nmodel: b", variables)
+    assert secret not in repr(settings)
+    assert secret not in repr(settings.model_chain())
+    assert reveal(settings.model.api_key) == secret
+    assert secret not in complaint(tmp_path, f"api_key: [{secret}]")
+    assert secret not in complaint(tmp_path, None, {"EXTRA_HEADERS": f'{{"Authorization": ["{secret}"]}}'})
+    assert secret not in complaint(tmp_path, None, {"EXTRA_HEADERS": f"Authorization: {secret}"})
+
+
+def test_settings_cannot_be_changed(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    with pytest.raises(Exception, match="frozen"):
+        settings.model.model = "other"
+
+
+def test_every_setting_has_a_unique_name_and_an_explanation() -> None:
+    keys = config_keys()
+    assert len(keys) == len(set(keys))
+    for group in GROUPS.values():
+        assert issubclass(group, BaseModel)
+        for name, field in group.model_fields.items():
+            assert field.description, f"{group.__name__}.{name} has no docstring"
+            assert re.search(r"[.]$", field.description.strip()), f"{group.__name__}.{name} is not a sentence"

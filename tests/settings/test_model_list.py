@@ -1,0 +1,96 @@
+"""Named models: what the file may say, and which entry a name leads to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holmes.settings.errors import SettingsError
+from holmes.settings.load import load_settings
+from holmes.settings.settings import Settings, reveal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIST = """\
+sonnet:
+  model: bedrock/anthropic.claude-sonnet-4
+  api_key: "{{ env.MY_KEY }}"
+  base_url: https://proxy.test
+  api_version: "2025-01-01"
+  custom_args: {max_context_size: 150000}
+  temperature: 0.5
+  thinking: {type: enabled, budget_tokens: 5000}
+  reasoning_effort: high
+  input_cost_per_token: 0.000003
+  output_cost_per_token: 1.5e-5
+  cache_read_input_token_cost: 0.0000003
+  cache_creation_input_token_cost: 0.00000375
+  aws_region_name: eu-west-1
+local:
+  model: ollama/qwen3
+"""
+
+
+def load(tmp_path: Path, text: str = LIST, variables: dict[str, str] | None = None, **overrides: object) -> Settings:
+    folder = tmp_path / ".holmes"
+    folder.mkdir(exist_ok=True)
+    (folder / "model_list.yaml").write_text(text, encoding="utf-8")
+    return load_settings({"HOME": str(tmp_path), "MY_KEY": "k1", **(variables or {})}, None, overrides)
+
+
+def test_every_documented_key_is_read_and_the_rest_goes_to_litellm(tmp_path: Path) -> None:
+    entry = load(tmp_path, model="sonnet").model_chain()[0]
+    assert (entry.name, entry.model) == ("sonnet", "bedrock/anthropic.claude-sonnet-4")
+    assert reveal(entry.api_key) == "k1"
+    assert (entry.api_base, entry.api_version) == ("https://proxy.test", "2025-01-01")
+    assert entry.context_window_tokens == 150_000
+    assert (entry.temperature, entry.reasoning_effort) == (0.5, "high")
+    assert entry.thinking == {"type": "enabled", "budget_tokens": 5000}
+    assert (entry.input_cost_per_token, entry.output_cost_per_token) == (3e-6, 1.5e-5)
+    assert (entry.cache_read_input_token_cost, entry.cache_creation_input_token_cost) == (3e-7, 3.75e-6)
+    assert entry.extra == {"aws_region_name": "eu-west-1"}
+
+
+def test_without_a_choice_the_first_model_of_the_list_answers(tmp_path: Path) -> None:
+    settings = load(tmp_path)
+    assert [entry.name for entry in settings.model_chain()] == ["sonnet"]
+    assert settings.model_names() == ("sonnet", "local")
+
+
+def test_the_chain_is_the_model_and_its_fallbacks_once_each(tmp_path: Path) -> None:
+    settings = load(tmp_path, variables={"MODEL": "local", "FALLBACK_MODELS": "sonnet, gpt-4o, local"})
+    assert [entry.model for entry in settings.model_chain()] == [
+        "ollama/qwen3",
+        "bedrock/anthropic.claude-sonnet-4",
+        "gpt-4o",
+    ]
+
+
+def test_a_key_on_the_command_line_is_for_the_chosen_model_only(tmp_path: Path) -> None:
+    chain = load(tmp_path, variables={"FALLBACK_MODELS": "local,gpt-4o"}, api_key="k2").model_chain()
+    assert [reveal(entry.api_key) for entry in chain] == ["k2", None, None]
+
+
+def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None:
+    chain = load(
+        tmp_path, variables={"MODEL": "gpt-4.1", "FALLBACK_MODELS": "gpt-4o,anthropic/claude"}, api_key="openai"
+    ).model_chain()
+    assert [reveal(entry.api_key) for entry in chain] == ["openai", "openai", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a:\n  api_key: x\n", "model_list.yaml:1: 'a.model': is missing"),
+        ("a:\n  model: x\n  temperature: warm\n", "model_list.yaml:3: 'a.temperature': must be a number"),
+        ("a: x\n", "model_list.yaml:1: 'a': a mapping with at least the key 'model' is expected"),
+        ("a:\n  model: x\n  custom_args: {max_context_size: big}\n", "model_list.yaml:3: 'a.context_window_tokens'"),
+        ("a:\n  model: x\n  input_cost_per_token: -1\n", ":3: 'a.input_cost_per_token': must be greater than or equal"),
+    ],
+)
+def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, text)
+    assert expected in str(caught.value)

@@ -1,0 +1,1 @@
+"""Parts that several test packages share: servers that play a provider."""

@@ -1,0 +1,46 @@
+"""Builds a loop of real parts around a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holmes.core.events import AgentEvent
+from holmes.core.investigation import LoopParts, LoopPrompts
+from holmes.core.messages import Message, SystemMessage, user_text
+from holmes.core.model import ChatModel
+from holmes.core.results import ResultStore
+from holmes.core.steps import DirectStepRunner
+from holmes.core.tool_calling_llm import ToolCallingLLM
+from holmes.core.tools import Toolset
+from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.core.truncation.input_context_window_limiter import ContextLimits
+
+PROMPTS = LoopPrompts(
+    compaction="Summarise the investigation.", last_step="Answer now.", empty_reply="Your reply was empty."
+)
+QUESTION: tuple[Message, ...] = (SystemMessage(text="You are Holmes."), user_text("why is checkout failing?"))
+
+
+def build_loop(
+    models: Sequence[ChatModel],
+    toolsets: Sequence[Toolset] = (),
+    *,
+    store: ResultStore | None = None,
+    limits: ContextLimits | None = None,
+    max_steps: int = 100,
+) -> ToolCallingLLM:
+    """A loop over these models and toolsets, with default limits."""
+    parts = LoopParts(
+        models=tuple(models),
+        executor=ToolExecutor(toolsets),
+        store=store,
+        limits=limits or ContextLimits(),
+        prompts=PROMPTS,
+        steps=DirectStepRunner(),
+    )
+    return ToolCallingLLM(parts, max_steps=max_steps)
+
+
+async def events_of(loop: ToolCallingLLM, messages: Sequence[Message] = QUESTION) -> list[AgentEvent]:
+    """Every event of one run."""
+    return [event async for event in loop.call_stream(messages)]
