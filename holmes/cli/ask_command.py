@@ -6,50 +6,18 @@ Everything that can be wrong with the options, files and settings is said before
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from holmes.cli.ask_job import AskJob, AskOptions
 from holmes.cli.options import verbose_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.cli.event_lines import Detail
-    from holmes.cli.inputs import Question
-    from holmes.settings.settings import Settings
-
 _PATH = click.Path(path_type=Path)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskOptions:
-    """The options of `holmes ask` that are not settings. `interactive` is None when the user did not say."""
-
-    prompt: str | None
-    prompt_file: Path | None
-    file: tuple[Path, ...]
-    interactive: bool | None
-    config: Path | None
-    json_output_file: Path | None
-    show_tool_output: bool
-    log_costs: bool
-    refresh_toolsets: bool
-    continue_last: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskJob:
-    """What is to be done, checked as far as that is possible without doing it."""
-
-    settings: Settings
-    environment: Mapping[str, str]
-    question: Question
-    interactive: bool
-    detail: Detail
-    options: AskOptions
 
 
 @click.command()
@@ -100,8 +68,8 @@ def _prepare(options: AskOptions, overrides: Mapping[str, object]) -> AskJob:
     from holmes.cli.configuration import read_settings
     from holmes.cli.event_lines import Detail
     from holmes.cli.inputs import collect_question, read_piped_text
-    from holmes.cli.rendering import is_terminal, tolerate_narrow_encodings, write_line
     from holmes.cli.report_file import check_report_path
+    from holmes.cli.streams import is_terminal, tolerate_narrow_encodings, write_line
     from holmes.settings.process import process_environment
 
     tolerate_narrow_encodings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from holmes.app.investigator import open_investigator
@@ -11,18 +12,23 @@ from holmes.app.toolsets import toolset_statuses
 from holmes.cli.approval import TerminalApprover
 from holmes.cli.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.line_reader import make_line_reader
-from holmes.cli.rendering import choose_renderer, is_terminal, write_line
+from holmes.cli.rendering import choose_renderer
+from holmes.cli.report_file import make_report, write_report
 from holmes.cli.sanitize import one_line
 from holmes.cli.session import Session, SessionParts
+from holmes.cli.streams import is_terminal, write_line
 from holmes.cli.toolset_lines import toolset_lines
-from holmes.core.errors import ConfigError
+from holmes.cli.transcript import RunEnd, Transcript
+from holmes.core.errors import ConfigError, HolmesError
 from holmes.stores.conversation_store import ConversationStore
 
 if TYPE_CHECKING:
-    from holmes.cli.ask_command import AskJob
+    from holmes.app.investigator import Investigator
+    from holmes.cli.ask_job import AskJob
     from holmes.cli.inputs import Question
     from holmes.cli.interrupts import Interrupts
     from holmes.cli.rendering import Renderer
+    from holmes.core.approvals import Approver
     from holmes.core.messages import Message
     from holmes.settings.settings import Settings
     from holmes.stores.conversation_store import Conversation
@@ -37,10 +43,9 @@ async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     with interrupts, conversation:
         renderer.start()
         try:
-            async with open_investigator(
-                job.settings, approver=approver, refresh_toolsets=job.options.refresh_toolsets
-            ) as investigator:
-                for warning in investigator.warnings:
+            async with AsyncExitStack() as opened:
+                investigator = await _open(job, approver, opened, Transcript(conversation, renderer.notice))
+                for warning in (*job.settings.warnings, *investigator.warnings):
                     renderer.notice(f"warning: {one_line(warning, limit=1_000)}")
                 parts = SessionParts(
                     ask=lambda question, earlier: investigator.ask(_request(question, earlier)),
@@ -52,6 +57,19 @@ async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
                 return await _converse(job, Session(parts, conversation), renderer)
         finally:
             renderer.stop()
+
+
+async def _open(job: AskJob, approver: Approver | None, opened: AsyncExitStack, transcript: Transcript) -> Investigator:
+    """The investigator; when there is none, the report says why."""
+    try:
+        return await opened.enter_async_context(
+            open_investigator(job.settings, approver=approver, refresh_toolsets=job.options.refresh_toolsets)
+        )
+    except HolmesError as error:
+        transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
+        if job.options.json_output_file:
+            write_report(job.options.json_output_file, make_report(job.question.text, transcript, 0.0))
+        raise
 
 
 async def _converse(job: AskJob, session: Session, renderer: Renderer) -> int:

@@ -10,7 +10,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.cli.rendering import is_terminal
+from holmes.cli.streams import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

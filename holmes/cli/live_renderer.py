@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 from rich.console import Group
 from rich.live import Live
-from rich.segment import Segment, Segments
 from rich.spinner import Spinner
 from rich.text import Text
 
 from holmes.cli.event_lines import event_lines
-from holmes.cli.markdown import markdown, markdown_console, print_markdown
+from holmes.cli.markdown import as_renderable, markdown_console, markdown_lines, print_markdown
 from holmes.cli.markdown_blocks import MarkdownBlocks
-from holmes.cli.rendering import write_line
 from holmes.cli.run_summary import RunSummary
 from holmes.cli.sanitize import one_line, sanitized
+from holmes.cli.streams import write_line
 from holmes.cli.wording import duration
 from holmes.core.events import (
     AnswerFinished,
@@ -79,6 +78,7 @@ class LiveRenderer:
         self._status: _Moving | None = None
         self._blocks = MarkdownBlocks()
         self._reply_text = ""
+        self._reply_is_on_screen = False
         self._answer_shown = ""
         self._summary = RunSummary(clock())
 
@@ -129,7 +129,7 @@ class LiveRenderer:
 
     def notice(self, text: str) -> None:
         """A dim line above the foot."""
-        self._console.print(Text(text, style="dim"))
+        self._console.print(Text(sanitized(text), style="dim"))
 
     def _open(self) -> None:
         if self._live is None and not self._paused:
@@ -167,13 +167,14 @@ class LiveRenderer:
         self._reply_text += piece
         if self._answer_is_live:
             for block in self._blocks.feed(piece):
+                self._reply_is_on_screen = True
                 print_markdown(self._console, sanitized(block).strip("\n"))
         self._set_status("writing")
 
     def _discard_text(self) -> None:
-        if self._reply_text.strip() and self._answer_is_live:
+        if self._reply_is_on_screen:
             self.notice("  the text above was cut off and does not count")
-        self._blocks, self._reply_text = MarkdownBlocks(), ""
+        self._blocks, self._reply_text, self._reply_is_on_screen = MarkdownBlocks(), "", False
 
     def _finish_reply(self, event: AssistantReplied) -> None:
         """Print what is left of the reply; a reply that was not streamed is printed whole."""
@@ -185,7 +186,7 @@ class LiveRenderer:
             print_markdown(self._console, text)
         elif text and event.message.tool_calls:
             self.notice(sanitized(event.message.text.strip()))
-        self._reply_text = ""
+        self._reply_text, self._reply_is_on_screen = "", False
         self._answer_shown = event.message.text
         self._set_status("")
 
@@ -218,5 +219,4 @@ class LiveRenderer:
         text = sanitized(self._blocks.rest[-_TAIL_CHARACTERS:]).strip("\n")
         if not text.strip():
             return None
-        lines = self._console.render_lines(markdown(text), pad=False)[-height:]
-        return Segments([segment for line in lines for segment in [*line, Segment.line()]])
+        return as_renderable(markdown_lines(self._console, text)[-height:])

@@ -36,6 +36,10 @@ class CommandLineState:
     verbose = False
 
 
+class ReaderGone(Exception):
+    """Nobody reads our output any more. Not an `OSError`: click would end with code 1 on its own."""
+
+
 class LazyGroup(click.Group):
     """Knows its subcommands by name and imports the one that is asked for."""
 
@@ -54,6 +58,13 @@ class LazyGroup(click.Group):
             message = f"{target} is not a command"
             raise TypeError(message)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand. Raises `ReaderGone` in place of `BrokenPipeError`."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the subcommands without importing them."""
@@ -79,7 +90,7 @@ def main() -> None:
     try:
         code = cli.main(prog_name="holmes", standalone_mode=False, obj=state)
         _flush_streams()
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         _silence_streams()
         code = EXIT_BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):

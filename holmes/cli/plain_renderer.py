@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from holmes.cli.event_lines import event_lines
-from holmes.cli.rendering import write_line
 from holmes.cli.run_summary import RunSummary
 from holmes.cli.sanitize import one_line, sanitized
+from holmes.cli.streams import write_line
 from holmes.core.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PlainRenderer:
 
     def notice(self, text: str) -> None:
         """A line on standard error."""
-        write_line(sys.stderr, text)
+        write_line(sys.stderr, sanitized(text))
 
     def _print_answer(self, text: str) -> None:
         if self._pretty_answer:

@@ -1,4 +1,4 @@
-"""Chooses how an investigation is shown. Called by the commands; the only place that asks what a stream is.
+"""Chooses how an investigation is shown. Called by the commands.
 
 The answer belongs to standard output, everything else to standard error, so `holmes ask … | less` is the answer only.
 On a terminal both are one picture: spinners, then the answer as it is written.
@@ -7,7 +7,9 @@ On a terminal both are one picture: spinners, then the answer as it is written.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol
+
+from holmes.cli.streams import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,22 +56,3 @@ def choose_renderer(detail: Detail, environment: Mapping[str, str]) -> Renderer:
     from holmes.cli.plain_renderer import PlainRenderer
 
     return PlainRenderer(detail, pretty_answer=is_terminal(sys.stdout) and not dumb)
-
-
-def is_terminal(stream: TextIO | None) -> bool:
-    """Whether `stream` is open and a terminal."""
-    return stream is not None and not stream.closed and stream.isatty()
-
-
-def write_line(stream: TextIO | None, text: str) -> None:
-    """Write a line at once; a stream that was closed before we started swallows it."""
-    if stream is not None:
-        stream.write(f"{text}\n")
-        stream.flush()
-
-
-def tolerate_narrow_encodings() -> None:
-    """Show `?` for characters that the user's terminal cannot show, instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")

@@ -86,15 +86,14 @@ def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -
 
 def check_report_path(path: Path) -> None:
     """Raises `ConfigError` when a report cannot be written to `path`. Leaves nothing behind."""
-    target = path.resolve()
-    if target.is_dir():
+    if path.is_dir():
         message = f"--json-output-file {str(path)!r} is a folder"
         raise ConfigError(message)
     try:
-        if _is_special(target):
-            os.close(os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        if _is_special(path):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             return
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".holmes-"):
+        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-"):
             pass
     except OSError as error:
         message = f"--json-output-file {str(path)!r} cannot be written: {error.strerror}"
@@ -104,12 +103,11 @@ def check_report_path(path: Path) -> None:
 def write_report(path: Path, report: Report) -> None:
     """Put the report in place in one go, readable for its owner only. Raises `HolmesError` (disk full, …)."""
     content = json.dumps(asdict(report), indent=2) + "\n"
-    target = path.resolve()
     try:
-        if _is_special(target):
-            target.write_text(content, encoding="ascii")
+        if _is_special(path):
+            path.write_text(content, encoding="ascii")
         else:
-            _replace_file(target, content)
+            _replace_file(path.resolve(), content)
     except OSError as error:
         message = f"the report could not be written to {str(path)!r}: {error.strerror}"
         raise HolmesError(message) from error
@@ -123,14 +121,13 @@ def _replace_file(target: Path, content: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(temporary).replace(target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        Path(temporary).unlink(missing_ok=True)  # gone already, unless writing failed
 
 
 def _is_special(path: Path) -> bool:
-    """A device or a pipe, for example /dev/stdout: it is written to, never replaced."""
-    return path.exists() and not path.is_file()
+    """A device or a pipe, for example /dev/stdout wherever it leads: it is written to, never replaced."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
 
 
 def _tool_call_report(event: ToolCallFinished) -> ToolCallReport:

@@ -49,5 +49,7 @@ def _print_toolsets(config: Path | None, custom_toolsets: tuple[str, ...], *, re
     from holmes.settings.process import process_environment
 
     settings = read_settings(process_environment(), config, {"custom_toolsets": custom_toolsets})
+    for warning in settings.warnings:
+        click.echo(f"holmes: warning: {warning}", err=True)
     states = asyncio.run(toolset_statuses(settings, refresh=refresh))
     click.echo(toolset_lines(states))

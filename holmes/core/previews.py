@@ -57,7 +57,7 @@ def head_and_tail(
     return HeadAndTail(
         head=text[:head_end],
         tail=text[tail_start:],
-        omitted_lines=text.count("\n", head_end, tail_start) + (1 if head_end < tail_start else 0),
+        omitted_lines=text.count("\n", head_end, tail_start) + (0 if text[tail_start - 1 : tail_start] == "\n" else 1),
         omitted_characters=tail_start - head_end,
     )
 

@@ -122,9 +122,11 @@ class ClusterClient:
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
         """Make sure that the cluster answers and accepts the credentials, within `timeout_seconds`.
 
+        An exec plugin may take longer: it has its own limit, and its slowness is not the cluster's.
         Raises `ClusterUnreachable` with the one line for the user when it does not.
         """
         version = ""
+        await self._login.credentials.current()
         try:
             async with asyncio.timeout(timeout_seconds):
                 version = text(await self.get("/version"), "gitVersion")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TOKEN_FILE_LIFETIME_SECONDS = 60.0  # a kubelet replaces the file at any time; client-go reads it once a minute too
 _RENEWAL_MARGIN_SECONDS = 30.0
+_SHORTEST_USE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +83,12 @@ def _is_due(credentials: Credentials) -> bool:
 
 
 def _renewal(expires_at_seconds: float | None) -> float | None:
-    """A little before the end, but never so early that a short life is spent renewing."""
+    """A little before the end, but never so early that a short life, or a clock that is wrong, is spent renewing."""
     if expires_at_seconds is None:
         return None
-    return expires_at_seconds - min(_RENEWAL_MARGIN_SECONDS, max(0.0, expires_at_seconds - time.time()) / 2)
+    now = time.time()
+    margin_seconds = min(_RENEWAL_MARGIN_SECONDS, max(0.0, expires_at_seconds - now) / 2)
+    return max(now + _SHORTEST_USE_SECONDS, expires_at_seconds - margin_seconds)
 
 
 def _static_credentials(access: ClusterAccess, auth_provider: JsonObject | None) -> Credentials:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holmes.llm.config import LitellmModelConfig
 
 _MAX_REASON_CHARACTERS = 300
+_MAX_CAUSES = 10
 _NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
@@ -58,12 +59,14 @@ def describe_failure(error: BaseException) -> ProviderFailure:
     name = type(error).__name__
     timed_out = isinstance(error, TimeoutError) or "Timeout" in name or "Timeout on reading" in str(error)
     status = getattr(error, "status_code", None)
-    no_answer = timed_out or isinstance(error, OSError) or name == "APIConnectionError"
+    headers = _headers(error)
+    transport = None if headers else _transport_error(error)
+    no_answer = timed_out or transport is not None or name == "APIConnectionError"
     return ProviderFailure(
         status=status if isinstance(status, int) and not no_answer else None,
-        reason=_reason(error),
+        reason=_reason(error if transport is None else transport),
         timed_out=timed_out,
-        retry_after_seconds=retry_after_seconds(_headers(error)),
+        retry_after_seconds=retry_after_seconds(headers),
     )
 
 
@@ -138,6 +141,18 @@ def _message_in_json(text: str) -> str | None:
     while isinstance(value, dict):
         value = value.get("error") or value.get("message")
     return value if isinstance(value, str) and value else None
+
+
+def _transport_error(error: BaseException) -> BaseException | None:
+    """The failure of the connection below `error`; litellm calls it an answer of status 500."""
+    below: BaseException | None = error
+    for _ in range(_MAX_CAUSES):
+        if below is None:
+            return None
+        if isinstance(below, OSError) or type(below).__module__.partition(".")[0] == "httpx":
+            return below
+        below = below.__cause__ or below.__context__
+    return None
 
 
 def _body(error: BaseException) -> str:

@@ -62,8 +62,8 @@ def _import_litellm() -> LitellmModule:
     with _PausedCollector():
         import litellm
         import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
+
     litellm.suppress_debug_info = True
-    litellm.drop_params = True
     litellm.disable_streaming_logging = True
     # An abandoned aiohttp session complains on stderr when the process ends; an httpx client does not.
     litellm.disable_aiohttp_transport = True

@@ -127,27 +127,26 @@ class LitellmModel:
     async def _attempt(self, ready: _Ready, request: ModelRequest, emit: EmitEvent) -> ModelReply:
         """One request. Raises `AttemptFailed`."""
         assembler = ReplyAssembler()
-        arguments = self._arguments(ready, request)
-        prompt_size = prompt_characters(arguments)
         stream: Any = None
         timeout_seconds = self._config.request_timeout_seconds
         try:
             async with asyncio.timeout(timeout_seconds):
-                stream = await ready.litellm.acompletion(**arguments)
+                stream = await ready.litellm.acompletion(**self._arguments(ready, request))
+                if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
+                    again = {**self._arguments(ready, request), "drop_params": False}
+                    stream = await ready.litellm.acompletion(**again)
             usage = await read_stream(stream, assembler, emit, timeout_seconds=timeout_seconds)
         except ready.transport_errors as error:
-            streamed = assembler.characters > 0
-            counts = estimated_counts(prompt_characters=prompt_size, completion_characters=assembler.characters)
             raise AttemptFailed(
                 model_error(error, self._config, ready.facts.provider),
                 retry_after_seconds=describe_failure(error).retry_after_seconds,
                 streamed_text=assembler.has_text,
-                stats=ready.billing.stats(counts, estimated=True) if streamed else None,
+                stats=self._estimate(ready, request, assembler) if assembler.characters else None,
             ) from error
         finally:
             if stream is not None:
                 await stream.aclose()
-        return self._reply(ready, request, assembler, self._stats(ready, usage, assembler, prompt_size))
+        return self._reply(ready, request, assembler, self._stats(ready, request, assembler, usage))
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
         """What litellm is called with; fresh for each attempt, because litellm changes what it is given."""
@@ -162,12 +161,19 @@ class LitellmModel:
                 arguments["tool_choice"] = "none"
         return arguments
 
-    def _stats(self, ready: _Ready, usage: StreamUsage, assembler: ReplyAssembler, prompt_size: int) -> RequestStats:
+    def _stats(
+        self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler, usage: StreamUsage
+    ) -> RequestStats:
         counts = counts_of(usage.usage)
         if not counts.prompt and not counts.completion:
-            counts = estimated_counts(prompt_characters=prompt_size, completion_characters=assembler.characters)
-            return ready.billing.stats(counts, estimated=True)
+            return self._estimate(ready, request, assembler)
         return ready.billing.stats(counts, estimated=not usage.reported, billed_cost=usage.billed_cost)
+
+    def _estimate(self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler) -> RequestStats:
+        """What a reply cost whose usage never came: it was cut, or the provider does not say."""
+        size = prompt_characters(self._arguments(ready, request))
+        counts = estimated_counts(prompt_characters=size, completion_characters=assembler.characters)
+        return ready.billing.stats(counts, estimated=True)
 
     def _reply(
         self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler, stats: RequestStats

@@ -26,6 +26,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
         "stream": True,
         "stream_options": {"include_usage": True},
         "timeout": config.request_timeout_seconds,
+        "drop_params": True,
         "max_retries": 0,  # ours know Retry-After, and say that text is void
         "_skip_mcp_handler": True,  # or litellm imports its MCP gateway, half a second, as soon as there are tools
         **{name: value for name, value in optional.items() if value is not None},

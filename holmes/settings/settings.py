@@ -11,10 +11,9 @@ from holmes.settings.model import ModelSettings
 from holmes.settings.model_list import ModelEntry
 from holmes.settings.storage import StorageSettings
 from holmes.settings.tools import ToolSettings
-from holmes.settings.upstream import UPSTREAM_TOOLSETS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pydantic import SecretStr
@@ -63,21 +62,12 @@ class Settings:
         """The names of the model list, for a message that says what could be chosen."""
         return tuple(entry.name for entry in self.model_list)
 
-    def unsupported_warning(self, available_toolsets: Collection[str]) -> str | None:
-        """One line that lists what the configuration asks for and Holmes does not have yet, or None."""
-        named = [name for name in self.tools.toolsets if self.is_unsupported_toolset(name, available_toolsets)]
-        parts = [
-            f"{what} {', '.join(names)}"
-            for what, names in (("settings", self.ignored_keys), ("toolsets", named))
-            if names
-        ]
-        return f"ignored, because Holmes does not have them yet: {'; '.join(parts)}" if parts else None
-
-    def is_unsupported_toolset(self, name: str, available_toolsets: Collection[str]) -> bool:
-        """Whether `name` is a toolset of HolmesGPT that is neither available nor defined in the configuration."""
-        entry = self.tools.toolsets.get(name)
-        defines_tools = isinstance(entry, dict) and "tools" in entry
-        return name in UPSTREAM_TOOLSETS and name not in available_toolsets and not defines_tools
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know: one line that lists everything that is ignored, or nothing."""
+        if not self.ignored_keys:
+            return ()
+        return (f"ignored, because Holmes does not have it yet: {', '.join(self.ignored_keys)}",)
 
     def _entry(self, name: str) -> ModelEntry:
         is_chosen = name == self.model.model

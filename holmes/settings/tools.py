@@ -28,9 +28,6 @@ class ToolSettings(SettingsGroup):
     ] = ()
     """Files with more toolsets. The option may be repeated and adds to the files of the config file."""
 
-    timeout_seconds: Annotated[float, Setting("TOOL_TIMEOUT_SECONDS"), Field(gt=0)] = 60
-    """Seconds after which a tool that does not set its own timeout is ended with everything it started."""
-
     memory_limit_megabytes: Annotated[int, Setting("TOOL_MEMORY_LIMIT_MB"), Field(gt=0)] = 800
     """The memory of one tool process, in MB."""
 

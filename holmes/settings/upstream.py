@@ -1,7 +1,7 @@
 """Names that HolmesGPT knows and that do nothing here yet.
 
 A user who brings such a configuration gets one warning that lists them, not an error for each. A name leaves these
-sets when it starts to work.
+sets when it starts to work. Names of toolsets are told apart by whoever reads the toolset files.
 """
 
 from __future__ import annotations
@@ -21,20 +21,3 @@ UPSTREAM_KEYS = frozenset(
 UPSTREAM_VARIABLES = frozenset({"CERTIFICATE", "CUSTOM_SKILL_PATHS"})
 """Variables whose loss a user would not notice otherwise. Those that other programs share (`LOG_LEVEL`, `OTEL_*`) are
 not listed."""
-
-UPSTREAM_TOOLSETS = frozenset(
-    {
-        "MongoDBAtlas", "aks/core", "aks/node-health", "argocd/core", "aws/rds", "aws/security", "azure/sql", "bash",
-        "cilium/core", "confluence", "connectivity_check", "coralogix", "coralogix/logs", "core_investigation",
-        "database/sql", "datadog/general", "datadog/logs", "datadog/metrics", "datadog/rds", "datadog/traces",
-        "docker/core", "elasticsearch/cluster", "elasticsearch/data", "git", "github", "gitlab", "grafana/dashboards",
-        "grafana/grafana", "grafana/loki", "grafana/tempo", "helm/core", "http", "hubble/observability",
-        "inspektor-gadget/node", "inspektor-gadget/tcp", "internet", "kafka/admin", "kubernetes/core",
-        "kubernetes/kube-lineage-extras", "kubernetes/kube-prometheus-stack", "kubernetes/krew-extras",
-        "kubernetes/live-metrics", "kubernetes/logs", "kubevela/core", "mongodb/atlas", "newrelic", "notion",
-        "openshift/core", "openshift/live-metrics", "openshift/logs", "openshift/security", "opensearch/logs",
-        "opensearch/query_assist", "opensearch/status", "opensearch/traces", "prometheus/metrics", "rabbitmq/core",
-        "robusta", "runbook", "servicenow/tables", "skills", "slab", "zabbix",
-    }
-)  # fmt: skip
-"""Names of toolsets; those that are shipped here are told apart by whoever knows what is shipped."""

@@ -17,6 +17,7 @@ import os
 import re
 import time
 import uuid
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from holmes.core.errors import HolmesError
@@ -135,17 +136,15 @@ class ConversationStore:
 
     def _reopen(self, path: Path) -> Conversation:
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
-        owned = _lock(descriptor)
-        try:
+        with ExitStack() as cleanup:
+            cleanup.callback(os.close, descriptor)
+            owned = _lock(descriptor)
             messages, complete_bytes = _read(path)
-            if owned and os.fstat(descriptor).st_size > complete_bytes:
-                os.ftruncate(descriptor, complete_bytes)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        if owned:
-            return Conversation(path, messages, descriptor=descriptor)
-        os.close(descriptor)
+            if owned:
+                if os.fstat(descriptor).st_size > complete_bytes:
+                    os.ftruncate(descriptor, complete_bytes)
+                cleanup.pop_all()
+                return Conversation(path, messages, descriptor=descriptor)
         copy = Conversation(self._new_path())
         copy.replace(messages)
         return copy

@@ -33,6 +33,7 @@ class SearchQuery:
     context_lines: int
     skip_matches: int
     max_matches: int
+    timeout_seconds: float = SEARCH_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +52,9 @@ class SearchFound:
 
 
 def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
-    """Search all `lines`. Raises `ToolError` for a bad pattern or after ten seconds."""
+    """Search all `lines`. Raises `ToolError` for a bad pattern or after the timeout."""
     pattern = _compile(query)
-    deadline = time.monotonic() + SEARCH_TIMEOUT_SECONDS
+    deadline = time.monotonic() + query.timeout_seconds
     shown: list[SearchMatch] = []
     total = 0
     try:
@@ -63,7 +64,7 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
                 if query.skip_matches < total <= query.skip_matches + query.max_matches:
                     shown.append(SearchMatch(text=_render(lines, index, (start, end), query.context_lines)))
     except TimeoutError as error:
-        reason = f"the pattern {query.pattern!r} took longer than {SEARCH_TIMEOUT_SECONDS:.0f} seconds"
+        reason = f"the pattern {query.pattern!r} took longer than {query.timeout_seconds:g} seconds"
         raise ToolError(f"{reason}; use a simpler one, without nested repetition") from error
     return SearchFound(matches=tuple(shown), total_matches=total)
 

@@ -79,7 +79,7 @@ CONVERSATION: tuple[Message, ...] = (
 
 EVENTS: tuple[AgentEvent, ...] = (
     TurnStarted(step=1, max_steps=100),
-    TextDelta(text="I look "),
+    TextDelta(text="I look\n\nat\n"),
     AttemptDiscarded(model="gpt-4.1", reason="429 slow down", retry_in_seconds=2),
     TextDelta(text="I look at the pods."),
     AssistantReplied(

@@ -1,7 +1,8 @@
 """A program that plays scripted events through a real session: `python -m tests.cli.play MODE FOLDER`.
 
 Modes: `answer` plays the whole investigation, `fail` ends it with an error, `hang` waits for ever in the middle,
-`hostile` has terminal sequences everywhere, `approve` asks the person once, `loop` is interactive.
+`stubborn` does not even end when it is cancelled, `hostile` has terminal sequences everywhere, `approve` asks the
+person once, `loop` is interactive.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from holmes.core.events import AnswerFinished, AssistantReplied, TextDelta
 from holmes.core.messages import AssistantMessage
 from holmes.core.tools import Tool, ToolInvocation
 from holmes.stores.conversation_store import ConversationStore
-from tests.cli.events import EVENTS, FAILURE, PODS, PODS_RESULT, STATS, finished, started, tool_message
+from tests.cli.events import EVENTS, FAILURE, PODS, STATS, finished, started, tool_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -37,7 +38,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x1b[31m \u202eabc\x9b5n"
 
 async def play(mode: str, folder: Path, approver: TerminalApprover) -> AsyncGenerator[AgentEvent, None]:
     try:
-        if mode == "hang":
+        if mode in {"hang", "stubborn"}:
             for event in EVENTS[:8]:
                 yield event
             (folder / "hanging").touch()
@@ -64,6 +65,8 @@ async def play(mode: str, folder: Path, approver: TerminalApprover) -> AsyncGene
                 yield event
     finally:
         (folder / "closed").touch()
+        if mode == "stubborn":
+            await asyncio.sleep(60)
 
 
 async def main(mode: str, folder: Path) -> int:
@@ -94,5 +97,4 @@ async def main(mode: str, folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    assert PODS_RESULT
     sys.exit(asyncio.run(main(sys.argv[1], Path(sys.argv[2]))))

@@ -32,14 +32,14 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        self.process = subprocess.Popen(  # noqa: PLW1509  the child needs a controlling terminal for Ctrl-C
+        self.process = subprocess.Popen(
             [sys.executable, *arguments],
             stdin=slave,
             stdout=slave,
             stderr=slave,
             cwd=cwd,
             env={**os.environ, "TERM": "xterm-256color", **(environment or {})},
-            preexec_fn=control_terminal,
+            preexec_fn=control_terminal,  # noqa: PLW1509  Ctrl-C needs a controlling terminal
         )
         os.close(slave)
 

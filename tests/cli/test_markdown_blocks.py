@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,7 +41,8 @@ After the fence.
 |---|---|
 | 1 | 2 |
 
-end"""
+end
+"""
 
 
 def blocks_of(pieces: list[str]) -> list[str]:
@@ -63,7 +66,7 @@ def test_lists_and_fences_stay_whole() -> None:
 @given(st.lists(st.integers(min_value=0, max_value=len(TEXT)), max_size=20))
 def test_where_the_stream_is_cut_does_not_matter(cuts: list[int]) -> None:
     edges = [0, *sorted(cuts), len(TEXT)]
-    pieces = [TEXT[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    pieces = [TEXT[start:end] for start, end in pairwise(edges)]
     assert blocks_of(pieces) == blocks_of([TEXT])
 
 

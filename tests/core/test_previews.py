@@ -51,7 +51,7 @@ def test_a_log_is_cut_at_line_ends_and_says_how_many_lines_are_missing() -> None
     assert ends.head.endswith("of the log\n")
     assert ends.tail.startswith("line ")
     shown = ends.head.count("\n") + ends.tail.count("\n")
-    assert ends.omitted_lines in {1_000 - shown, 1_001 - shown}
+    assert ends.omitted_lines == 1_000 - shown
     assert f"[... {ends.omitted_lines} lines," in ends.render()
     assert ends.head.count("\n") > 10 < 1_000 - ends.omitted_lines
 

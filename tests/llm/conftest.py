@@ -19,8 +19,11 @@ from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.retries import RetryPolicy
 from tests.support.openai_server import OpenAIServer, Script
 
-# litellm walks over the attributes of its own chunks; pydantic deprecates two of them. Seen only when warnings show.
-LITELLM_WARNING = "ignore:Accessing the 'model_(computed_)?fields' attribute on the instance:DeprecationWarning"
+# litellm silences these two of its own while it is imported; pytest forgets that after the test that imported it.
+LITELLM_WARNINGS = (
+    "ignore:Accessing the '.*' attribute on the instance is deprecated:DeprecationWarning",
+    "ignore:Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier:UserWarning",
+)
 
 QUICK = RetryPolicy(backoff_seconds=0.01, max_backoff_seconds=0.05)
 KEY = "sk-secret-1234567890"
@@ -85,10 +88,10 @@ def request(*messages: Message, tools: tuple[Tool, ...] = (TOOL,)) -> ModelReque
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """This one warning of litellm is none of ours; every other one is an error."""
+    """These warnings are none of ours; every other one is an error."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.filterwarnings(LITELLM_WARNING))
+            item.add_marker(pytest.mark.filterwarnings(*LITELLM_WARNINGS))
 
 
 @pytest.fixture(autouse=True)

@@ -141,17 +141,14 @@ def test_a_disabled_toolset_may_refer_to_a_variable_that_is_not_set(tmp_path: Pa
 
 
 def test_what_only_holmesgpt_knows_is_one_warning_and_no_error(tmp_path: Path) -> None:
-    text = "slack_token: x\njira_url: y\ntoolsets:\n  grafana/loki: {enabled: true}\n  helm/core: {enabled: true}\n"
-    settings = load(tmp_path, text, {"CUSTOM_SKILL_PATHS": "/skills"})
-    assert settings.unsupported_warning({"helm/core"}) == (
-        "ignored, because Holmes does not have them yet: "
-        "settings slack_token, jira_url, CUSTOM_SKILL_PATHS; toolsets grafana/loki"
+    settings = load(tmp_path, "slack_token: x\nmodel: m\njira_url: y\n", {"CUSTOM_SKILL_PATHS": "/skills"})
+    assert settings.warnings == (
+        "ignored, because Holmes does not have it yet: slack_token, jira_url, CUSTOM_SKILL_PATHS",
     )
 
 
-def test_a_toolset_that_the_user_defines_is_never_called_unsupported(tmp_path: Path) -> None:
-    text = "toolsets:\n  slab:\n    description: mine\n    tools: []\n"
-    assert load(tmp_path, text).unsupported_warning(()) is None
+def test_a_configuration_that_works_warns_of_nothing(tmp_path: Path) -> None:
+    assert load(tmp_path, "model: m").warnings == ()
 
 
 def test_secrets_are_neither_in_the_representation_nor_in_errors(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from holmes.core.messages import (
     AssistantMessage,
     Image,
     Message,
-    Part,
     Reasoning,
     ResultId,
     StoredResult,
@@ -25,6 +24,8 @@ from holmes.core.messages import (
 from tests.support.counting_model import tool_call
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hypothesis.strategies import DrawFn, SearchStrategy
 
 WORDS = (
@@ -52,35 +53,55 @@ def texts(max_words: int = 400) -> SearchStrategy[str]:
     return st.one_of(st.text(max_size=40), repeated, st.builds("{}{}".format, repeated, repeated))
 
 
-@st.composite
-def rounds(draw: DrawFn, number: int, max_words: int = 400) -> tuple[Message, ...]:
+def rounds(number: int, max_words: int = 400) -> SearchStrategy[tuple[Message, ...]]:
     """A reply with up to four calls, and their results."""
-    calls = tuple(tool_call(f"c{number}-{index}") for index in range(draw(st.integers(0, 4))))
-    reasoning = (Reasoning(provider="x", payload='{"thinking": "y"}'),) if draw(st.booleans()) else ()
-    reply = AssistantMessage(text=draw(st.text(max_size=20)) or "ok", tool_calls=calls, reasoning=reasoning)
+    return st.lists(_SEEDS, max_size=4).map(lambda seeds: _round(number, seeds, max_words))
+
+
+def histories(max_rounds: int = 12, max_words: int = 400) -> SearchStrategy[tuple[Message, ...]]:
+    """A valid conversation: system prompt, a question, rounds, now and then another question, summary or note."""
+    one_round = st.tuples(st.integers(0, 11), st.lists(_SEEDS, max_size=4))
+    return st.builds(
+        lambda question, drawn: _history(_text(question, 50), drawn, max_words),
+        _SEEDS,
+        st.lists(one_round, max_size=max_rounds),
+    )
+
+
+# One number makes one text: drawing its parts apart takes most of the time of a test.
+_SEEDS = st.integers(0, 1_000_000)
+
+
+def _text(seed: int, max_words: int) -> str:
+    return WORDS[seed % len(WORDS)] * (1 + seed // len(WORDS) % max(1, max_words)) + chr(seed % 0x3000)
+
+
+def _round(number: int, seeds: Sequence[int], max_words: int) -> tuple[Message, ...]:
+    calls = tuple(tool_call(f"c{number}-{index}") for index in range(len(seeds)))
+    reasoning = (Reasoning(provider="x", payload='{"thinking": "y"}'),) if number % 2 else ()
+    reply = AssistantMessage(text=f"step {number}", tool_calls=calls, reasoning=reasoning)
     results: list[Message] = []
-    for call in calls:
-        parts: tuple[Part, ...] = (Text(text=draw(texts(max_words))),)
-        if draw(st.integers(0, 9)) == 0:
-            parts = (*parts, png(800, 600))
-        spilled = ()
-        if draw(st.integers(0, 4)) == 0:
-            spilled = (StoredResult(id=ResultId("abc123abc123"), path=None, size_bytes=9, media_type="text/plain"),)
+    for call, seed in zip(calls, seeds, strict=True):
+        text, picture = Text(text=_text(seed, max_words)), (png(800, 600),) if seed % 10 == 0 else ()
+        stored = StoredResult(id=ResultId("abc123abc123"), path=None, size_bytes=9, media_type="text/plain")
         results.append(
-            ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=parts, spilled=spilled)
+            ToolMessage(
+                call_id=call.id,
+                tool_name=call.name,
+                status="success",
+                parts=(text, *picture),
+                spilled=(stored,) if seed % 7 == 0 else (),
+            )
         )
     return (reply, *results)
 
 
-@st.composite
-def histories(draw: DrawFn, max_rounds: int = 12, max_words: int = 400) -> tuple[Message, ...]:
-    """A valid conversation: system prompt, a question, rounds, now and then another question, summary or note."""
-    messages: list[Message] = [SystemMessage(text="You find faults."), user_text(draw(texts(50)) or "why?")]
-    for number in range(draw(st.integers(0, max_rounds))):
-        messages.extend(draw(rounds(number, max_words)))
-        extra = draw(st.integers(0, 11))
+def _history(question: str, drawn: Sequence[tuple[int, Sequence[int]]], max_words: int) -> tuple[Message, ...]:
+    messages: list[Message] = [SystemMessage(text="You find faults."), user_text(question)]
+    for number, (extra, seeds) in enumerate(drawn):
+        messages.extend(_round(number, seeds, max_words))
         if extra == 0:
-            messages.append(user_text(draw(texts(50)) or "and now?"))
+            messages.append(user_text(f"and now {number}?"))
         elif extra == 1:
             messages.append(user_text("Answer now.", kind="note"))
         elif extra == 2:

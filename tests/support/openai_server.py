@@ -81,7 +81,8 @@ class Reply:
 
     `stop_after_chunks` ends the stream early in the way `stop` says: `reset` breaks the connection, `clean` ends the
     body properly but without finish reason, `hang` sends nothing more until the client goes away. `raw_chunks` replaces
-    the chunks altogether, for what odd providers send. `usage=None` reports none.
+    the chunks altogether, for what odd providers send. `usage=None` reports none. `delay_seconds` pass before the
+    reply, `pause_seconds` before each chunk.
     """
 
     text: str = ""
@@ -91,6 +92,7 @@ class Reply:
     usage: Usage | None = field(default_factory=Usage)
     piece_characters: int = 8
     delay_seconds: float = 0.0
+    pause_seconds: float = 0.0
     stop_after_chunks: int | None = None
     stop: Literal["reset", "clean", "hang"] = "reset"
     raw_chunks: tuple[Body, ...] | None = None
@@ -144,6 +146,7 @@ class OpenAIServer:
         self._requests: list[RecordedRequest] = []
         self._connections: set[socket.socket] = set()
         self._disconnected = threading.Event()
+        self._received = threading.Event()
         self._stopping = threading.Event()
         self._http = _HttpServer(("127.0.0.1", 0), _Handler)
         self._http.owner = self
@@ -177,6 +180,10 @@ class OpenAIServer:
         with self._lock:
             return tuple(self._requests)
 
+    def wait_for_request(self, timeout_seconds: float) -> bool:
+        """Whether a first request came within the time."""
+        return self._received.wait(timeout_seconds)
+
     def wait_for_disconnect(self, timeout_seconds: float) -> bool:
         """Whether a client went away from a hanging reply within the time."""
         return self._disconnected.wait(timeout_seconds)
@@ -185,6 +192,7 @@ class OpenAIServer:
         with self._lock:
             index = len(self._requests)
             self._requests.append(request)
+        self._received.set()
         if callable(self._script):
             return self._script(request.body)
         if index >= len(self._script):
@@ -268,6 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
         wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
         chunks = _chunks(reply, str(body.get("model")), wants_usage=wants_usage)
         for chunk in itertools.islice(chunks, reply.stop_after_chunks):
+            time.sleep(reply.pause_seconds)
             self._send_chunk(f"data: {json.dumps(chunk)}\n\n".encode())
         if reply.stop_after_chunks is None:
             self._send_chunk(b"data: [DONE]\n\n")

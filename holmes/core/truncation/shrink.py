@@ -57,7 +57,7 @@ def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounte
     dropped = f" {pictures} pictures were removed." if pictures else ""
     if message.spilled:
         ids = ", ".join(result.id for result in message.spilled)
-        note = f"[Cut to fit the context window;{dropped} the full output is stored: {ids}]"
+        note = f"[Cut to fit the context window.{dropped} The full output is stored: {ids}]"
     else:
         note = f"[Cut to fit the context window.{dropped} For the rest, call again with a narrower query.]"
     preview_room = max(0, room - _GAP_TOKENS - counter.count_text(note))

@@ -41,7 +41,7 @@ class ReadLimits:
     timeout_seconds: float = 60.0
     container_bytes: int = 20 * 1024 * 1024
     newest_lines: int = 200_000
-    kept_bytes: int = 16 * 1024 * 1024
+    kept_bytes: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +128,7 @@ class LogReader:
             case "complete" | "past_end":
                 return ()
             case "bound":
-                size = f"{self._limits.container_bytes / 1024 / 1024:.0f} MB"
+                size = f"{self._limits.container_bytes / 1024 / 1024:.3g} MB"
                 return (f"reading stopped after {size}, newer lines are missing: narrow since and until",)
             case "deadline":
                 return (f"reading stopped after {self._limits.timeout_seconds:g} s, lines are missing",)

@@ -60,7 +60,9 @@ def _summary(report: LogReport, read: list[Section]) -> str:
         what = f"No log lines found. {what}"
     hint = ""
     if report.shown_lines < matching:
-        hint = "; for older lines raise tail, or narrow with include, since, until, container"
+        cut_by_tail = any(len(section.lines) == request.tail_lines for section in read)
+        raise_tail = "raise tail or " if cut_by_tail else ""
+        hint = f"; for other lines {raise_tail}narrow with include, since, until or container"
     pods_text = f"{pods} of {len(found.pods)}{'' if found.complete else ' or more'} pods"
     return f"{what}: {pods_text}, {len(read)} container logs, {counts}{_searched(request)}{hint}"
 

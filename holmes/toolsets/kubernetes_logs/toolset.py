@@ -104,9 +104,7 @@ class KubernetesLogsToolset:
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
             reader = LogReader(client, request, self._limits)
-            found = await find_pods(
-                client, kind=request.kind, name=request.name, namespace=request.namespace or client.namespace
-            )
+            found = await self._find(client, request)
             chosen, left_out = _choice(found, request.max_pods)
             sections = await reader.read(_targets(found, chosen, request))
             command = kubectl_command(request, found, context=client.context)
@@ -116,6 +114,17 @@ class KubernetesLogsToolset:
         report = LogReport(request=request, found=found, left_out=left_out, sections=sections)
         text = await asyncio.to_thread(report_text, report)
         return ToolResult(status="success" if report.shown_lines else "no_data", data=text, invocation=command)
+
+    async def _find(self, client: ClusterClient, request: LogRequest) -> FoundPods:
+        namespace, limit = request.namespace or client.namespace, self._limits.timeout_seconds
+        try:
+            async with asyncio.timeout(limit):
+                return await find_pods(client, kind=request.kind, name=request.name, namespace=namespace)
+        except TimeoutError as error:
+            raise ToolError(
+                f"finding the pods of {request.name!r} in namespace {namespace!r} took longer than {limit:g} s; "
+                "the API server is slow: try again, or ask for one pod by its name"
+            ) from error
 
 
 def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:

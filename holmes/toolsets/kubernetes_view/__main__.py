@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.kubernetes_view.contract import ViewError
-from holmes.toolsets.kubernetes_view.layouts import show_columns, show_count, show_jq, show_yaml
+from holmes.toolsets.kubernetes_view.layouts import items_of, show_columns, show_count, show_jq, show_yaml
 from holmes.toolsets.kubernetes_view.secrets import masked_values, without_secrets
 
 if TYPE_CHECKING:
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 def view(arguments: list[str], text: str) -> str:
     """What the command line `arguments` shows of `text`. Raises `ViewError`."""
+    if arguments[:1] in (["yaml"], ["columns"]) and not items_of(_objects(text)):
+        sys.stderr.write("No objects found.\n")
+        return ""
     match arguments:
         case ["manifest"]:
             shown = show_yaml([without_secrets(document) for document in _documents(text)])

@@ -154,8 +154,14 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
     return RenderedCommand(
         script=replace_marks(script, code),
         variables=tuple(variables.items()),
-        invocation=replace_marks(script, shown).strip(),
+        invocation=replace_marks(_tidied(script), shown).rstrip(),
     )
+
+
+def _tidied(script: str) -> str:
+    """The script without the gaps that conditions leave behind; only shown."""
+    lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> None:

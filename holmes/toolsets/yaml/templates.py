@@ -106,6 +106,9 @@ def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
 def _parse(template: str) -> nodes.Template:
     if "\x00" in template:
         raise ConfigError("a command cannot hold the character NUL")
+    if "{% raw" not in template:
+        # The length of a variable in bash looks like the beginning of a comment in Jinja2.
+        template = template.replace("${#", '{{ "${#" }}')
     try:
         return _environment().parse(template)
     except TemplateSyntaxError as error:

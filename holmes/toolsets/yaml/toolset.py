@@ -8,6 +8,7 @@ is the one of the script as bash defines it; a script that wants failures inside
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.yaml.definition import YamlTool, YamlToolsetDefinition
 
 _ERROR_CHARACTERS = 500
+_GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +125,10 @@ def _with_stderr(stdout: str, stderr: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """The end of what a program said, on one line; the reason is usually there."""
+    """The end of what a program said, on one line; the reason is usually there, behind the log lines of Go programs."""
     if not text:
         return ""
-    line = " ".join(text[-4 * _ERROR_CHARACTERS :].split())
+    lines = text[-8 * _ERROR_CHARACTERS :].splitlines()
+    reasons = [line for line in lines if _GO_LOG.match(line) is None] or lines
+    line = " ".join(" ".join(reasons).split())
     return f": {line}" if len(line) <= _ERROR_CHARACTERS else f": …{line[1 - _ERROR_CHARACTERS :]}"

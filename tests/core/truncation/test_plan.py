@@ -56,7 +56,7 @@ def test_a_plan_keeps_pairing_order_and_everything_that_was_said_first_and_last(
 
 
 def test_the_tail_is_whole_rounds_that_fit() -> None:
-    messages = [SystemMessage(text="s"), user_text("task")]
+    messages: list[Message] = [SystemMessage(text="s"), user_text("task")]
     for number in range(6):
         messages.extend(round_of(f"c{number}", "word " * 100))
     room = Room(tail_tokens=420, newest_round_tokens=420, history_tokens=10_000)
@@ -67,7 +67,7 @@ def test_the_tail_is_whole_rounds_that_fit() -> None:
 
 
 def test_a_newest_round_that_is_too_large_is_cut_and_not_dropped() -> None:
-    messages = [SystemMessage(text="s"), user_text("task"), *round_of("a", LOG), *round_of("b", LOG)]
+    messages: list[Message] = [SystemMessage(text="s"), user_text("task"), *round_of("a", LOG), *round_of("b", LOG)]
     history = History([*messages, user_text("Answer now.", kind="note")], COUNTER)
     room = Room(tail_tokens=100, newest_round_tokens=500, history_tokens=10_000)
     plan = plan_removal(history, room, COUNTER)
@@ -82,7 +82,13 @@ def test_a_newest_round_that_is_too_large_is_cut_and_not_dropped() -> None:
 
 def test_an_old_summary_never_joins_the_tail() -> None:
     summary = user_text("Summary of before.", kind="summary")
-    messages = [SystemMessage(text="s"), user_text("task"), summary, *round_of("a", "x"), *round_of("b", "y")]
+    messages: list[Message] = [
+        SystemMessage(text="s"),
+        user_text("task"),
+        summary,
+        *round_of("a", "x"),
+        *round_of("b", "y"),
+    ]
     room = Room(tail_tokens=10_000, newest_round_tokens=10_000, history_tokens=20_000)
     plan = plan_removal(History(messages, COUNTER), room, COUNTER)
     assert plan.removed == (summary,)
@@ -99,7 +105,7 @@ def test_a_shrunk_round_keeps_its_pairing_and_fits_or_came_down_to_its_least(
     before, after = (sum(map(COUNTER.count_message, one)) for one in (messages, shrunk))
     least = COUNTER.count_message(messages[0]) + 16 * (len(messages) - 1)
     assert after <= max(cap, least)
-    assert after < before or shrunk is messages
+    assert after < before or shrunk == messages
 
 
 @given(st.integers(16, 400))
@@ -116,7 +122,7 @@ def test_what_is_stored_keeps_its_pointer_when_it_is_cut(cap: int) -> None:
     assert COUNTER.count_message(cut) <= cap
     assert cut.spilled == (stored,)
     if cap >= 48:
-        assert "1 pictures were removed; the full output is stored: abc123abc123" in cut.text
+        assert "1 pictures were removed. The full output is stored: abc123abc123" in cut.text
     assert cut_tool_message(cut, cap, COUNTER) is cut
 
 

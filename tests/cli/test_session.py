@@ -1,0 +1,226 @@
+"""A run from the outside: real processes, real signals, real files, scripted events."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holmes.core.messages import user_text
+from holmes.stores.conversation_store import ConversationStore
+from tests.cli.events import ANSWER, CONVERSATION
+from tests.cli.terminal import Terminal
+
+ROOT = Path(__file__).parents[2]
+
+
+def start(mode: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.cli.play", mode, str(folder)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def run(mode: str, folder: Path) -> tuple[int, str, str]:
+    with start(mode, folder) as process:
+        out, err = process.communicate(timeout=30)
+    return process.returncode, out, err
+
+
+def report(folder: Path) -> dict[str, Any]:
+    loaded = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def kept_messages(folder: Path) -> tuple[object, ...]:
+    conversation = ConversationStore(folder / "conversations", retention_days=1, limit=9).latest()
+    assert conversation is not None
+    with conversation:
+        return conversation.messages
+
+
+def wait_for_file(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def terminal(mode: str, folder: Path, **variables: str) -> Terminal:
+    return Terminal(["-m", "tests.cli.play", mode, str(folder)], cwd=ROOT, environment=variables)
+
+
+def test_the_report_holds_the_whole_run(tmp_path: Path) -> None:
+    assert run("answer", tmp_path)[:2] == (0, f"{ANSWER}\n")
+    content = report(tmp_path)
+    assert (content["version"], content["question"], content["answer"], content["error"]) == (1, "why?", ANSWER, None)
+    assert (content["exit_code"], content["model"], content["steps"]) == (0, "claude", 2)
+    assert content["stats"]["cached_tokens"] == 18_000
+    first, second = content["tool_calls"]
+    assert first["arguments"] == {"kind": "pods", "namespace": "shop"}
+    assert (first["tool_call_id"], first["tool_name"], first["status"]) == ("call-1", "kubectl_get", "success")
+    assert (first["invocation"], first["result"]) == ("kubectl call-1", "NAME READY\ncheckout 0/1\n")
+    assert (second["status"], second["error"]) == ("error", "pod 'checkout' not found")
+    assert second["stored_results"][0]["path"] == "/results/res-1.txt"
+    assert [message["role"] for message in content["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+    ]
+    assert stat.S_IMODE((tmp_path / "report.json").stat().st_mode) == 0o600
+
+
+def test_the_conversation_is_kept_as_the_loop_left_it(tmp_path: Path) -> None:
+    run("answer", tmp_path)
+    assert kept_messages(tmp_path) == CONVERSATION
+
+
+def test_a_failed_run_is_reported_and_kept_too(tmp_path: Path) -> None:
+    code, out, _ = run("fail", tmp_path)
+    assert (code, out) == (1, "")
+    content = report(tmp_path)
+    assert (content["answer"], content["error"], content["exit_code"]) == (None, "The provider failed.", 1)
+    assert kept_messages(tmp_path) == CONVERSATION[:2]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_closes_the_stream_and_keeps_what_was_found(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    with start("hang", tmp_path) as process:
+        wait_for_file(tmp_path / "hanging")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert (tmp_path / "closed").exists()
+    assert "Traceback" not in err
+    assert (report(tmp_path)["error"], report(tmp_path)["exit_code"]) == ("interrupted", code)
+    assert kept_messages(tmp_path) == (user_text("why?"), CONVERSATION[2])
+
+
+def test_the_second_signal_does_not_wait_for_what_does_not_end(tmp_path: Path) -> None:
+    with start("stubborn", tmp_path) as process:
+        wait_for_file(tmp_path / "hanging")
+        process.send_signal(signal.SIGINT)
+        wait_for_file(tmp_path / "closed")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+    assert process.returncode == 130
+
+
+def test_a_full_disk_is_a_warning_and_the_answer_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "conversations").touch()
+    code, out, err = run("answer", tmp_path)
+    assert (code, out) == (0, f"{ANSWER}\n")
+    assert err.count("warning: the conversation could not be kept") == 1
+
+
+def test_a_reader_that_goes_away_ends_the_run_without_a_trace_of_the_stream(tmp_path: Path) -> None:
+    with start("hostile", tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stderr.read()
+        process.wait(timeout=20)
+    assert (tmp_path / "closed").exists()
+
+
+def test_on_a_terminal_the_answer_is_drawn_once_and_the_cursor_comes_back(tmp_path: Path) -> None:
+    with terminal("answer", tmp_path) as screen:
+        assert screen.exit_code() == 0
+    assert screen.text.count("The ConfigMap checkout is missing.") >= 1
+    final = screen.text[screen.text.rindex("going on with claude") :]
+    assert "• restart the pod" in final
+    assert "✓ kubectl_get call-1" in screen.text
+    assert "claude · 2 steps · 2 tool calls · 23.4k tokens (18k cached) · $0.012" in final
+    assert "the text above was cut off" in screen.text
+    assert screen.output.rindex("\x1b[?25h") > screen.output.rindex("\x1b[?25l")
+
+
+def test_no_color_is_respected(tmp_path: Path) -> None:
+    with terminal("answer", tmp_path, NO_COLOR="1") as screen:
+        assert screen.exit_code() == 0
+    assert "\x1b[32m" not in screen.output
+    assert "\x1b[31m" not in screen.output
+
+
+def test_a_dumb_terminal_gets_plain_lines(tmp_path: Path) -> None:
+    with terminal("answer", tmp_path, TERM="dumb") as screen:
+        assert screen.exit_code() == 0
+    assert "\x1b" not in screen.output
+    assert "✓ kubectl_get call-1" in screen.output
+
+
+def test_sequences_of_tools_and_models_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    with terminal("hostile", tmp_path, SHOW_OUTPUT="1") as screen:
+        assert screen.exit_code() == 0
+    for sequence in ("\x1b]0;", "\x1b[2J", "\x9b", "\u202e", "owned"):
+        assert sequence not in screen.output
+    assert "red abc" in screen.text
+
+
+def test_ctrl_c_on_a_terminal_gives_the_cursor_back(tmp_path: Path) -> None:
+    with terminal("hang", tmp_path) as screen:
+        screen.wait_for("kubernetes_logs call-2")
+        screen.press("\x03")
+        assert screen.exit_code() == 130
+    assert (tmp_path / "closed").exists()
+    assert screen.output.rindex("\x1b[?25h") > screen.output.rindex("\x1b[?25l")
+
+
+@pytest.mark.parametrize(("keys", "outcome"), [("y\n", "ALLOWED"), ("\n", "REFUSED"), ("nonsense\n", "REFUSED")])
+def test_a_person_is_asked_and_only_yes_is_a_yes(keys: str, outcome: str, tmp_path: Path) -> None:
+    with terminal("approve", tmp_path, SHOW_OUTPUT="1") as screen:
+        screen.wait_for("Allow it? [y/N]")
+        assert "rm(a=1)" in screen.text
+        screen.press(keys)
+        assert screen.exit_code() == 0
+    assert outcome in screen.text
+
+
+def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) -> None:
+    with terminal("loop", tmp_path, PROMPT_TOOLKIT_NO_CPR="1") as screen:
+        screen.wait_for("holmes>")
+        screen.press("hang\r")
+        screen.wait_for("kubernetes_logs call-2")
+        screen.press("\x03")
+        screen.wait_for("holmes: interrupted")
+        screen.press("why?\r")
+        screen.wait_for("claude · 2 steps")
+        screen.press("/tools\r")
+        screen.wait_for("TOOLS")
+        screen.press("/cost\r")
+        screen.wait_for("tokens")
+        screen.press("/clear\r")
+        screen.wait_for("a new conversation")
+        screen.press("/nonsense\r")
+        screen.wait_for("unknown command '/nonsense'")
+        screen.press("\x03")
+        time.sleep(0.5)  # the prompt draws itself again before it takes the next key
+        screen.press("\x04")
+        assert screen.exit_code() == 0
+    history = tmp_path / "history"
+    assert "+why?" in history.read_text(encoding="utf-8")
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+
+
+def test_the_interactive_loop_works_on_a_dumb_terminal(tmp_path: Path) -> None:
+    with terminal("loop", tmp_path, TERM="dumb") as screen:
+        screen.wait_for("holmes>")
+        screen.press("why?\n")
+        screen.wait_for("claude · 2 steps")
+        screen.press("/exit\n")
+        assert screen.exit_code() == 0

@@ -1,0 +1,298 @@
+"""A result that is too large becomes a pointer within the cap; nothing is lost, and nothing else breaks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holmes.core.errors import ResultStoreError
+from holmes.core.history import History
+from holmes.core.messages import Part, ResultId, StoredResult, Text, ToolCallId, ToolMessage, ToolStatus, user_text
+from holmes.core.tokens import TokenCounter, utf8_bytes
+from holmes.core.tools_utils.tool_context_window_limiter import (
+    spill_oversized_tool_result,
+    spill_oversized_user_message,
+)
+from holmes.stores.result_store import FileResultStore
+from tests.support.conversations import png, texts
+
+COUNTER = TokenCounter()
+NOISE = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(20_000))
+LOG = "".join(
+    f"2026-11-21T10:00:{n % 60:02d}Z ERROR checkout-{n} 10.0.0.{n % 255}:5432 refused\n" for n in range(3_000)
+)
+STATUSES = st.sampled_from(["success", "error", "no_data"])
+HARD_TEXTS = {
+    "log": LOG,
+    "hex": NOISE.hex(),
+    "base64": base64.b64encode(NOISE).decode(),
+    "cjk": "检查容器失败" * 20_000,
+    "emoji": "😀🚀" * 20_000,
+    "one line of 5 MB": "x1y2 " * 1_000_000,
+    "one word of 1 MB": "a" * 1_000_000,
+    "spaces": " " * 3_500_000,
+    "newlines": "\n" * 500_000,
+    "binary": NOISE.decode("latin-1"),
+    "invalid utf-8": NOISE.decode("utf-8", "surrogateescape"),
+    "replaced utf-8": NOISE.decode("utf-8", "replace"),
+    "json": json.dumps([{"name": f"pod-{number}", "restarts": number} for number in range(20_000)]),
+}
+
+
+class MemoryStore:
+    """A second implementation of the store, without files: pointers must not need a path."""
+
+    def __init__(self) -> None:
+        self.contents: dict[ResultId, tuple[bytes, StoredResult]] = {}
+
+    async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:  # noqa: ARG002
+        result_id = ResultId(hashlib.sha256(content).hexdigest()[:12])
+        stored = StoredResult(id=result_id, path=None, size_bytes=len(content), media_type=media_type)
+        self.contents[result_id] = (content, stored)
+        return stored
+
+    async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
+        return self.contents[result_id]
+
+
+class FullDisk(MemoryStore):
+    """Refuses everything."""
+
+    async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:  # noqa: ARG002
+        raise ResultStoreError("cannot store a result in '/data': No space left on device")
+
+
+def result(text: str = "", *more: Part, status: ToolStatus = "success") -> ToolMessage:
+    parts = (*((Text(text=text),) if text else ()), *more)
+    return ToolMessage(call_id=ToolCallId("call-1"), tool_name="kubectl_logs", status=status, parts=parts)
+
+
+@pytest.mark.parametrize("cap", [8, 60, 400, 4_800, 25_000])
+@pytest.mark.parametrize("text", HARD_TEXTS.values(), ids=HARD_TEXTS.keys())
+async def test_pointer_and_preview_are_within_the_cap_by_the_real_tokenizer(text: str, cap: int) -> None:
+    store = MemoryStore()
+    outcome = await spill_oversized_tool_result(result(text), cap_tokens=cap, counter=COUNTER, store=store)
+    assert outcome.spilled
+    assert outcome.stored
+    assert outcome.tokens > cap
+    assert TokenCounter().count_message(outcome.message) <= cap
+    content, stored = await store.read(outcome.message.spilled[0].id)
+    assert content.decode("utf-8", "surrogateescape") == text
+    assert stored.media_type == ("application/json" if text is HARD_TEXTS["json"] else "text/plain")
+    again = await spill_oversized_tool_result(outcome.message, cap_tokens=cap, counter=COUNTER, store=store)
+    assert again.message is outcome.message
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    texts(3_000), st.integers(4, 2_000), st.sampled_from(["success", "error", "no_data"]), st.booleans(), st.booleans()
+)
+async def test_any_result_is_untouched_or_a_pointer_within_the_cap(
+    text: str, cap: int, status: ToolStatus, picture: bool, works: bool
+) -> None:
+    message = result(text, *((png(700, 700),) if picture else ()), status=status)
+    store = MemoryStore() if works else FullDisk()
+    outcome = await spill_oversized_tool_result(message, cap_tokens=cap, counter=COUNTER, store=store)
+    if COUNTER.count_message(message) <= cap:
+        assert outcome.message is message
+        assert not outcome.spilled
+        return
+    assert COUNTER.count_message(outcome.message) <= cap
+    assert outcome.stored == works
+    assert outcome.message.status == (status if works else "error")
+    assert len(outcome.message.spilled) == (len(message.parts) if works else 0)
+    assert (outcome.message.call_id, outcome.message.tool_name) == (message.call_id, message.tool_name)
+
+
+async def test_a_result_of_exactly_the_cap_passes_untouched() -> None:
+    message = result("word " * 500)
+    cap = COUNTER.count_message(message)
+    for limit, same in ((cap, True), (cap - 1, False)):
+        outcome = await spill_oversized_tool_result(message, cap_tokens=limit, counter=COUNTER, store=MemoryStore())
+        assert (outcome.message is message) == same
+        assert outcome.tokens == cap
+
+
+async def test_the_pointer_says_what_a_model_needs_to_go_on(tmp_path: Path) -> None:
+    store = FileResultStore(tmp_path)
+    message = result(LOG, png(800, 600))
+    outcome = await spill_oversized_tool_result(message, cap_tokens=4_000, counter=COUNTER, store=store)
+    text = outcome.message.text
+    log_id, picture_id = (stored.id for stored in outcome.message.spilled)
+    assert f"{len(LOG) + len(png(800, 600).data):,} bytes, 3,000 lines" in text
+    assert "the limit is 4,000 tokens" in text
+    assert f"stored as result {log_id} (file {tmp_path / 'kubectl_logs_call-1.txt'})" in text
+    assert f'search_stored_result(result_id="{log_id}"' in text
+    assert f'read_stored_result_lines(result_id="{log_id}"' in text
+    assert f"result {picture_id} (file {tmp_path / 'kubectl_logs_call-1.png'})" in text
+    assert f'read_image_file(result="{picture_id}")' in text
+    assert "Do not guess what is not shown" in text
+    assert "narrow the query" in text
+    shown = re.search(r"Preview, (\d+) of 3,000 lines", text)
+    assert shown
+    assert int(shown[1]) == text.count("ERROR checkout-")
+    assert LOG.splitlines()[0] in text
+    assert LOG.splitlines()[-1] in text
+    assert (
+        abs(int(re.findall(r"about ([\d,]+) tokens", text)[0].replace(",", "")) / COUNTER.count_message(message) - 1)
+        < 0.05
+    )
+    assert (tmp_path / "kubectl_logs_call-1.txt").read_text() == LOG
+
+
+async def test_pictures_alone_can_be_over_the_cap() -> None:
+    store = MemoryStore()
+    message = result("", png(1_000, 1_000), png(1_200, 1_000))
+    outcome = await spill_oversized_tool_result(message, cap_tokens=600, counter=COUNTER, store=store)
+    assert [stored.media_type for stored in outcome.message.spilled] == ["image/png", "image/png"]
+    assert outcome.message.parts == (Text(text=outcome.message.text),)
+    assert outcome.message.text.count("read_image_file") == 2
+    assert (await store.read(outcome.message.spilled[0].id))[0] == png(1_000, 1_000).data
+
+
+async def test_the_first_500_characters_of_an_error_stay_inline() -> None:
+    error = "Error (exit code 1): forbidden: " + "x" * 468 + "y" * 90_000
+    message = result(error, status="error")
+    outcome = await spill_oversized_tool_result(message, cap_tokens=2_000, counter=COUNTER, store=MemoryStore())
+    assert outcome.message.status == "error"
+    assert outcome.message.text.startswith(error[:500] + "\n[...]\nToo large")
+    dropped = await spill_oversized_tool_result(message, cap_tokens=2_000, counter=COUNTER, store=None)
+    assert dropped.message.text.startswith(error[:500])
+
+
+@pytest.mark.parametrize(("store", "reason"), [(None, "switched off"), (FullDisk(), "No space left on device")])
+async def test_without_storage_the_data_is_dropped_and_the_model_asked_to_narrow(
+    store: FullDisk | None, reason: str
+) -> None:
+    outcome = await spill_oversized_tool_result(result(LOG), cap_tokens=1_000, counter=COUNTER, store=store)
+    assert (outcome.message.status, outcome.spilled, outcome.stored) == ("error", True, False)
+    assert outcome.message.spilled == ()
+    assert reason in outcome.message.text
+    assert "Narrow the query" in outcome.message.text
+    assert "checkout-7" not in outcome.message.text
+
+
+async def test_counting_stays_linear_in_what_was_offered() -> None:
+    for text in (LOG, LOG[:50_000], LOG[:4_000], HARD_TEXTS["base64"], HARD_TEXTS["cjk"]):
+        for cap in (1_200, 4_800, 12_000, 25_000):  # windows from 8k to 200k
+            counter = TokenCounter()
+            outcome = await spill_oversized_tool_result(
+                result(text), cap_tokens=cap, counter=counter, store=MemoryStore()
+            )
+            History([outcome.message], counter).tokens()
+            assert counter.bytes_tokenized <= 1.05 * utf8_bytes(text) + 2 * utf8_bytes(outcome.message.text)
+
+
+async def test_a_long_user_message_is_spilled_by_characters_or_tokens_and_keeps_both_ends() -> None:
+    for text, cap, limit in ((f"Why?\n{LOG}the end", 25_000, 30_000), (f"Why?\n{LOG}the end", 3_000, 10**9)):
+        store = MemoryStore()
+        message = await spill_oversized_user_message(
+            user_text(text), cap_tokens=cap, char_limit=limit, counter=COUNTER, store=store
+        )
+        assert message.kind == "request"
+        assert COUNTER.count_message(message) <= cap
+        assert len(message.text) <= limit
+        assert "\nWhy?\n2026" in message.text
+        assert message.text.endswith("the end")
+        (content,) = store.contents.values()
+        assert content[0].decode() == text
+        again = await spill_oversized_user_message(
+            message, cap_tokens=cap, char_limit=limit, counter=COUNTER, store=store
+        )
+        assert again is message
+
+
+@settings(max_examples=100, deadline=None)
+@given(texts(3_000), st.integers(20, 2_000), st.integers(200, 20_000), st.booleans())
+async def test_any_user_message_is_untouched_or_bounded_and_the_second_time_nothing_changes(
+    text: str, cap: int, limit: int, works: bool
+) -> None:
+    message = user_text(text)
+    store = MemoryStore() if works else None
+    spilled = await spill_oversized_user_message(
+        message, cap_tokens=cap, char_limit=limit, counter=COUNTER, store=store
+    )
+    assert COUNTER.count_message(spilled) <= cap
+    if works:
+        assert len(spilled.text) <= limit
+        assert (spilled is message) == (len(text) <= limit and COUNTER.count_message(message) <= cap)
+    again = await spill_oversized_user_message(spilled, cap_tokens=cap, char_limit=limit, counter=COUNTER, store=store)
+    assert again is spilled
+
+
+async def test_a_users_question_is_never_dropped_when_storage_is_off() -> None:
+    message = await spill_oversized_user_message(
+        user_text(f"Why?\n{LOG}the end"), cap_tokens=2_000, char_limit=30_000, counter=COUNTER, store=None
+    )
+    assert message.text.startswith("Why?\n2026")
+    assert "the end\n[" in message.text
+    assert "middle of this message was dropped" in message.text
+    fits = user_text("word " * 8_000)
+    same = await spill_oversized_user_message(fits, cap_tokens=25_000, char_limit=30_000, counter=COUNTER, store=None)
+    assert same is fits
+
+
+async def test_only_what_the_user_said_is_spilled() -> None:
+    summary = user_text(LOG, kind="summary")
+    assert (
+        await spill_oversized_user_message(
+            summary, cap_tokens=100, char_limit=100, counter=COUNTER, store=MemoryStore()
+        )
+        is summary
+    )
+
+
+MEMORY_SCRIPT = """
+import asyncio, resource, sys, time
+from pathlib import Path
+from holmes.core.messages import Text, ToolCallId, ToolMessage
+from holmes.core.tokens import TokenCounter
+from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
+from holmes.stores.result_store import FileResultStore
+
+async def main(size):
+    counter = TokenCounter()
+    counter.count_text("warm up")
+    line = "2026-11-21T10:00:00Z ERROR checkout connection to 10.0.0.7:5432 refused\\n"
+    message = ToolMessage(
+        call_id=ToolCallId("c"), tool_name="t", status="success", parts=(Text(text=line * (size // len(line))),)
+    )
+    lags = []
+    async def watch():
+        while True:
+            started = time.perf_counter()
+            await asyncio.sleep(0.005)
+            lags.append(time.perf_counter() - started)
+    watcher = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    outcome = await spill_oversized_tool_result(
+        message, cap_tokens=1, counter=counter, store=FileResultStore(Path(sys.argv[2]))
+    )
+    watcher.cancel()
+    assert outcome.stored
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, counter.bytes_tokenized, max(lags, default=0.0))
+
+asyncio.run(main(int(sys.argv[1])))
+"""
+
+
+def test_a_text_of_20_mb_is_spilled_with_little_memory_and_off_the_event_loop(tmp_path: Path) -> None:
+    peaks: list[int] = []
+    for size in (1_000, 20_000_000):
+        output = subprocess.run(
+            [sys.executable, "-c", MEMORY_SCRIPT, str(size), str(tmp_path / str(size))],
+            capture_output=True, text=True, check=True, timeout=60,
+        ).stdout.split()  # fmt: skip
+        peaks.append(int(output[0]) * 1024)
+        assert int(output[1]) < 100_000
+        assert float(output[2]) < 0.5
+    assert peaks[1] - peaks[0] < 60_000_000

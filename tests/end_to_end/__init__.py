@@ -1,0 +1,1 @@
+"""The installed command against a real cluster and a scripted provider."""

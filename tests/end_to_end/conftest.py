@@ -1,0 +1,24 @@
+"""A cluster that only says that it is there, for what does not depend on the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, write_kubeconfig
+
+
+@pytest.fixture
+def quiet_cluster() -> Iterator[KubernetesApi]:
+    """Answers the probe and nothing else."""
+    with kubernetes_api() as api:
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        yield api
+
+
+@pytest.fixture
+def kubeconfig(quiet_cluster: KubernetesApi, tmp_path: Path) -> Path:
+    """The kubeconfig of the quiet cluster."""
+    return write_kubeconfig(tmp_path, quiet_cluster.url)

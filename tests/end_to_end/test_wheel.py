@@ -1,0 +1,74 @@
+"""What a user installs: the wheel, in an environment that knows nothing of the checkout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+SCRIPT = """\
+- tool_calls: [{name: kubectl_explain, arguments: {path: pod.spec}}]
+- text: "The answer from the wheel."
+"""
+
+
+def run(*command: str | Path, cwd: Path, timeout_seconds: float = 300, **variables: str) -> str:
+    """Run a command outside the checkout and return its output."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8", **variables}
+    done = subprocess.run(
+        [*command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout_seconds, check=False
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the tree as the release is."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_carries_every_toolset_and_prompt_and_nothing_of_the_tests(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("toolsets", "prompts"):
+        shipped = {f"holmes/_data/{folder}/{path.name}" for path in (ROOT / folder).iterdir()}
+        assert shipped
+        assert shipped <= names
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_clean_environment_runs_ask_and_lists_every_shipped_toolset(
+    wheel: Path, kubeconfig: Path, tmp_path: Path
+) -> None:
+    # pip's own settings (index, cache) come from the user's configuration, as on any machine.
+    install = [sys.executable, "-m", "venv", str(tmp_path / "venv")]
+    subprocess.run(install, check=True, timeout=120)
+    pip = [str(tmp_path / "venv/bin/pip"), "install", "--quiet", "--disable-pip-version-check"]
+    locked = [*pip, "--require-hashes", "--requirement", str(ROOT / "requirements.lock")]
+    subprocess.run(locked, check=True, timeout=500, cwd=tmp_path)
+    subprocess.run([*pip, "--no-deps", str(wheel)], check=True, timeout=120, cwd=tmp_path)
+    holmes = tmp_path / "venv/bin/holmes"
+
+    listed = run(holmes, "toolset", "list", cwd=tmp_path, KUBECONFIG=str(kubeconfig))
+    shipped = [
+        name for path in (ROOT / "toolsets").glob("*.yaml") for name in yaml.safe_load(path.read_text())["toolsets"]
+    ]
+    assert len(shipped) >= 2
+    for name in (*shipped, "kubernetes/logs"):
+        assert name in listed
+
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    answer = run(holmes, "ask", "-n", "why?", "--model", f"scripted:{script}", cwd=tmp_path, KUBECONFIG=str(kubeconfig))
+    assert answer == "The answer from the wheel.\n"

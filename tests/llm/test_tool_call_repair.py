@@ -1,0 +1,106 @@
+"""What small models write as tool calls: repaired when the meaning is clear, marked when it is not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holmes.llm.reply_assembler import RawToolCall
+from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
+
+TOOLS = ("kubectl_get", "kubectl_logs")
+
+
+def repaired(arguments: str, *, cut_off: bool = False) -> tuple[str, str | None]:
+    raw = RawToolCall(id="a", name="kubectl_get", arguments=[arguments])
+    (call,) = repaired_calls([raw], known_ids=(), cut_off=cut_off)
+    return call.arguments, call.malformed
+
+
+def test_valid_arguments_keep_their_bytes() -> None:
+    odd = '{ "kind":"pod" ,  "b":1.0}'
+    assert repaired(odd) == (odd, None)
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", "\n"])
+def test_no_arguments_are_an_empty_object(nothing: str) -> None:
+    assert repaired(nothing) == ("{}", None)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "{'kind': 'pod'}",
+        '{"kind": "pod",}',
+        '{"kind": "pod"',
+        '{kind: "pod"}',
+        '```json\n{"kind": "pod"}\n```',
+        '"{\\"kind\\": \\"pod\\"}"',
+    ],
+)
+def test_nearly_json_becomes_the_object_it_means(broken: str) -> None:
+    arguments, malformed = repaired(broken)
+    assert (json.loads(arguments), malformed) == ({"kind": "pod"}, None)
+
+
+@pytest.mark.parametrize("hopeless", ["get the pods", "[1, 2]", "null", "17", "{", "}{"])
+def test_what_is_no_object_is_marked_and_kept(hopeless: str) -> None:
+    assert repaired(hopeless) == ("{}", hopeless)
+
+
+def test_arguments_that_the_token_limit_cut_are_not_completed() -> None:
+    assert repaired('{"kind": "po', cut_off=True) == ("{}", '{"kind": "po')
+    assert repaired('{"kind": "pod"}', cut_off=True) == ('{"kind": "pod"}', None)
+
+
+def test_ids_are_unique_within_the_reply_and_the_conversation() -> None:
+    raws = [RawToolCall(id=given, name="kubectl_get") for given in ("a", "a", "", "b", "old")]
+    ids = [call.id for call in repaired_calls(raws, known_ids={"old"}, cut_off=False)]
+    assert (ids[0], ids[3]) == ("a", "b")
+    assert len(set(ids)) == 5
+    assert not {"", "old"} & set(ids)
+
+
+CALL = '{"name": "kubectl_get", "arguments": {"kind": "pod"}}'
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"```json\n{CALL}\n```",
+        f"```\n{CALL}\n```",
+        f"```tool_call\n{CALL}\n```",
+        f"<tool_call>\n{CALL}\n</tool_call>",
+        f"<tool_call>{CALL}",
+        '```json\n{"name": "kubectl_get", "parameters": {"kind": "pod"}}\n```',
+        '```json\n{"function": {"name": "kubectl_get", "arguments": "{\\"kind\\": \\"pod\\"}"}}\n```',
+        "```json\n{'name': 'kubectl_get', 'arguments': {'kind': 'pod'},}\n```",
+    ],
+)
+def test_a_written_call_is_found_and_removed_from_the_text(block: str) -> None:
+    text, calls = calls_in_text(f"I look.\n\n{block}", TOOLS)
+    assert text == "I look."
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [("kubectl_get", {"kind": "pod"})]
+
+
+def test_several_written_calls_keep_their_order_and_get_different_ids() -> None:
+    logs = '{"name": "kubectl_logs", "arguments": {}}'
+    text, calls = calls_in_text(f"```json\n{CALL}\n```\nand\n```json\n{logs}\n```", TOOLS)
+    assert text == "and"
+    assert [call.name for call in calls] == ["kubectl_get", "kubectl_logs"]
+    assert calls[0].id != calls[1].id
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The manifest:\n```json\n{"kind": "Pod", "name": "checkout"}\n```',
+        'Run this:\n```json\n{"name": "rm_rf", "arguments": {}}\n```',
+        "```yaml\nname: kubectl_get\n```",
+        "```json\n[1, 2]\n```",
+        "no block at all",
+    ],
+)
+def test_other_blocks_stay_text(text: str) -> None:
+    assert calls_in_text(text, TOOLS) == (text, [])

@@ -1,0 +1,125 @@
+"""What may be asked of `kubernetes_logs`, how it is configured, and what it costs to offer it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holmes.core.environment import Environment
+from holmes.core.errors import ToolError
+from holmes.core.messages import ToolCallId
+from holmes.core.tools import ToolInvocation
+from holmes.toolsets.kubernetes_logs.request import duration, line_filter, log_request
+from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, KubernetesLogsFactory
+from holmes.toolsets.registry import ToolsetContext
+from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, log, pod, write_kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from holmes.core.json_types import JsonValue
+
+
+@pytest.fixture
+def api() -> Iterator[KubernetesApi]:
+    with kubernetes_api() as server:
+        yield server
+
+
+@pytest.fixture
+def environment(api: KubernetesApi, tmp_path: Path) -> Environment:
+    return Environment.of({"KUBECONFIG": str(write_kubeconfig(tmp_path, api.url))})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": " "}, "name is empty"),
+        ({"name": "cart", "since": "yesterday"}, "since 'yesterday' is neither a duration such as '10m' nor a time"),
+        ({"name": "cart", "since": "5m", "until": "1h"}, "since '5m' is not before until '1h'"),
+        ({"name": "cart", "include": "(["}, r"include '\(\[' is not a valid regular expression"),
+        ({"name": "cart", "exclude": "x" * 1001}, "exclude is longer than 1000 characters"),
+        ({"name": "cart", "tail": 0}, "tail is 0; it must be at least 1"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line(arguments: dict[str, JsonValue], message: str) -> None:
+    with pytest.raises(ToolError, match=message):
+        line_filter(log_request(arguments, now=datetime.now(UTC)))
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [
+        ("10m", 600),
+        ("1h30m", 5_400),
+        ("90", 90),
+        ("15 minutes", 900),
+        ("2d ago", 172_800),
+        ("1 hour", 3_600),
+        ("1.5h", 5_400),
+    ],
+)
+def test_durations_are_read_as_people_write_them(written: str, seconds: int) -> None:
+    assert duration(written) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("written", ["", "m", "10x", "1h!", "h10", "10mm", "2025-01-31"])
+def test_what_is_not_a_duration_is_not_taken_for_one(written: str) -> None:
+    assert duration(written) is None
+
+
+def test_times_without_a_zone_are_utc() -> None:
+    request = log_request({"name": "cart", "since": "2025-01-31T10:00:00"}, now=datetime(2025, 2, 1, tzinfo=UTC))
+
+    assert request.since_time == datetime(2025, 1, 31, 10, tzinfo=UTC)
+
+
+def test_the_schema_is_small() -> None:
+    """About 3.2 characters are a token in compact JSON, so this is below 450 tokens."""
+    schema = json.dumps(KUBERNETES_LOGS.parameters_json_schema())
+
+    assert len(schema) + len(KUBERNETES_LOGS.description) < 450 * 3.2
+
+
+async def test_the_factory_takes_the_timeout_and_says_what_is_wrong(environment: Environment, tmp_path: Path) -> None:
+    factory = KubernetesLogsFactory()
+
+    def context(variables: dict[str, str], **config: JsonValue) -> ToolsetContext:
+        return ToolsetContext(environment=environment.with_variables(variables), results=None, config=config)
+
+    assert await factory.prerequisites(context({"KUBERNETES_LOGS_TIMEOUT_SECONDS": "30"})) is None
+    assert "is 'soon'; give seconds" in str(await factory.prerequisites(context({}, timeout_seconds="soon")))
+    assert "unknown key 'timeout'" in str(await factory.prerequisites(context({}, timeout=3)))
+    nowhere = {"KUBECONFIG": str(tmp_path / "nowhere")}
+    assert "No cluster is configured" in str(await factory.prerequisites(context(nowhere)))
+
+
+async def test_the_context_and_namespace_of_the_command_line_win(api: KubernetesApi, environment: Environment) -> None:
+    context = ToolsetContext(environment=environment, results=None, config={}, cluster_namespace="other")
+    api.on("/api/v1/namespaces/other/pods/cart", document(pod("cart", namespace="other")))
+    api.on("/api/v1/namespaces/other/pods/cart/log", log(["hello"]))
+    toolset = KubernetesLogsFactory().create(context)
+
+    invocation = ToolInvocation(call_id=ToolCallId("c"), tool=KUBERNETES_LOGS, arguments={"name": "cart"})
+
+    assert (await toolset.call(invocation)).status == "success"
+    assert toolset.describe(invocation) == "Logs of cart"
+
+
+def test_offering_the_tool_imports_nothing_heavy() -> None:
+    """The kubernetes package and httpx cost as much as a whole start; they are imported by the first call."""
+    heavy = ("kubernetes", "httpx", "yaml", "regex", "pydantic")
+    script = (
+        "import sys; import holmes.kubernetes.client, holmes.toolsets.kubernetes_logs.toolset; "
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,199 @@
+"""Programs of tools end with everything they started, and cannot fill the memory of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from holmes.core.environment import Environment
+from holmes.core.errors import ToolError
+from holmes.toolsets.process import ProcessLimits, ProcessOutcome, run_process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ENVIRONMENT = Environment.of({"PATH": os.environ["PATH"]})
+
+
+async def _bash(script: str, limits: ProcessLimits | None = None, stdin: bytes | None = None) -> ProcessOutcome:
+    return await run_process(
+        ("bash", "-c", script), environment=_ENVIRONMENT, limits=limits or ProcessLimits(), stdin=stdin
+    )
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _words(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
+
+
+async def _pids(file: Path, count: int) -> list[int]:
+    for _ in range(200):
+        listed = _words(file)
+        if len(listed) == count:
+            return [int(pid) for pid in listed]
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{file} never listed {count} processes")
+
+
+async def _gone_within(pids: list[int], limit_seconds: float) -> bool:
+    end = time.monotonic() + limit_seconds
+    while any(_is_running(pid) for pid in pids):
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.02)
+    return True
+
+
+async def test_output_and_errors_are_kept_apart_with_the_exit_code() -> None:
+    outcome = await _bash("echo out; echo err >&2; exit 3")
+    assert (outcome.stdout, outcome.stderr, outcome.return_code) == ("out\n", "err\n", 3)
+    assert (outcome.timed_out, outcome.output_truncated, outcome.memory_exceeded) == (False, False, False)
+
+
+async def test_standard_input_is_closed_unless_it_is_given() -> None:
+    assert (await _bash("cat; echo end")).stdout == "end\n"
+    assert (await _bash("cat", stdin=b"x" * 300_000)).stdout == "x" * 300_000
+    assert (await _bash("exit 0", stdin=b"x" * 300_000)).return_code == 0
+
+
+async def test_only_the_given_variables_are_seen() -> None:
+    outcome = await run_process(
+        ("env",), environment=Environment.of({"PATH": os.environ["PATH"], "A": "1"}), limits=ProcessLimits()
+    )
+    assert set(outcome.stdout.split()) == {f"PATH={os.environ['PATH']}", "A=1"}
+
+
+async def test_invalid_utf8_is_replaced() -> None:
+    assert (await _bash(r"printf 'a\xff\xfeb'")).stdout == "a\ufffd\ufffdb"
+
+
+async def test_a_program_that_is_missing_is_a_tool_error_and_behind_the_limits_an_exit_code() -> None:
+    with pytest.raises(ToolError, match="'no-such-program' cannot be started"):
+        await run_process(("no-such-program",), environment=_ENVIRONMENT, limits=ProcessLimits())
+    limited = await run_process(
+        ("no-such-program",), environment=_ENVIRONMENT, limits=ProcessLimits(memory_limit_mb=800)
+    )
+    assert limited.return_code == 127
+
+
+async def test_a_timeout_ends_children_and_grandchildren_and_keeps_the_output(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    script = f"echo begun; (sleep 60 & echo $! >> {file}; wait) & echo $! >> {file}; echo $$ >> {file}; wait"
+    started = time.monotonic()
+    outcome = await _bash(script, ProcessLimits(timeout_seconds=0.7))
+    assert outcome.timed_out
+    assert outcome.stdout == "begun\n"
+    assert time.monotonic() - started < 2
+    assert await _gone_within(await _pids(file, 3), 0.5)
+
+
+async def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    script = (
+        f"trap '' TERM; (trap '' TERM; echo $BASHPID >> {file}; while :; do sleep 1; done) & echo $$ >> {file}; wait"
+    )
+    outcome = await _bash(script, ProcessLimits(timeout_seconds=0.5))
+    assert outcome.timed_out
+    assert outcome.return_code == -9
+    assert await _gone_within(await _pids(file, 2), 0.5)
+
+
+async def test_cancelling_ends_the_whole_group_within_a_second(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    script = f"trap '' TERM; (sleep 60 & echo $! >> {file}; wait) & echo $! >> {file}; echo $$ >> {file}; wait"
+    task = asyncio.create_task(_bash(script, ProcessLimits(memory_limit_mb=800)))
+    pids = await _pids(file, 3)
+    cancelled = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await _gone_within(pids, 1 - (time.monotonic() - cancelled))
+
+
+async def test_cancelling_at_any_moment_of_the_start_leaves_nothing_behind() -> None:
+    marker = f"62{os.getpid()}.5"
+    for delay_seconds in (0.0, 0.001, 0.002, 0.004, 0.008, 0.016):
+        task = asyncio.create_task(_bash(f"sleep {marker} & wait", ProcessLimits(memory_limit_mb=800)))
+        await asyncio.sleep(delay_seconds)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    left = [process for process in psutil.process_iter(["cmdline"]) if marker in (process.info["cmdline"] or [])]
+    assert left == []
+
+
+async def test_a_second_cancellation_does_not_spare_the_group(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    task = asyncio.create_task(_bash(f"trap '' TERM; echo $$ >> {file}; while :; do sleep 0.1; done"))
+    pids = await _pids(file, 1)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await _gone_within(pids, 0.5)
+
+
+async def test_a_background_process_that_holds_the_pipe_does_not_hang_us(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    started = time.monotonic()
+    outcome = await _bash(f"sleep 60 & echo $! >> {file}; echo done")
+    assert outcome.stdout == "done\n"
+    assert outcome.return_code == 0
+    assert time.monotonic() - started < 2
+    assert await _gone_within(await _pids(file, 1), 0.5)
+
+
+async def test_a_flood_is_stopped_at_the_limit_and_our_memory_stays_bounded() -> None:
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.monotonic()
+    outcome = await _bash("head -c 1000000000 /dev/zero | tr '\\0' x", ProcessLimits(output_limit_bytes=8_000_000))
+    assert outcome.output_truncated
+    assert not outcome.timed_out
+    assert len(outcome.stdout) == 8_000_000
+    assert time.monotonic() - started < 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 60_000
+
+
+async def test_both_streams_together_count_against_the_limit() -> None:
+    outcome = await _bash("yes >&2 & yes", ProcessLimits(output_limit_bytes=100_000))
+    assert outcome.output_truncated
+    assert len(outcome.stdout) + len(outcome.stderr) <= 100_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA bounds mappings on Linux only")
+async def test_a_program_over_the_memory_limit_fails_and_the_outcome_says_so() -> None:
+    script = f"{sys.executable} -c 'x = bytearray(400_000_000); print(len(x))'"
+    outcome = await _bash(script, ProcessLimits(memory_limit_mb=200))
+    assert outcome.memory_exceeded
+    assert outcome.return_code != 0
+    assert (await _bash(script, ProcessLimits(memory_limit_mb=800))).stdout == "400000000\n"
+
+
+async def test_a_go_program_runs_under_the_default_memory_limit() -> None:
+    folder = os.path.dirname(sys.executable)  # noqa: PTH120  the folder of the interpreter as it was called
+    environment = Environment.of({"PATH": f"{folder}:{os.environ['PATH']}"})
+    outcome = await run_process(
+        ("kubectl", "version", "--client"), environment=environment, limits=ProcessLimits(memory_limit_mb=800)
+    )
+    assert "Client Version" in outcome.stdout
+
+
+async def test_many_programs_at_once_leave_no_open_files_behind() -> None:
+    before = psutil.Process().num_fds()
+    outcomes = await asyncio.gather(*(_bash(f"echo {number}") for number in range(24)))
+    assert [outcome.stdout for outcome in outcomes] == [f"{number}\n" for number in range(24)]
+    assert psutil.Process().num_fds() <= before + 2
