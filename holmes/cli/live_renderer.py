@@ -179,13 +179,11 @@ class LiveRenderer:
     def _finish_reply(self, event: AssistantReplied) -> None:
         """Print what is left of the reply; a reply that was not streamed is printed whole."""
         rest = self._blocks.finish()
-        if not self._reply_text:
-            rest = event.message.text
-        text = sanitized(rest).strip()
-        if text and self._answer_is_live:
-            print_markdown(self._console, text)
-        elif text and event.message.tool_calls:
-            self.notice(sanitized(event.message.text.strip()))
+        if self._answer_is_live:
+            if text := sanitized(rest if self._reply_text else event.message.text).strip():
+                print_markdown(self._console, text)
+        elif event.message.tool_calls and event.message.text.strip():
+            self.notice(event.message.text.strip())
         self._reply_text, self._reply_is_on_screen = "", False
         self._answer_shown = event.message.text
         self._set_status("")

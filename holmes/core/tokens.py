@@ -43,6 +43,7 @@ _SAMPLE_WINDOWS = 8
 _SAMPLE_CHARACTERS = 2_048
 _MEMO_CHARACTERS = 4_000_000
 _MEMO_TEXT_CHARACTERS = 1_000_000
+_MEMO_ENTRY_CHARACTERS = 100
 
 _FILE_URL = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 _CONTRACTION = "'(?i:[sdmt]|ll|ve|re)"
@@ -159,10 +160,10 @@ class TokenCounter:
         with self._lock:
             if text not in self._memo:
                 self._memo[text] = tokens
-                self._memo_characters += len(text)
+                self._memo_characters += len(text) + _MEMO_ENTRY_CHARACTERS
             while self._memo_characters > _MEMO_CHARACTERS:
                 oldest, _ = self._memo.popitem(last=False)
-                self._memo_characters -= len(oldest)
+                self._memo_characters -= len(oldest) + _MEMO_ENTRY_CHARACTERS
 
 
 def chunks(text: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A program that plays scripted events through a real session: `python -m tests.cli.play MODE FOLDER`.
 
 Modes: `answer` plays the whole investigation, `fail` ends it with an error, `hang` waits for ever in the middle,
-`stubborn` does not even end when it is cancelled, `hostile` has terminal sequences everywhere, `approve` asks the
-person once, `loop` is interactive.
+`stubborn` does not even end when it is cancelled, `hostile` has terminal sequences everywhere, `whole` does
+not stream its text, `approve` asks the person once, `loop` is interactive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holmes.core.events import AnswerFinished, AssistantReplied, TextDelta
 from holmes.core.messages import AssistantMessage
 from holmes.core.tools import Tool, ToolInvocation
 from holmes.stores.conversation_store import ConversationStore
-from tests.cli.events import EVENTS, FAILURE, PODS, STATS, finished, started, tool_message
+from tests.cli.events import ANSWER, EVENTS, FAILURE, PODS, STATS, finished, started, tool_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -53,6 +53,11 @@ async def play(mode: str, folder: Path, approver: TerminalApprover) -> AsyncGene
             message = AssistantMessage(text=HOSTILE)
             yield AssistantReplied(message=message, stats=STATS, model=HOSTILE)
             yield AnswerFinished(text=HOSTILE, messages=(message,), stats=STATS, steps=1, model="m")
+        elif mode == "whole":
+            message = AssistantMessage(text=ANSWER)
+            yield AssistantReplied(message=message, stats=STATS, model="m")
+            text = f"{ANSWER}\n*(cut off)*"
+            yield AnswerFinished(text=text, messages=(message,), stats=STATS, steps=1, model="m")
         elif mode == "approve":
             yield started(PODS)
             invocation = ToolInvocation(call_id=PODS.id, tool=Tool(name="rm", description=""), arguments={"a": 1})

@@ -150,6 +150,24 @@ def test_on_a_terminal_the_answer_is_drawn_once_and_the_cursor_comes_back(tmp_pa
     assert screen.output.rindex("\x1b[?25h") > screen.output.rindex("\x1b[?25l")
 
 
+def test_an_answer_that_was_not_streamed_is_shown_once_with_what_the_loop_added(tmp_path: Path) -> None:
+    with terminal("whole", tmp_path) as screen:
+        assert screen.exit_code() == 0
+    assert screen.text.count("The ConfigMap checkout is missing.") == 1
+    assert screen.text.count("(cut off)") == 1
+
+
+def test_a_redirected_answer_stays_off_the_terminal_and_progress_stays_on_it(tmp_path: Path) -> None:
+    arguments = f"[sys.executable, '-m', 'tests.cli.play', 'answer', {str(tmp_path)!r}]"
+    command = f"import subprocess, sys; subprocess.run({arguments}, stdout=open({str(tmp_path / 'out')!r}, 'w'))"
+    with Terminal(["-c", command], cwd=ROOT) as screen:
+        assert screen.exit_code() == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == f"{ANSWER}\n"
+    assert "✓ kubectl_get call-1" in screen.text
+    assert "I look at the pods." in screen.text
+    assert "ConfigMap" not in screen.text
+
+
 def test_no_color_is_respected(tmp_path: Path) -> None:
     with terminal("answer", tmp_path, NO_COLOR="1") as screen:
         assert screen.exit_code() == 0

@@ -323,3 +323,26 @@ async def test_a_provider_that_quotes_the_key_does_not_show_it(recorder: Recorde
         await parts.model.complete(request(), recorder.emit)
     assert KEY not in str(caught.value)
     assert KEY not in repr(parts.model)
+
+
+async def test_an_error_of_anthropic_is_told_in_its_own_words(recorder: Recorder) -> None:
+    body = '{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate"}}'
+    with (
+        provider([ErrorReply(status=400, body=body)], model="anthropic/claude-sonnet-4-5") as parts,
+        pytest.raises(ModelError) as caught,
+    ):
+        await parts.model.complete(request(), recorder.emit)
+    assert "(HTTP 400: messages: roles must alternate): check" in str(caught.value)
+
+
+async def test_an_overflow_that_is_told_inside_the_stream_is_recognised(recorder: Recorder) -> None:
+    error = {"error": {"message": "the request exceeds the available context size (4096 tokens)", "code": 400}}
+    with provider(lambda _: Reply(raw_chunks=(error,))) as parts, pytest.raises(ContextOverflow) as caught:
+        await parts.model.complete(request(), recorder.emit)
+    assert caught.value.window_tokens == 4096
+
+
+async def test_a_very_long_reason_is_shortened(recorder: Recorder) -> None:
+    with provider([ErrorReply(status=400, message="no " * 5000)]) as parts, pytest.raises(ModelError) as caught:
+        await parts.model.complete(request(), recorder.emit)
+    assert len(str(caught.value)) < 500

@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING
 from holmes.core.errors import ResultStoreError
 from holmes.core.messages import Image, Text, ToolCallId, ToolMessage, UserMessage
 from holmes.core.previews import HeadAndTail, first_that_fits, head_and_tail, is_json
-from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens, upper_bound_tokens, utf8_bytes
+from holmes.core.tokens import (
+    MESSAGE_OVERHEAD_TOKENS,
+    image_tokens,
+    message_overhead_tokens,
+    upper_bound_tokens,
+    utf8_bytes,
+)
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult
+    from holmes.core.messages import Part, StoredResult
     from holmes.core.results import ResultStore
     from holmes.core.tokens import TokenCounter
 
@@ -106,15 +112,26 @@ async def spill_oversized_user_message(
     measure = await asyncio.to_thread(_measure, message, cap_tokens, counter)
     if not too_long and measure.tokens <= cap_tokens:
         return message
+    moved, pictures = _without_small_pictures(message, cap_tokens)
+    full_cap_tokens = cap_tokens
+    cap_tokens -= message_overhead_tokens(replace(message, parts=pictures)) if pictures else 0
     try:
-        stored = await _store_parts(message, store, tool_name="user_message", call_id=ToolCallId("request"))
+        stored = await _store_parts(moved, store, tool_name="user_message", call_id=ToolCallId("request"))
     except ResultStoreError as error:
-        if measure.tokens <= cap_tokens:
+        if measure.tokens <= full_cap_tokens:
             return message
-        text = await asyncio.to_thread(_dropped_text, message, measure, cap_tokens, str(error), counter)
+        text = await asyncio.to_thread(_dropped_text, moved, measure, cap_tokens, str(error), counter)
     else:
-        text = await asyncio.to_thread(_pointer_text, message, measure, stored, cap_tokens, counter, char_limit)
-    return replace(message, parts=(Text(text=text),))
+        text = await asyncio.to_thread(_pointer_text, moved, measure, stored, cap_tokens, counter, char_limit)
+    return replace(message, parts=(Text(text=text), *pictures))
+
+
+def _without_small_pictures(message: UserMessage, cap_tokens: int) -> tuple[UserMessage, tuple[Part, ...]]:
+    """`message` without the pictures that may stay in sight: all of them, if they take at most half of the cap."""
+    pictures = tuple(part for part in message.parts if isinstance(part, Image))
+    if sum(image_tokens(picture) for picture in pictures) > cap_tokens // 2:
+        return message, ()
+    return replace(message, parts=tuple(part for part in message.parts if isinstance(part, Text))), pictures
 
 
 def _measure(message: ToolMessage | UserMessage, cap_tokens: int, counter: TokenCounter) -> _Measure:

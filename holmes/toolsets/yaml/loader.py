@@ -54,9 +54,10 @@ class WrittenToolset:
         written = self.keys.get(str(location[0])) if location else None
         if written is None:
             return self.source
+        # The third step below `prerequisites` is the kind, which is not in the file.
+        steps = (*location[1:2], *location[3:]) if location[0] == "prerequisites" else location[1:]
         path = written.path
-        for step in location[1:]:
-            # Names of alternatives that are not in the file are left out.
+        for step in steps:
             path = (*path, step) if (*path, step) in written.document.lines else path
         return written.document.place(path)
 

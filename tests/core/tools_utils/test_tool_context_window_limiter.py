@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,18 @@ async def test_a_users_question_is_never_dropped_when_storage_is_off() -> None:
     fits = user_text("word " * 8_000)
     same = await spill_oversized_user_message(fits, cap_tokens=25_000, char_limit=30_000, counter=COUNTER, store=None)
     assert same is fits
+
+
+async def test_pictures_of_a_user_stay_in_sight_beside_a_spilled_text_unless_they_are_too_large_themselves() -> None:
+    for cap, stay in ((4_000, True), (1_500, False)):
+        message = replace(user_text(LOG), parts=(Text(text=LOG), png(1_000, 1_000)))
+        store = MemoryStore()
+        spilled = await spill_oversized_user_message(
+            message, cap_tokens=cap, char_limit=30_000, counter=COUNTER, store=store
+        )
+        assert COUNTER.count_message(spilled) <= cap
+        assert (spilled.parts[1:] == (png(1_000, 1_000),)) == stay
+        assert len(store.contents) == (1 if stay else 2)
 
 
 async def test_only_what_the_user_said_is_spilled() -> None:

@@ -53,12 +53,13 @@ async def test_without_pipefail_the_last_command_of_a_pipe_decides() -> None:
 
 
 async def test_a_refused_argument_is_an_error_result_and_nothing_runs(tmp_path: Path) -> None:
-    result = await run_command(f"touch {tmp_path}/canary; ls {{{{ x }}}}", x="--all")
+    canary = tmp_path / "canary"
+    result = await run_command(f"touch {canary}; ls {{{{ x }}}}", x="--all")
     assert result.status == "error"
     assert (
         result.error == "the parameter 'x' cannot be '--all': a value that begins with '-' would be read as an option"
     )
-    assert list(tmp_path.iterdir()) == []
+    assert not await asyncio.to_thread(canary.exists)
 
 
 async def test_a_tool_that_hangs_is_stopped_at_its_own_time_limit() -> None:
@@ -71,7 +72,7 @@ async def test_a_tool_that_hangs_is_stopped_at_its_own_time_limit() -> None:
 
 
 async def test_a_tool_that_floods_is_stopped_and_keeps_what_it_wrote_first() -> None:
-    toolset = replace(toolset_of(one_tool("command: yes")), output_limit_bytes=1024 * 1024)
+    toolset = replace(toolset_of(one_tool("command: yes | cat")), output_limit_bytes=1024 * 1024)
     result = await run(toolset)
     assert result.status == "error"
     assert len(result.data) == 1024 * 1024
@@ -107,8 +108,8 @@ def _running(marker: str) -> int:
 
 async def test_variables_come_from_the_allowed_environment_and_from_env_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOT_ALLOWED", "planted")
-    body = 'command: echo "[${NOT_ALLOWED}] [${ALLOWED}] [$OWN] [{{ env.ALLOWED }}] [{{ env.NOT_ALLOWED }}]"\nenv: {OWN: mine}'
-    result = await run(toolset_of(one_tool(body), ALLOWED="yes"))
+    command = 'command: echo "[${NOT_ALLOWED}] [${ALLOWED}] [$OWN] [{{ env.ALLOWED }}] [{{ env.NOT_ALLOWED }}]"'
+    result = await run(toolset_of(one_tool(f"{command}\nenv: {{OWN: mine}}"), ALLOWED="yes"))
     assert result.data == "[] [yes] [mine] [yes] []\n"
 
 

@@ -1,0 +1,110 @@
+"""What it costs to start: `python benchmarks/startup.py`.
+
+Every figure is a ratio of whole processes run in turn, since machines are noisy. CPU is user and system time of the
+process and its children, as the operating system accounts it. Exits with 1 when a promise is broken:
+
+- `holmes --help` and `holmes version` use at most 5 times the CPU of `python -c pass` and of `import click` together;
+- from the start of `holmes ask` to the first request to the model takes at most 1.2 times a bare `import litellm`.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.support.command_line import Home, provider_config
+from tests.support.kubernetes_api import document, kubernetes_api, write_kubeconfig
+from tests.support.openai_server import OpenAIServer, Reply
+
+CPU_RUNS = 15
+REQUEST_RUNS = 7
+MAX_HELP_RATIO = 5.0
+MAX_FIRST_REQUEST_RATIO = 1.2
+
+
+def cpu_seconds(arguments: Sequence[str], environment: Mapping[str, str]) -> float:
+    """CPU seconds of one `python` process with these arguments."""
+    before = os.times()
+    command = [sys.executable, *arguments]
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def seconds_to_import_litellm(environment: Mapping[str, str]) -> float:
+    """Wall seconds of a process that only imports litellm."""
+    started = time.monotonic()
+    offline = {**environment, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    subprocess.run([sys.executable, "-c", "import litellm"], env=offline, check=True)
+    return time.monotonic() - started
+
+
+def seconds_to_first_request(home: Home, server: OpenAIServer) -> float:
+    """Wall seconds from the start of `holmes ask` until the provider has the request."""
+    known = len(server.requests)
+    started = time.monotonic()
+    done = home.run("ask", "-n", "why?")
+    if done.exit_code != 0:
+        sys.exit(f"holmes ask failed: {done.stderr}")
+    return server.requests[known].at_seconds - started
+
+
+def measure_cpu(environment: Mapping[str, str]) -> bool:
+    """Print the CPU table; whether the promise holds."""
+    commands = {
+        "python -c pass": ["-c", "pass"],
+        "import click": ["-c", "import click"],
+        "holmes --help": ["-m", "holmes", "--help"],
+        "holmes version": ["-m", "holmes", "version"],
+    }
+    runs: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(CPU_RUNS):
+        for name, arguments in commands.items():
+            runs[name].append(cpu_seconds(arguments, environment))
+    medians = {name: statistics.median(values) for name, values in runs.items()}
+    base = medians["python -c pass"] + medians["import click"]
+    for name, value in medians.items():
+        print(f"  {name:<16} {value * 1000:6.0f} ms CPU, {value / base:.2f} times the base")
+    print(f"  the base is `python -c pass` plus `import click`: at most {MAX_HELP_RATIO} times")
+    return all(medians[name] <= MAX_HELP_RATIO * base for name in ("holmes --help", "holmes version"))
+
+
+def measure_first_request(folder: Path) -> bool:
+    """Print the time to the first request; whether the promise holds."""
+    with kubernetes_api() as api, OpenAIServer(lambda _: Reply(text="done")) as server:
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        kubeconfig = write_kubeconfig(folder, api.url)
+        home = Home.make(folder / "home", config=provider_config(server.base_url), KUBECONFIG=str(kubeconfig))
+        ratios: list[float] = []
+        for run in range(REQUEST_RUNS + 1):
+            bare, asked = seconds_to_import_litellm(home.environment()), seconds_to_first_request(home, server)
+            if run:  # the first pair fills the caches
+                ratios.append(asked / bare)
+                print(f"  import litellm {bare:.2f} s, first request {asked:.2f} s, ratio {asked / bare:.2f}")
+    ratio = statistics.median(ratios)
+    print(f"  median ratio {ratio:.2f}: at most {MAX_FIRST_REQUEST_RATIO}")
+    return ratio <= MAX_FIRST_REQUEST_RATIO
+
+
+def main() -> int:
+    """Print both tables; 1 when a promise is broken."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = Home.make(Path(folder) / "empty").environment()
+        print(f"CPU of a process, median of {CPU_RUNS}")
+        instant = measure_cpu(environment)
+        print(f"From start to the first request, {REQUEST_RUNS} pairs")
+        quick = measure_first_request(Path(folder))
+    return 0 if instant and quick else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
