@@ -59,6 +59,7 @@ def transport_errors() -> tuple[type[BaseException], ...]:
 
 def _import_litellm() -> LitellmModule:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    _unset_empty_keys()
     with _PausedCollector():
         import litellm
         import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
@@ -70,6 +71,12 @@ def _import_litellm() -> LitellmModule:
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
+
+
+def _unset_empty_keys() -> None:
+    """An empty variable counts as unset, here as in the settings; litellm would take it for a key and send it."""
+    for name in [name for name, value in os.environ.items() if not value.strip() and name.endswith("_API_KEY")]:
+        del os.environ[name]
 
 
 class _PausedCollector:

@@ -52,20 +52,25 @@ def write_script(tmp_path: Path, *replies: object) -> str:
     return f"scripted:{path}"
 
 
-def write_toolset(tmp_path: Path, **scripts: str) -> str:
+def write_toolset(tmp_path: Path, *, timeout_seconds: int = 60, **scripts: str) -> str:
     """A custom toolset with a tool for each script."""
-    tools = [{"name": name, "description": name, "script": script} for name, script in scripts.items()]
+    tools = [
+        {"name": name, "description": name, "script": script, "timeout": timeout_seconds}
+        for name, script in scripts.items()
+    ]
     path = tmp_path / "toolset.yaml"
     path.write_text(yaml.safe_dump({"toolsets": {"test/tools": {"description": "tools of the test", "tools": tools}}}))
     return str(path)
 
 
-def run_tool(home: Home, tmp_path: Path, script: str, *arguments: str) -> tuple[Finished, dict[str, object]]:
+def run_tool(
+    home: Home, tmp_path: Path, script: str, *, timeout_seconds: int = 60
+) -> tuple[Finished, dict[str, object]]:
     """Let the model call one tool that runs `script`; gives the run and the report of the call."""
     report = tmp_path / "report.json"
     model = write_script(tmp_path, {"tool_calls": [{"name": "look"}]}, {"text": "The answer."})
-    toolset = write_toolset(tmp_path, look=script)
-    done = home.run("ask", "-n", "why?", "--model", model, "-t", toolset, "--json-output-file", str(report), *arguments)
+    toolset = write_toolset(tmp_path, timeout_seconds=timeout_seconds, look=script)
+    done = home.run("ask", "-n", "why?", "--model", model, "-t", toolset, "--json-output-file", str(report))
     (call,) = read_report(report)["tool_calls"]
     return done, call
 
@@ -178,9 +183,8 @@ def test_a_forbidden_resource_is_a_finding_for_the_model_and_not_the_end(cluster
 
 def test_a_tool_that_hangs_is_ended_with_everything_it_started(home: Home, tmp_path: Path) -> None:
     marker = f"31{uuid.uuid4().int % 10**9}"
-    write_config(home, "tool_timeout_seconds: 1\n")
     started = time.monotonic()
-    done, call = run_tool(home, tmp_path, f"sleep {marker} & sleep {marker}; echo never")
+    done, call = run_tool(home, tmp_path, f"sleep {marker} & sleep {marker}; echo never", timeout_seconds=1)
     assert (done.exit_code, done.stdout) == (0, "The answer.\n")
     assert time.monotonic() - started < 15
     assert "stopped after 1 s" in str(call["error"])
