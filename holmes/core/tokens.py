@@ -75,10 +75,14 @@ def load_encoding(name: str) -> tiktoken.Encoding:
     import tiktoken  # heavy, and only needed once something must be counted exactly
 
     ranks = {}
-    for line in path.read_bytes().splitlines():
-        token, _, rank = line.partition(b" ")
-        ranks[base64.b64decode(token)] = int(rank)
-    return tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+    with path.open("rb") as lines:
+        for line in lines:
+            token, _, rank = line.partition(b" ")
+            ranks[base64.b64decode(token)] = int(rank)
+    encoding = tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+    # The tokenizer has its own copy of the ranks; this one is only for pickling, and takes 25 MB.
+    encoding._mergeable_ranks = {}  # noqa: SLF001
+    return encoding
 
 
 class TokenCounter:

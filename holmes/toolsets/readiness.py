@@ -1,8 +1,8 @@
 """Which toolsets of a catalogue can work here and now.
 
-Called by the composition root and by `holmes toolset refresh`. All checks run at the same time under one deadline; the
-ones that succeeded are remembered for an hour. Refuses nothing but a second tool of the same name: the later toolset
-fails then.
+Called by the composition root and by `holmes toolset refresh`. All checks run at the same time under one deadline;
+commands that succeeded are remembered for an hour. Refuses nothing but a second tool of the same name: the later
+toolset fails then.
 """
 
 from __future__ import annotations
@@ -122,17 +122,13 @@ class _Checker:
         context = replace(self.context, config=python.config)
         factory = python.factory
         status = _python_status(python)
-        key = check_key((factory.name, python.config), context.environment)
-        known = self._known(factory.name, key)
-        checked_at_seconds = known or time.time()
-        if known is None:
-            reason = await factory.prerequisites(context)
-            if reason is not None:
-                return _Checked(status=replace(status, state="failed", reason=reason))
+        # Not remembered: what such a check depends on is its own business, and it has no process to start.
+        reason = await factory.prerequisites(context)
+        if reason is not None:
+            return _Checked(status=replace(status, state="failed", reason=reason))
         toolset = factory.create(context)
         ready = ReadyToolset(toolset=toolset, approval_patterns=python.approval_patterns, tags=factory.tags)
-        status = replace(status, tool_count=len(toolset.tools))
-        return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
+        return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
 
     def _known(self, name: str, key: str) -> float | None:
         if self.cache is None or not self.cache.holds(name, key):

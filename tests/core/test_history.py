@@ -49,6 +49,13 @@ def test_a_message_is_tokenized_once_in_its_life(messages: tuple[Message, ...], 
     assert counter.bytes_tokenized <= offered_bytes(messages) + 3 * 40
 
 
+def test_a_replaced_history_knows_the_counts_of_what_stayed_without_counting() -> None:
+    history = History([user_text("checkout failed " * 50), user_text("why?")], TokenCounter())
+    exact = history.tokens()
+    shorter = history.replaced(history.messages()[:1])
+    assert shorter.upper_bound_tokens() == exact - history.token_counts()[1]
+
+
 def test_the_bound_settles_a_small_history_without_tokenizing() -> None:
     counter = TokenCounter()
     history = History([user_text("why?")], counter)

@@ -75,7 +75,13 @@ def _names(data: Json) -> Iterator[str]:
 def masked_values(value: Json, *, hide: bool = False) -> Json:
     """Helm values with everything hidden whose key sounds like a secret, and passwords inside URLs."""
     if isinstance(value, dict):
-        return {key: masked_values(item, hide=hide or _sounds_secret(key, item)) for key, item in value.items()}
+        # The form of a container's variables: {name: DB_PASSWORD, value: …}.
+        named = value.get("name")
+        secret_value = isinstance(named, str) and _SECRET_KEY.search(named) is not None
+        return {
+            key: masked_values(item, hide=hide or _sounds_secret(key, item) or (secret_value and key == "value"))
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [masked_values(item, hide=hide) for item in value]
     if hide and isinstance(value, (str, int, float)) and not isinstance(value, bool) and value != "":
@@ -86,5 +92,7 @@ def masked_values(value: Json, *, hide: bool = False) -> Json:
 def _sounds_secret(key: str, item: Json) -> bool:
     """`existingSecret: name` and the like say where a secret is and not what it is."""
     if re.search(r"^existing|name$|ref$|^create$|^enabled$|path$|^mount|^use", key, re.IGNORECASE):
+        return False
+    if isinstance(item, dict) and key.lower().endswith("auth"):
         return False
     return _SECRET_KEY.search(key) is not None and not isinstance(item, bool)

@@ -6,19 +6,29 @@ ones first, and the first that is not met ends it with its reason.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.errors import ToolError
+from holmes.core.errors import ConfigError, ToolError
+from holmes.core.tools import Tool
 from holmes.toolsets.process import ProcessLimits, run_process
-from holmes.toolsets.yaml.definition import CommandPrerequisite, EnvironmentPrerequisite, StaticPrerequisite
+from holmes.toolsets.yaml.definition import (
+    CommandPrerequisite,
+    EnvironmentPrerequisite,
+    StaticPrerequisite,
+    YamlTool,
+)
 from holmes.toolsets.yaml.environment import process_environment
+from holmes.toolsets.yaml.rendering import render_command
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
+    from holmes.toolsets.process import ProcessOutcome
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
 
 _REASON_CHARACTERS = 300
+_NOT_FOUND = re.compile(r"(\S+): command not found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,21 +68,36 @@ async def command_obstacle(
         if not isinstance(prerequisite, CommandPrerequisite):
             continue
         try:
-            outcome = await run_process(
-                ("bash", "-c", prerequisite.command), environment=process_environment(environment), limits=limits
-            )
-        except ToolError as error:
+            outcome = await _run(prerequisite.command, definition, environment, limits)
+        except (ConfigError, ToolError) as error:
             return Obstacle(state="failed", reason=str(error))
         if outcome.timed_out:
             return Obstacle(state="failed", reason=f"its check took longer than {timeout_seconds:g} s")
         expected = prerequisite.expected_output
         if outcome.return_code != 0:
-            said = _one_line(outcome.stderr or outcome.stdout) or f"exit code {outcome.return_code}"
+            said = _what_it_said(outcome)
             return Obstacle(state="failed", reason=_with_help(said, definition))
         if expected is not None and expected not in outcome.stdout:
             reason = f"{_one_line(prerequisite.command)!r} did not print {expected!r}"
             return Obstacle(state="failed", reason=_with_help(reason, definition))
     return None
+
+
+async def _run(
+    command: str, definition: YamlToolsetDefinition, environment: Environment, limits: ProcessLimits
+) -> ProcessOutcome:
+    """Run a command that may mention `env` and `config`, as the commands of tools may."""
+    template = YamlTool(tool=Tool(name=definition.name, description=""), template=command)
+    rendered = render_command(template, {}, config=definition.config, environment=environment)
+    variables = process_environment(environment).with_variables(dict(rendered.variables))
+    return await run_process(("bash", "-c", rendered.script), environment=variables, limits=limits)
+
+
+def _what_it_said(outcome: ProcessOutcome) -> str:
+    missing = _NOT_FOUND.search(outcome.stderr)
+    if missing is not None:
+        return f"{missing.group(1)!r} is not installed"
+    return _one_line(outcome.stderr or outcome.stdout) or f"exit code {outcome.return_code}"
 
 
 def _with_help(reason: str, definition: YamlToolsetDefinition) -> str:

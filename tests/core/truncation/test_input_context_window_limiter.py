@@ -263,6 +263,12 @@ async def test_an_overflow_below_half_of_the_window_still_shrinks_the_history() 
     assert outcome.history.tokens() <= 0.6 * history.tokens()
 
 
+async def test_an_overflow_of_a_single_small_round_cuts_its_result() -> None:
+    history = History([*long_history(rounds=0), *round_of("a", "word " * 2_000)], COUNTER)
+    outcome = await compact_after_overflow(history, context_of(answering(SUMMARY), EventLog()), window_tokens=None)
+    assert outcome.history.tokens() <= 0.6 * history.tokens()
+
+
 async def test_when_nothing_is_left_to_cut_the_error_names_what_is_too_large() -> None:
     history = long_history(rounds=40, task="why " * 30_000)
     for compact in (

@@ -1,0 +1,414 @@
+"""Files, overrides and entry points come together; what is broken costs its own toolset only."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import time
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from holmes.assets import toolset_files
+from holmes.core.environment import Environment
+from holmes.core.errors import ConfigError
+from holmes.core.messages import ToolCallId
+from holmes.core.tools import Tool, ToolInvocation, ToolResult, WrapperToolset
+from holmes.toolsets.catalogue import Catalogue, CatalogueFiles, load_catalogue, read_catalogue
+from holmes.toolsets.readiness import CheckPolicy, Readiness, check_toolsets
+from holmes.toolsets.registry import ToolsetContext
+from tests.toolsets.yaml.support import toolset_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.core.tools import Toolset
+    from holmes.toolsets.statuses import ToolsetStatus
+
+_ENVIRONMENT = Environment.of({"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
+_SHOP = """\
+toolsets:
+  shop/core:
+    description: Orders
+    config: {url: http://shop, retry: {times: 3, wait: 1}}
+    prerequisites: [{command: "true"}]
+    tools:
+      - {name: shop_order, description: One order, command: "echo {{ config.url }} {{ id }}"}
+"""
+
+
+class ClockFactory:
+    """A Python toolset as another package could bring it."""
+
+    name = "test/clock"
+    description = "Knows the time"
+    tags = ("core",)
+    enabled_by_default = True
+
+    async def prerequisites(self, context: ToolsetContext) -> str | None:
+        """Follow the configuration."""
+        behaviour = context.config.get("behaviour")
+        if behaviour == "slow":
+            await asyncio.sleep(60)
+        if behaviour == "broken":
+            raise RuntimeError("spring")
+        return "no clock: buy one" if behaviour == "missing" else None
+
+    def create(self, context: ToolsetContext) -> Toolset:
+        """Wrap a YAML toolset, which saves writing one."""
+        tool = "clock_" + str(context.config.get("tool", "read"))
+        return WrapperToolset(
+            toolset_of(f"toolsets: {{c: {{tools: [{{name: {tool}, description: d, command: date}}]}}}}")
+        )
+
+
+class SleepingFactory(ClockFactory):
+    """Is not offered unless somebody asks."""
+
+    name = "test/sleeping"
+    enabled_by_default = False
+
+
+_CLOCK = EntryPoint(name="test/clock", value=f"{__name__}:ClockFactory", group="holmes.toolsets")
+_SLEEPING = EntryPoint(name="test/sleeping", value=f"{__name__}:SleepingFactory", group="holmes.toolsets")
+_BROKEN = EntryPoint(name="test/broken", value="no_such_module:Factory", group="holmes.toolsets")
+
+
+def _file(folder: Path, text: str, name: str = "custom.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def _load(
+    *files: Path,
+    overrides: Mapping[str, object] | None = None,
+    entry_points: tuple[EntryPoint, ...] = (),
+    environment: Environment = _ENVIRONMENT,
+) -> Catalogue:
+    shipped, custom = files[:1], files[1:]
+    sources = CatalogueFiles(shipped=shipped, custom=custom, overrides=overrides or {}, overrides_source="config.yaml")
+    return load_catalogue(read_catalogue(sources, entry_points=entry_points), environment)
+
+
+async def _check(catalogue: Catalogue, policy: CheckPolicy | None = None) -> Readiness:
+    return await check_toolsets(catalogue, ToolsetContext(environment=_ENVIRONMENT, results=None, config={}), policy)
+
+
+def _status(readiness: Readiness, name: str) -> ToolsetStatus:
+    return next(status for status in readiness.statuses if status.name == name)
+
+
+def test_every_shipped_toolset_loads_without_a_warning() -> None:
+    written = read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=())
+    catalogue = load_catalogue(written, _ENVIRONMENT)
+    assert (catalogue.warnings, catalogue.statuses, written.variable_names) == ((), (), frozenset())
+    assert {definition.name for definition in catalogue.definitions} >= {"kubernetes/core", "helm/core"}
+    assert [warning for definition in catalogue.definitions for warning in definition.lint_warnings] == []
+
+
+def test_the_shipped_tools_run_only_verbs_that_read() -> None:
+    reading = {"get", "describe", "events", "top", "rollout history", "auth can-i", "api-resources", "explain"}
+    reading |= {"list", "status", "history"}
+    catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), _ENVIRONMENT)
+    for definition in catalogue.definitions:
+        for tool in definition.tools:
+            for part in tool.template.replace("$(", "|").split("|"):
+                words = part.split()
+                if words and words[0] in {"kubectl", "helm"}:
+                    assert words[1] in reading or " ".join(words[1:3]) in reading, part
+                    assert not {"--raw", "-f", "--filename", "exec", "proxy", "delete", "apply"} & set(words)
+
+
+def test_an_override_merges_and_needs_no_description_or_tools(tmp_path: Path) -> None:
+    shipped = _file(tmp_path, _SHOP, "shipped.yaml")
+    custom = _file(tmp_path, "toolsets: {shop/core: {config: {retry: {times: 5}}, approval_required_tools: ['*']}}")
+    catalogue = _load(shipped, custom, overrides={"shop/core": {"enabled": True, "config": {"url": "http://other"}}})
+    (definition,) = catalogue.definitions
+    assert definition.description == "Orders"
+    assert definition.config == {"url": "http://other", "retry": {"times": 5, "wait": 1}}
+    assert definition.approval_patterns == ("*",)
+    assert len(definition.tools) == 1
+
+
+def test_a_toolset_can_be_disabled_or_defined_in_the_configuration(tmp_path: Path) -> None:
+    shipped = _file(tmp_path, _SHOP, "shipped.yaml")
+    mine = {"description": "d", "tools": [{"name": "t", "description": "d", "command": "echo"}]}
+    catalogue = _load(shipped, overrides={"shop/core": {"enabled": False}, "mine": mine})
+    assert [(each.name, each.source) for each in catalogue.definitions] == [("mine", "config.yaml")]
+    assert [(each.name, each.state, each.reason) for each in catalogue.statuses] == [
+        ("shop/core", "disabled", "switched off")
+    ]
+
+
+def test_a_mistake_in_one_toolset_fails_that_one_only_with_the_place_of_the_override(tmp_path: Path) -> None:
+    shipped = _file(tmp_path, _SHOP, "shipped.yaml")
+    other = _SHOP.replace("shop/core", "other").replace("shop_order", "other_order")
+    custom = _file(tmp_path, other + "  shop/core:\n    enabled: true\n    promt: x\n")
+    catalogue = _load(shipped, custom)
+    assert [definition.name for definition in catalogue.definitions] == ["other"]
+    (status,) = catalogue.statuses
+    assert status.state == "failed"
+    assert status.reason is not None
+    assert status.reason.startswith(f"{custom}:10: unknown key 'promt'")
+
+
+def test_unknown_names_are_an_error_with_the_nearest_unless_holmesgpt_knows_them(tmp_path: Path) -> None:
+    shipped = _file(tmp_path, _SHOP, "shipped.yaml")
+    with pytest.raises(ConfigError, match=r"config.yaml: there is no toolset 'shop/cores': did you mean 'shop/core'\?"):
+        _load(shipped, overrides={"shop/cores": {"enabled": True}})
+    catalogue = _load(shipped, overrides={"robusta": {"enabled": False}, "prometheus/metrics": {"config": {"u": "v"}}})
+    assert catalogue.warnings == (
+        "these toolsets of HolmesGPT do not exist here yet and are ignored: 'prometheus/metrics', 'robusta'",
+    )
+
+
+def test_what_is_not_supported_yet_is_told_and_never_an_error(tmp_path: Path) -> None:
+    text = _SHOP + "    transformers: [{name: llm_summarize}]\nmcp_servers:\n  one: {url: x}\n  two: {url: y}\n"
+    catalogue = _load(
+        _file(tmp_path, text), overrides={"remote": {"type": "mcp", "url": "http://x", "config": {"mode": "sse"}}}
+    )
+    assert [warning.split(": ", 1)[-1] for warning in catalogue.warnings] == [
+        "mcp_servers are not supported yet: 'one', 'two' are ignored",
+        "'shop/core'",
+    ]
+    assert [(status.name, status.state, status.reason) for status in catalogue.statuses] == [
+        ("remote", "failed", "type 'mcp' is not supported yet")
+    ]
+    assert len(catalogue.definitions) == 1
+
+
+def test_declared_variables_are_known_before_anything_is_allowed(tmp_path: Path) -> None:
+    text = _SHOP.replace("http://shop,", "'{{ env.SHOP_URL }}',").replace(
+        '[{command: "true"}]', "[{env: [SHOP_TOKEN]}]"
+    )
+    written = read_catalogue(CatalogueFiles(shipped=(_file(tmp_path, text),)), entry_points=())
+    assert written.variable_names == {"SHOP_URL", "SHOP_TOKEN"}
+    (status,) = load_catalogue(written, _ENVIRONMENT).statuses
+    assert status.reason is not None
+    assert "the environment variable 'SHOP_URL' is not set" in status.reason
+
+
+async def test_prerequisites_stop_at_the_first_that_fails_in_their_fixed_order(tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    kinds = {
+        "command": f"{{command: 'touch {canary}'}}",
+        "env": "{env: [NO_SUCH_VARIABLE]}",
+        "static": "{enabled: false, disabled_reason: not today}",
+    }
+    for names, state, reason in (
+        (("command", "env", "static"), "disabled", "not today"),
+        (("command", "env"), "failed", "the environment variable 'NO_SUCH_VARIABLE' is not set"),
+    ):
+        listed = ", ".join(kinds[name] for name in names)
+        catalogue = _load(_file(tmp_path, _SHOP.replace('[{command: "true"}]', f"[{listed}]")))
+        status = _status(await _check(catalogue), "shop/core")
+        assert (status.state, status.reason) == (state, reason)
+    assert not await asyncio.to_thread(canary.exists)
+
+
+async def test_a_prerequisite_command_may_use_the_configuration_and_variables(tmp_path: Path) -> None:
+    command = "{command: 'echo {{ config.url }} {{ env.HOME }}', expected_output: http://shop /nonexistent}"
+    catalogue = _load(_file(tmp_path, _SHOP.replace('{command: "true"}', command)))
+    assert _status(await _check(catalogue), "shop/core").state == "enabled"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("{command: 'echo oh no >&2; exit 3'}", "oh no; get it from the shop"),
+        ("{command: exit 3}", "exit code 3; get it from the shop"),
+        ("{command: no-such-program --version}", "'no-such-program' is not installed; get it from the shop"),
+        ("{command: 'test {{ config.url }} = {{ env.HOME }}'}", "exit code 1; get it from the shop"),
+        ("{command: echo v2, expected_output: v3}", "'echo v2' did not print 'v3'; get it from the shop"),
+    ],
+)
+async def test_a_failed_command_names_its_reason_and_the_help(tmp_path: Path, command: str, reason: str) -> None:
+    text = _SHOP.replace('[{command: "true"}]', f"[{command}]\n    installation_instructions: get it from the shop")
+    status = _status(await _check(_load(_file(tmp_path, text))), "shop/core")
+    assert (status.state, status.reason, status.tool_count) == ("failed", reason, 1)
+
+
+async def test_all_checks_share_one_deadline_and_leave_no_process(tmp_path: Path) -> None:
+    marker = f"64{os.getpid()}.5"
+    text = "toolsets:\n" + "".join(
+        f"  slow{number}: {{description: d, prerequisites: [{{command: 'sleep {marker}'}}], "
+        f"tools: [{{name: t{number}, description: d, command: echo}}]}}\n"
+        for number in range(4)
+    )
+    text += _SHOP.removeprefix("toolsets:\n")
+    catalogue = _load(
+        _file(tmp_path, text), entry_points=(_CLOCK,), overrides={"test/clock": {"config": {"behaviour": "slow"}}}
+    )
+    started = time.monotonic()
+    readiness = await _check(catalogue, CheckPolicy(deadline_seconds=1))
+    assert time.monotonic() - started < 3
+    late = [status for status in readiness.statuses if "took longer than 1 s" in (status.reason or "")]
+    assert [status.name for status in late] == ["slow0", "slow1", "slow2", "slow3", "test/clock"]
+    assert [each.toolset.name for each in readiness.ready] == ["shop/core"]
+    assert not any(process.info["cmdline"] == ["sleep", marker] for process in psutil.process_iter(["cmdline"]))
+
+
+async def test_successes_are_remembered_and_failures_are_not(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    switch = tmp_path / "switch"
+    text = _SHOP.replace('{command: "true"}', f'{{command: "echo x >> {log}; test -e {switch}"}}')
+    catalogue = _load(_file(tmp_path, text))
+    policy = CheckPolicy(cache_directory=tmp_path / "cache")
+
+    async def checks_and_state(policy: CheckPolicy) -> tuple[int, str]:
+        state = _status(await _check(catalogue, policy), "shop/core").state
+        return log.read_text().count("x"), state
+
+    assert await checks_and_state(policy) == (1, "failed")
+    assert await checks_and_state(policy) == (2, "failed")
+    switch.write_text("")
+    assert await checks_and_state(policy) == (3, "enabled")
+    assert await checks_and_state(policy) == (3, "enabled")
+    assert await checks_and_state(replace(policy, refresh=True)) == (4, "enabled")
+    (file,) = (tmp_path / "cache").iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    changed = json.loads(file.read_text())
+    changed["succeeded"]["shop/core"]["checked_at_seconds"] -= 3700
+    file.write_text(json.dumps(changed))
+    assert await checks_and_state(policy) == (5, "enabled")
+    for broken in (
+        "",
+        "{",
+        "[]",
+        '{"format": 1}',
+        '{"format": 2, "succeeded": {}}',
+        '{"format": 1, "succeeded": {"a": 1}}',
+    ):
+        file.write_text(broken)
+        assert (await checks_and_state(policy))[1] == "enabled"
+    assert log.read_text().count("x") == 11
+
+
+async def test_a_cache_folder_that_cannot_be_written_costs_nothing_but_the_checks(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    policy = CheckPolicy(cache_directory=tmp_path / "file" / "cache")
+    assert _status(await _check(_load(_file(tmp_path, _SHOP)), policy), "shop/core").state == "enabled"
+
+
+async def test_python_toolsets_are_found_configured_and_switched(tmp_path: Path) -> None:
+    shipped = _file(tmp_path, _SHOP)
+    entry_points = (_SLEEPING, _CLOCK, _BROKEN)
+    readiness = await _check(_load(shipped, entry_points=entry_points))
+    assert [each.toolset.tools[0].name for each in readiness.ready] == ["shop_order", "clock_read"]
+    assert [(status.name, status.state) for status in readiness.statuses] == [
+        ("shop/core", "enabled"),
+        ("test/broken", "failed"),
+        ("test/clock", "enabled"),
+        ("test/sleeping", "disabled"),
+    ]
+    assert "no_such_module" in (_status(readiness, "test/broken").reason or "")
+    overrides = {
+        "test/clock": {"enabled": False},
+        "test/sleeping": {"enabled": True, "config": {"tool": "write"}, "approval_required_tools": ["clock_*"]},
+    }
+    readiness = await _check(_load(shipped, entry_points=entry_points, overrides=overrides))
+    assert [each.toolset.tools[0].name for each in readiness.ready] == ["shop_order", "clock_write"]
+    assert readiness.ready[1].approval_patterns == ("clock_*",)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"), [("missing", "no clock: buy one"), ("broken", "its check failed: RuntimeError: spring")]
+)
+async def test_a_python_toolset_that_cannot_work_names_its_reason(tmp_path: Path, behaviour: str, reason: str) -> None:
+    overrides = {"test/clock": {"config": {"behaviour": behaviour}}}
+    readiness = await _check(_load(_file(tmp_path, _SHOP), entry_points=(_CLOCK,), overrides=overrides))
+    assert (_status(readiness, "test/clock").state, _status(readiness, "test/clock").reason) == ("failed", reason)
+
+
+async def test_a_second_tool_of_the_same_name_fails_the_later_toolset_naming_both(tmp_path: Path) -> None:
+    second = _file(tmp_path, _SHOP.replace("shop/core", "other"), "other.yaml")
+    readiness = await _check(_load(_file(tmp_path, _SHOP), second))
+    assert [each.toolset.name for each in readiness.ready] == ["shop/core"]
+    assert _status(readiness, "other").reason == (
+        "its tool 'shop_order' exists already in the toolset 'shop/core': rename it, or disable 'shop/core'"
+    )
+
+
+async def test_the_chosen_cluster_and_namespace_reach_the_commands(tmp_path: Path) -> None:
+    text = _SHOP.replace("echo {{ config.url }} {{ id }}", "echo $HOLMES_KUBE_CONTEXT $HOLMES_KUBE_NAMESPACE")
+    context = ToolsetContext(
+        environment=_ENVIRONMENT, results=None, config={}, cluster_context="prod", cluster_namespace="shop"
+    )
+    readiness = await check_toolsets(_load(_file(tmp_path, text)), context)
+    toolset = readiness.ready[0].toolset
+    call = ToolInvocation(call_id=ToolCallId("c"), tool=toolset.tools[0], arguments={})
+    assert (await toolset.call(call)).data == "prod shop\n"
+
+
+async def test_without_a_cluster_kubectl_gives_an_error_result_that_says_so() -> None:
+    environment = _ENVIRONMENT.with_variables({"KUBECONFIG": "/nonexistent/kubeconfig"})
+    catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment)
+    context = ToolsetContext(environment=environment, results=None, config={})
+    readiness = await check_toolsets(catalogue, context)
+    toolset = next(each.toolset for each in readiness.ready if each.toolset.name == "kubernetes/core")
+    for name, arguments in (
+        ("kubectl_get", {"kind": "pods", "output": "yaml"}),
+        ("kubectl_jq", {"kind": "pods", "expression": ".items[]"}),
+        ("kubectl_describe", {"kind": "pods", "name": "web"}),
+    ):
+        result = await toolset.call(_call(toolset, name, arguments))
+        assert (result.status, result.return_code) == ("error", 1)
+        assert "localhost:8080 was refused" in (result.error or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("kubectl_get", {"kind": "--raw=/api/v1/secrets"}),
+        ("kubectl_get", {"kind": "-f"}),
+        ("kubectl_get", {"kind": "pods", "name": "--output=json"}),
+        ("kubectl_get", {"kind": "pods", "name": "-ojson"}),
+        ("kubectl_get", {"kind": "pods", "name": "x -o json"}),
+        ("kubectl_get", {"kind": "pods", "namespace": "a --kubeconfig=/x"}),
+        ("kubectl_get", {"kind": "pods", "namespace": "-A"}),
+        ("kubectl_get", {"kind": "pods", "selector": "--raw"}),
+        ("kubectl_get", {"kind": "pods", "selector": "a=$(id)"}),
+        ("kubectl_get", {"kind": "https://evil.example"}),
+        ("kubectl_get", {"kind": "../secrets"}),
+        ("kubectl_describe", {"kind": "pods", "name": "-f"}),
+        ("kubectl_events", {"object": "pod/--x"}),
+        ("kubectl_rollout_history", {"object": "-f/x"}),
+        ("kubectl_auth_can_i", {"verb": "get", "resource": "--list"}),
+        ("kubectl_auth_can_i", {"verb": "get", "resource": "pods", "as_user": "--x"}),
+        ("kubectl_top", {"what": "pods --kubeconfig"}),
+        ("kubectl_explain", {"path": "--x"}),
+        ("kubectl_api_resources", {"api_group": "--x"}),
+        ("kubectl_columns", {"kind": "pods", "columns": "--help"}),
+        ("helm_status", {"release": "--post-renderer=x"}),
+        ("helm_list", {"namespace": "-A"}),
+        ("helm_values", {"release": "x", "namespace": "a b"}),
+    ],
+)
+async def test_no_argument_becomes_an_option_of_kubectl_or_helm(name: str, arguments: dict[str, str]) -> None:
+    catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), _ENVIRONMENT)
+    definition = next(each for each in catalogue.definitions if any(tool.tool.name == name for tool in each.tools))
+    toolset = replace(toolset_of(_SHOP), definition=definition)
+    result = await toolset.call(_call(toolset, name, arguments))
+    assert (result.status, result.invocation, result.return_code) == ("error", None, None)
+    assert "must match the pattern" in (result.error or "") or "read as an option" in (result.error or "")
+
+
+def _call(toolset: Toolset, name: str, arguments: Mapping[str, str]) -> ToolInvocation:
+    tool: Tool = next(tool for tool in toolset.tools if tool.name == name)
+    return ToolInvocation(call_id=ToolCallId("c"), tool=tool, arguments=arguments)
+
+
+async def test_a_wrapped_result_keeps_its_type(tmp_path: Path) -> None:
+    readiness = await _check(_load(_file(tmp_path, _SHOP)))
+    toolset = readiness.ready[0].toolset
+    result = await toolset.call(_call(toolset, "shop_order", {"id": "7"}))
+    assert result == ToolResult(
+        status="success", data="http://shop 7\n", invocation="echo http://shop 7", return_code=0
+    )
