@@ -104,7 +104,7 @@ def _assemble(
 ) -> Investigator:
     limits = _context_limits(settings)
     store = FileResultStore(settings.storage.results_path) if settings.storage.results_enabled else None
-    toolsets = opened.create(models[0].limits, limits, store, approver)
+    toolsets = opened.create([model.limits for model in models], limits, store, approver)
     parts = LoopParts(
         models=models,
         executor=ToolExecutor(toolsets),

@@ -21,7 +21,7 @@ from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import StoredResultsToolset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from holmes.core.approvals import Approver
     from holmes.core.model import ModelLimits
@@ -53,18 +53,23 @@ class OpenToolsets:
         )
 
     def create(
-        self, model: ModelLimits, limits: ContextLimits, store: ResultStore | None, approver: Approver | None
+        self, models: Sequence[ModelLimits], limits: ContextLimits, store: ResultStore | None, approver: Approver | None
     ) -> tuple[Toolset, ...]:
-        """The toolsets with their wrappers, and the one that reads stored results back when there is a store."""
+        """The toolsets with their wrappers, and the one that reads stored results back when there is a store.
+
+        `models` are the sizes of the whole chain: what is read back must fit the smallest, or a fallback would choke.
+        """
         toolsets: list[Toolset] = [
             ApprovalGate(ready.toolset, ready.approval_patterns, approver) if ready.approval_patterns else ready.toolset
             for ready in self.readiness.ready
         ]
         if store is not None:
-            cap_tokens = limits.tool_result_cap_tokens(model.context_window_tokens)
-            counter = TokenCounter(model.encoding)
+            cap_tokens = min(limits.tool_result_cap_tokens(model.context_window_tokens) for model in models)
             results = StoredResultsToolset(
-                store=store, counter=counter, cap_tokens=lambda: cap_tokens, vision=model.vision
+                store=store,
+                counter=TokenCounter(models[0].encoding),
+                cap_tokens=cap_tokens,
+                vision=models[0].vision,
             )
             toolsets.append(results)
         return tuple(toolsets)

@@ -19,7 +19,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import IMAGE_TOOL, LINE
 from holmes.toolsets.stored_search import SearchQuery, search_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from holmes.core.json_types import JsonObject
     from holmes.core.messages import StoredResult
@@ -89,13 +89,13 @@ _TOOLS = (
 class StoredResultsToolset:
     """Search, line ranges and pictures over a store.
 
-    `cap_tokens` gives the cap of a single result (T2) when a call runs, so that no model has to be known before;
+    `cap_tokens` is the cap of a single result (T2), the smallest of the models that may read the answer;
     `vision` says whether the model can look at pictures.
     """
 
     store: ResultStore
     counter: TokenCounter
-    cap_tokens: Callable[[], int]
+    cap_tokens: int
     vision: bool
 
     @property
@@ -185,7 +185,7 @@ class StoredResultsToolset:
             raise ToolError(f"result {stored.id} has {len(lines):,} lines; first_line {first:,} is beyond its end")
         if first == last:
             return self._one_line(lines[first - 1], stored, first, len(lines), column)
-        width = max(20, min(MAX_LINE_CHARACTERS, self.cap_tokens() // 4))
+        width = max(20, min(MAX_LINE_CHARACTERS, self.cap_tokens // 4))
         rendered = [
             f"{number}: {clip_line(line[column - 1 :], width)}"
             for number, line in enumerate(lines[first - 1 : last], start=first)
@@ -200,7 +200,7 @@ class StoredResultsToolset:
 
     def _one_line(self, line: str, stored: StoredResult, number: int, total: int, column: int) -> ToolResult:
         """As much of a single line as fits, so that a line of any length can be paged through."""
-        room = max(1, self.cap_tokens() - _OVERHEAD_TOKENS)
+        room = max(1, self.cap_tokens - _OVERHEAD_TOKENS)
         window = line[column - 1 : column - 1 + 8 * room]
         piece = window[: prefix_that_fits(window, room, self.counter)]
         if line and not piece:
@@ -220,7 +220,7 @@ class StoredResultsToolset:
         if not self.vision:
             raise ToolError("this model cannot look at pictures")
         image = Image(data=content, media_type=stored.media_type)
-        tokens, cap = image_tokens(image), self.cap_tokens()
+        tokens, cap = image_tokens(image), self.cap_tokens
         if tokens > cap:
             raise ToolError(
                 f"the picture takes about {tokens:,} tokens and a result may take {cap:,}; "
@@ -237,14 +237,14 @@ class StoredResultsToolset:
 
     def _bounded(self, text: str) -> ToolResult:
         """`text` as the answer; where the cap is so small that a single match is above it, its beginning."""
-        room = max(1, self.cap_tokens() - MESSAGE_OVERHEAD_TOKENS)
+        room = max(1, self.cap_tokens - MESSAGE_OVERHEAD_TOKENS)
         if utf8_bytes(text) > room and self.counter.count_text(text) > room:
             text = text[: prefix_that_fits(text, room, self.counter)]
         return ToolResult(status="success", data=text, spillable=False)
 
     def _fitting(self, blocks: Sequence[str]) -> int:
         """How many of `blocks`, at least one, fit into one result together."""
-        room = max(1, self.cap_tokens() - _OVERHEAD_TOKENS)
+        room = max(1, self.cap_tokens - _OVERHEAD_TOKENS)
         total = 0
         for count, block in enumerate(blocks):
             total += utf8_bytes(block) + 4

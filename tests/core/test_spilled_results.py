@@ -8,7 +8,7 @@ from holmes.core.events import AnswerFinished, ToolResultSpilled
 from holmes.core.messages import Image, ToolMessage, user_text
 from holmes.core.model import ModelRequest
 from holmes.core.tokens import TokenCounter
-from holmes.core.tools import ToolInvocation, ToolResult
+from holmes.core.tools import ToolInvocation, ToolResult, Toolset
 from holmes.llm.codec import MessageCodec
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.result_store import FileResultStore
@@ -22,7 +22,7 @@ PICTURE = png(1_500, 1_500, padding=50_000)
 
 
 def results_toolset(store: FileResultStore) -> StoredResultsToolset:
-    return StoredResultsToolset(store=store, counter=TokenCounter(), cap_tokens=lambda: CAP_TOKENS, vision=True)
+    return StoredResultsToolset(store=store, counter=TokenCounter(), cap_tokens=CAP_TOKENS, vision=True)
 
 
 def result_at(request: ModelRequest, index: int = -1) -> ToolMessage:
@@ -48,7 +48,7 @@ async def test_a_log_of_20_mb_is_stored_whole_found_again_and_its_pointer_stays_
     model = ScriptedModel(
         [ScriptedReply(tool_calls=(scripted_call("read_log"),)), search, ScriptedReply(text="Quota.")]
     )
-    toolsets = [FunctionToolset(bodies=((tool("read_log"), read_log),)), results_toolset(store)]
+    toolsets: list[Toolset] = [FunctionToolset(bodies=((tool("read_log"), read_log),)), results_toolset(store)]
     events = await events_of(build_loop([model], toolsets, store=store))
     assert isinstance(events[-1], AnswerFinished)
     (spilled,) = (event for event in events if isinstance(event, ToolResultSpilled))
@@ -77,7 +77,7 @@ async def test_a_picture_is_spilled_with_its_text_and_comes_back_through_read_im
     model = ScriptedModel(
         [ScriptedReply(tool_calls=(scripted_call("screenshot"),)), look, ScriptedReply(text="A peak.")]
     )
-    toolsets = [FunctionToolset(bodies=((tool("screenshot"), screenshot),)), results_toolset(store)]
+    toolsets: list[Toolset] = [FunctionToolset(bodies=((tool("screenshot"), screenshot),)), results_toolset(store)]
     events = await events_of(build_loop([model], toolsets, store=store))
     assert isinstance(events[-1], AnswerFinished), events[-1]
     assert not any(isinstance(part, Image) for part in result_at(model.requests[1]).parts)

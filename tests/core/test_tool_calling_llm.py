@@ -21,7 +21,7 @@ from holmes.core.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from holmes.core.messages import AssistantMessage, Message, Reasoning, ToolMessage, UserMessage, user_text
+from holmes.core.messages import AssistantMessage, Message, Reasoning, ToolCall, ToolMessage, UserMessage, user_text
 from holmes.core.model import ModelLimits, ModelRequest
 from holmes.core.stats import RequestStats
 from holmes.core.tools import ToolInvocation, ToolResult
@@ -151,7 +151,7 @@ async def test_a_failing_model_hands_over_to_the_next_without_the_reasoning_of_t
     assert second.requests[0].messages[2] == AssistantMessage(text="", tool_calls=_calls(first.requests[1]))
 
 
-def _calls(request: ModelRequest) -> tuple[object, ...]:
+def _calls(request: ModelRequest) -> tuple[ToolCall, ...]:
     message = request.messages[2]
     assert isinstance(message, AssistantMessage)
     return message.tool_calls

@@ -26,7 +26,7 @@ LOG = "".join(f"line {number}: {'ERROR' if number % 100 == 0 else 'ok'} checkout
 
 
 def toolset_of(store: FileResultStore, cap: int = 4_000, *, vision: bool = True) -> StoredResultsToolset:
-    return StoredResultsToolset(store=store, counter=COUNTER, cap_tokens=lambda: cap, vision=vision)
+    return StoredResultsToolset(store=store, counter=COUNTER, cap_tokens=cap, vision=vision)
 
 
 async def stored(store: FileResultStore, content: bytes | str, media_type: str = "text/plain") -> ResultId:
