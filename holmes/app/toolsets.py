@@ -84,6 +84,7 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
             custom=settings.tools.custom_toolsets,
             overrides=settings.tools.toolsets,
             overrides_source=str(settings.config_file or "the configuration"),
+            overrides_lines=settings.config_lines,
         )
     )
     environment = _environment(settings, tool_environment(variables, written.variable_names))

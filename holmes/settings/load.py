@@ -78,7 +78,9 @@ def load_settings(
     """
     home = Path(environment.get("HOME") or Path.home())
     path = expand_home(file or DEFAULT_CONFIG_FILE, home)
-    config = read_yaml_file(path, environment) if file or path.exists() else None
+    # Toolsets keep their references: their own engine resolves them, and a variable that is missing costs one toolset.
+    config = read_yaml_file(path, environment, raw_keys=("toolsets",)) if file or path.exists() else None
+    _refuse_unset(config)
     ignored = _check_keys(config) if config else ()
     given = overrides or {}
     sources = _Sources(overrides=given, environment=environment, file=config, home=home)
@@ -88,7 +90,7 @@ def load_settings(
         model = model.model_copy(update={"model": models[0].name})
     tools = _group(ToolSettings, sources)
     _check_files(tools)
-    return Settings(
+    settings = Settings(
         model=model,
         investigation=_group(InvestigationSettings, sources),
         context=_group(ContextSettings, sources),
@@ -96,9 +98,14 @@ def load_settings(
         storage=_group(StorageSettings, sources),
         model_list=models,
         config_file=config.path if config else None,
+        config_lines=config.lines if config else {},
         ignored_keys=(*ignored, *sorted(name for name in UPSTREAM_VARIABLES if environment.get(name))),
         api_key_is_option=bool(given.get("api_key")),
     )
+    for entry in settings.model_chain():
+        if entry.unset_variable:
+            raise SettingsError(entry.unset_variable)
+    return settings
 
 
 def config_keys() -> tuple[str, ...]:
@@ -110,6 +117,11 @@ def config_keys() -> tuple[str, ...]:
 def expand_home(path: Path, home: Path) -> Path:
     """`path` with a leading `~` replaced by `home`."""
     return home.joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+
+
+def _refuse_unset(file: YamlFile | None) -> None:
+    for message in file.unset.values() if file else ():
+        raise SettingsError(message)
 
 
 def _check_keys(file: YamlFile) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ class ModelEntry(BaseModel):
 
     extra: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
     """More arguments for litellm; may hold secrets, so it is never shown."""
+    unset_variable: str | None = Field(default=None, repr=False)
+    """Why the entry cannot be used here: a variable that it refers to is not set. Only a mistake if it is chosen."""
 
     @model_validator(mode="before")
     @classmethod
@@ -93,7 +95,8 @@ def read_model_list(path: Path, environment: Mapping[str, str]) -> tuple[ModelEn
 
 def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
     try:
-        fields = {**raw, "name": name} if isinstance(raw, Mapping) else raw
+        unset = next((message for path, message in file.unset.items() if path[0] == name), None)
+        fields = {**raw, "name": name, "unset_variable": unset} if isinstance(raw, Mapping) else raw
         return ModelEntry.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holmes.settings.context import ContextSettings
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from holmes.settings.setting import SettingsGroup
+    from holmes.settings.yaml_file import KeyPath
 
 GROUPS: Mapping[str, type[SettingsGroup]] = {
     "model": ModelSettings,
@@ -34,7 +35,8 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
 class Settings:
     """The whole configuration.
 
-    `model_list` are the named models; `config_file` the file that was read; `ignored_keys` the keys and variables
+    `model_list` are the named models; `config_file` the file that was read and
+    `config_lines` the line of each of its keys; `ignored_keys` the keys and variables
     that HolmesGPT knows and that do nothing here; `api_key_is_option` says that the key came from the command line,
     where it is meant for the chosen model even if the model list has one for it.
     """
@@ -46,6 +48,7 @@ class Settings:
     storage: StorageSettings
     model_list: tuple[ModelEntry, ...] = ()
     config_file: Path | None = None
+    config_lines: Mapping[KeyPath, int] = field(default_factory=dict)
     ignored_keys: tuple[str, ...] = ()
     api_key_is_option: bool = False
 

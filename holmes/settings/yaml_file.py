@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
@@ -24,11 +24,15 @@ _ENV_REFERENCE = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlFile:
-    """The content of a file. `lines` holds the line (from 1) of each key and list item by its path."""
+    """The content of a file. `lines` holds the line (from 1) of each key and list item by its path.
+
+    `unset` says, for each place that refers to a variable that is not set, what to do; its text is left as it is.
+    """
 
     path: Path
     content: Mapping[str, object]
     lines: Mapping[KeyPath, int]
+    unset: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def place(self, *path: str | int) -> str:
         """`file:line` of a key, or of the nearest key above it that is known."""
@@ -38,11 +42,10 @@ class YamlFile:
         return str(self.path)
 
 
-def read_yaml_file(path: Path, environment: Mapping[str, str]) -> YamlFile:
-    """Read `path` and put variables in place of `{{ env.NAME }}`.
+def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tuple[str, ...] = ()) -> YamlFile:
+    """Read `path` and put variables in place of `{{ env.NAME }}`, except below the top-level `raw_keys`.
 
-    An entry that says `enabled: false` may refer to variables that are not set. Raises `SettingsError` when the file
-    cannot be read, is not YAML, has a key twice, is not a mapping, or refers to a variable that is not set.
+    Raises `SettingsError` when the file cannot be read, is not YAML, has a key twice, or is not a mapping.
     """
     text = _read_text(path)
     lines: dict[KeyPath, int] = {}
@@ -59,8 +62,9 @@ def read_yaml_file(path: Path, environment: Mapping[str, str]) -> YamlFile:
         message = f"{path}: the file must hold keys and values, it holds a {type(content).__name__}"
         raise SettingsError(message)
     bare = YamlFile(path=path, content={str(key): value for key, value in content.items()}, lines=lines)
-    replaced = {key: _replace(value, (key,), bare, environment) for key, value in bare.content.items()}
-    return YamlFile(path=path, content=replaced, lines=lines)
+    reader = _References(bare, environment)
+    replaced = {key: value if key in raw_keys else reader.replace(value, (key,)) for key, value in bare.content.items()}
+    return YamlFile(path=path, content=replaced, lines=lines, unset=reader.unset)
 
 
 def _read_text(path: Path) -> str:
@@ -99,26 +103,33 @@ def _collect_lines(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], fi
             _collect_lines(item, (*path, index), lines, file)
 
 
-def _replace(value: object, path: KeyPath, file: YamlFile, environment: Mapping[str, str]) -> object:
-    if isinstance(value, str):
-        return _ENV_REFERENCE.sub(lambda match: _variable(match[1], path, file, environment), value)
-    if isinstance(value, Mapping):
-        if value.get("enabled") is False:
-            return dict(value)
-        return {key: _replace(item, (*path, str(key)), file, environment) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [_replace(item, (*path, index), file, environment) for index, item in enumerate(value)]
-    return value
+class _References:
+    """Puts variables in place of the references of one file, and collects those that are not set."""
 
+    def __init__(self, file: YamlFile, environment: Mapping[str, str]) -> None:
+        self._file = file
+        self._environment = environment
+        self.unset: dict[KeyPath, str] = {}
 
-def _variable(name: str, path: KeyPath, file: YamlFile, environment: Mapping[str, str]) -> str:
-    if name in environment:
-        return environment[name]
-    message = (
-        f"{file.place(*path)}: {_spell(path)} refers to the variable {name!r}, which is not set: "
-        "set it, or remove the reference"
-    )
-    raise SettingsError(message)
+    def replace(self, value: object, path: KeyPath) -> object:
+        """`value` with everything below it replaced."""
+        if isinstance(value, str):
+            return _ENV_REFERENCE.sub(lambda match: self._variable(match, path), value)
+        if isinstance(value, Mapping):
+            return {key: self.replace(item, (*path, str(key))) for key, item in value.items()}
+        if isinstance(value, Sequence):
+            return [self.replace(item, (*path, index)) for index, item in enumerate(value)]
+        return value
+
+    def _variable(self, match: re.Match[str], path: KeyPath) -> str:
+        name = match[1]
+        if name in self._environment:
+            return self._environment[name]
+        self.unset[path] = (
+            f"{self._file.place(*path)}: {_spell(path)} refers to the variable {name!r}, which is not set: "
+            "set it, or remove the reference"
+        )
+        return match[0]
 
 
 def _spell(path: KeyPath) -> str:

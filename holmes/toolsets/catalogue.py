@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.core.json_types import JsonValue
     from holmes.toolsets.registry import PythonToolsetFactory
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.toolsets.yaml.documents import KeyPath
     from holmes.toolsets.yaml.schema import ToolsetKeys
 
 _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
@@ -61,12 +62,16 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueFiles:
-    """Where toolsets are written. `overrides` is the `toolsets:` of the configuration, `overrides_source` its file."""
+    """Where toolsets are written. `overrides` is the `toolsets:` of the configuration, `overrides_source` its file.
+
+    `overrides_lines` has the line of each key of that file by its path, which begins with `toolsets`.
+    """
 
     shipped: tuple[Path, ...]
     custom: tuple[Path, ...] = ()
     overrides: Mapping[str, object] = field(default_factory=dict)
     overrides_source: str = "the configuration"
+    overrides_lines: Mapping[KeyPath, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +103,8 @@ def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] 
     for path in files.custom:
         reading.add_file(path)
     if files.overrides:
-        document = YamlDocument(source=files.overrides_source, content=files.overrides, lines={})
-        reading.add_entries(written_toolsets(files.overrides, document, ()))
+        document = YamlDocument(source=files.overrides_source, content=files.overrides, lines=files.overrides_lines)
+        reading.add_entries(written_toolsets(files.overrides, document, ("toolsets",)))
     statuses = tuple(
         ToolsetStatus(name=each.name, state="failed", reason=each.reason, source="entry point") for each in broken
     )

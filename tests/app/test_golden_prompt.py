@@ -1,4 +1,4 @@
-"""What the model is told, as a whole: a change of one byte must be seen in review, since it costs every prompt cache."""
+"""What the model is told, as a whole: a change of one byte costs every prompt cache, so it must be seen in review."""
 
 from __future__ import annotations
 

@@ -85,8 +85,8 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
         ("model: x\nmodel: y\n", "~/.holmes/config.yaml:2: the key 'model' is there already, in line 1"),
         ("toolsets: [a]\n", "~/.holmes/config.yaml:1: 'toolsets'=['a']: must be an object: keys and values"),
         (
-            "toolsets:\n  mine:\n    config:\n      url: 'x{{ env.MISSING }}'\n",
-            "~/.holmes/config.yaml:4: 'toolsets.mine.config.url' refers to the variable 'MISSING', which is not set",
+            "max_steps: 5\nextra_headers:\n  X-Team: '{{ env.MISSING }}'\n",
+            "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the variable 'MISSING', which is not set",
         ),
         ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': there is no such file"),
     ],
@@ -128,16 +128,12 @@ def test_a_binary_config_file_is_one_line(tmp_path: Path) -> None:
         load_settings({"HOME": str(tmp_path)}, tmp_path / "mine.yaml")
 
 
-def test_variables_are_put_in_place_everywhere_in_the_file(tmp_path: Path) -> None:
-    text = "model: '{{ env.NAME }}'\ntoolsets:\n  grafana:\n    config:\n      urls: ['https://{{env.HOST}}/x']\n"
-    settings = load(tmp_path, text, {"NAME": "gpt", "HOST": "grafana.test"})
+def test_variables_are_put_in_place_but_not_below_toolsets_whose_engine_does_it(tmp_path: Path) -> None:
+    text = "model: '{{ env.NAME }}'\ntoolsets:\n  mine:\n    config: {url: '{{ env.HOST }}'}\n"
+    settings = load(tmp_path, text, {"NAME": "gpt", "HOST": "a secret"})
     assert settings.model.model == "gpt"
-    assert settings.tools.toolsets == {"grafana": {"config": {"urls": ["https://grafana.test/x"]}}}
-
-
-def test_a_disabled_toolset_may_refer_to_a_variable_that_is_not_set(tmp_path: Path) -> None:
-    text = "toolsets:\n  grafana:\n    enabled: false\n    config: {key: '{{ env.MISSING }}'}\n"
-    assert "grafana" in load(tmp_path, text).tools.toolsets
+    assert settings.tools.toolsets == {"mine": {"config": {"url": "{{ env.HOST }}"}}}
+    assert settings.config_lines["toolsets", "mine", "config"] == 4
 
 
 def test_what_only_holmesgpt_knows_is_one_warning_and_no_error(tmp_path: Path) -> None:

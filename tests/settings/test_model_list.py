@@ -94,3 +94,13 @@ def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, expected: 
     with pytest.raises(SettingsError) as caught:
         load(tmp_path, text)
     assert expected in str(caught.value)
+
+
+def test_a_variable_that_is_not_set_is_a_mistake_only_of_a_model_that_is_chosen(tmp_path: Path) -> None:
+    text = "mine:\n  model: a\nother:\n  model: b\n  api_key: '{{ env.MISSING }}'\n"
+    assert load(tmp_path, text, model="mine").model_chain()[0].name == "mine"
+    expected = r"model_list.yaml:5: 'other.api_key' refers to the variable 'MISSING', which is not set"
+    with pytest.raises(SettingsError, match=expected):
+        load(tmp_path, text, model="other")
+    with pytest.raises(SettingsError, match=expected):
+        load(tmp_path, text, model="mine", fallback_models=("other",))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holmes.toolsets.kubernetes_view.contract import ViewError
 from holmes.toolsets.kubernetes_view.layouts import items_of, show_columns, show_count, show_jq, show_yaml
-from holmes.toolsets.kubernetes_view.secrets import masked_values, without_secrets
+from holmes.toolsets.kubernetes_view.secrets import masked_status, masked_values, without_secrets
 
 if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view.contract import Json
@@ -21,9 +21,12 @@ def view(arguments: list[str], text: str) -> str:
         return ""
     match arguments:
         case ["manifest"]:
-            shown = show_yaml([without_secrets(document) for document in _documents(text)])
+            shown = show_yaml(_manifest(text))
         case ["values"]:
-            shown = show_yaml([masked_values(document) for document in _documents(text)])
+            values = masked_values(_parsed(text, "helm"))
+            shown = "" if values is None else show_yaml([values])
+        case ["status"]:
+            shown = masked_status(text)
         case ["yaml"]:
             shown = show_yaml([_objects(text)])
         case ["jq", expression]:
@@ -35,36 +38,27 @@ def view(arguments: list[str], text: str) -> str:
         case ["count", path]:
             shown = show_count(_objects(text), path)
         case _:
-            raise ViewError("usage: yaml | jq EXPRESSION | columns SPECIFICATION | count [PATH] | manifest | values")
+            forms = "yaml | jq EXPRESSION | columns SPECIFICATION | count [PATH] | manifest | values | status"
+            raise ViewError(f"usage: {forms}")
     return shown
 
 
-def _documents(text: str) -> list[Json]:
-    import yaml
+def _manifest(text: str) -> list[Json]:
+    from holmes.toolsets.kubernetes_view.manifests import parse_manifest
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        return [_json_like(document) for document in yaml.load_all(text, Loader=loader) if document is not None]
-    except (yaml.YAMLError, ValueError) as error:
-        raise ViewError("this is not valid YAML, and Secrets cannot be found in it: it is not shown") from error
-
-
-def _json_like(value: object) -> Json:
-    """YAML has more types than JSON: keys become texts, dates and bytes too."""
-    if isinstance(value, dict):
-        return {str(key): _json_like(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_json_like(item) for item in value]
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    return str(value)
+    return [without_secrets(document) for document in parse_manifest(text)]
 
 
 def _objects(text: str) -> Json:
+    return without_secrets(_parsed(text, "kubectl"))
+
+
+def _parsed(text: str, author: str) -> Json:
     try:
-        return without_secrets(json.loads(text))
+        parsed: Json = json.loads(text)
     except ValueError as error:
-        raise ViewError("what kubectl wrote is not JSON") from error
+        raise ViewError(f"what {author} wrote is not JSON") from error
+    return parsed
 
 
 def main() -> int:

@@ -17,7 +17,9 @@ _NO_VALUE = "<none>"
 
 
 def items_of(document: Json) -> list[Json]:
-    """The objects of a list, of a list of lists, or the one object."""
+    """The objects of a list, of a list of lists, or the one object; helm writes a list as a plain array."""
+    if isinstance(document, list):
+        return [item for entry in document for item in items_of(entry)]
     if isinstance(document, dict) and isinstance(document.get("items"), list) and _is_list(document):
         return [item for entry in _as_list(document["items"]) for item in items_of(entry)]
     return [document]

@@ -1,4 +1,5 @@
-"""Removes what is secret: the values of Secrets in Kubernetes objects, and what sounds secret in Helm values.
+"""Removes what is secret: the values of Secrets in Kubernetes objects and messages, and what sounds secret in Helm
+values.
 
 Called before anything else looks at the objects.
 """
@@ -22,6 +23,8 @@ _SECRET_KEY = re.compile(
     r"|license|cert$|\.key$|webhook[-_]?url|salt$",
     re.IGNORECASE,
 )
+# `.stringData.password: expected string, got &value.valueUnstructured{Value:12345}`: one value to a line.
+_QUOTED_VALUE = re.compile(r"&?value\.value[A-Z]\w*\{.*")
 _CREDENTIALS_IN_URL = re.compile(r"(\w+://[^/\s:@]*):[^/\s@]+@")
 
 
@@ -29,6 +32,8 @@ def without_secrets(value: Json) -> Json:
     """A copy without the values of Secrets, without `last-applied` copies and without `managedFields`."""
     if isinstance(value, list):
         return [without_secrets(item) for item in value]
+    if isinstance(value, str):
+        return masked_text(value)
     if not isinstance(value, dict):
         return value
     kept = {key: without_secrets(item) for key, item in value.items()}
@@ -41,6 +46,17 @@ def without_secrets(value: Json) -> Json:
         if names:
             kept["dataKeys"] = list(names)
     return kept
+
+
+def masked_text(text: str) -> str:
+    """`text` without the value that the API server quotes when it has the wrong type, as an unquoted password has."""
+    return _QUOTED_VALUE.sub(_HIDDEN, text) if "value.value" in text else text
+
+
+def masked_status(text: str) -> str:
+    """What `helm status` says, without the notes of the chart, which may print a password."""
+    kept, _, _ = f"\n{text}".partition("\nNOTES:")
+    return masked_text(f"{kept.strip()}\n")
 
 
 def _clean_metadata(metadata: dict[str, Json], *, secret: bool) -> None:

@@ -60,7 +60,9 @@ def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> Tools
     try:
         return ToolsetKeys.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(_explained(error.errors()[0], written)) from error
+        # An unknown key usually explains the one that is missing.
+        first = min(error.errors(), key=lambda details: details["type"] != "extra_forbidden")
+        raise ConfigError(_explained(first, written)) from error
 
 
 def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:
