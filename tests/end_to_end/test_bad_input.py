@@ -135,14 +135,14 @@ def test_without_kubectl_the_toolset_says_so_and_the_rest_still_works(tmp_path: 
     folder.mkdir()
     for program in ("bash", "sed", "env"):
         (folder / program).symlink_to(Path("/usr/bin") / program)
-    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig), HOLMES_TEST_NO_VENV_BIN="1")
+    home = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig))
     environment = {**home.environment(), "PATH": str(folder)}
     interpreter = tmp_path / "venv/bin/python"
     _isolated_interpreter(interpreter)
     listed = subprocess.run(
         [interpreter, "-m", "holmes", "toolset", "list"], env=environment, capture_output=True, text=True, check=True
     )
-    assert "kubectl is not installed" in listed.stdout
+    assert "'kubectl' is not installed" in listed.stdout
     model = write_script(
         tmp_path, {"tool_calls": [{"name": "kubectl_get", "arguments": {"kind": "pods"}}]}, {"text": "A."}
     )

@@ -235,6 +235,18 @@ async def test_previous_reads_only_instances_that_exist(api: KubernetesApi, tool
     assert "--previous" in result.invocation
 
 
+async def test_a_log_that_the_node_has_removed_is_not_shown_as_a_line(
+    api: KubernetesApi, toolset: KubernetesLogsToolset
+) -> None:
+    api.on(f"{PODS}/web-1", document(pod("web-1", containers={"app": running(restarts=1, last=ended(1))})))
+    gone = Answer(body=b"unable to retrieve container logs for containerd://590a0d377e1010e6")
+    api.on(f"{PODS}/web-1/log", _by_container(app=log(["started"]), app_previous=gone))
+    result = await _call(toolset, name="web-1", kind="Pod")
+    assert "the node does not have this log any more" in result.data
+    assert "unable to retrieve" not in result.data
+    assert "started" in result.data
+
+
 async def test_pods_that_cannot_be_read_are_listed_with_the_reason(
     api: KubernetesApi, toolset: KubernetesLogsToolset
 ) -> None:

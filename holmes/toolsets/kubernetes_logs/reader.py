@@ -6,6 +6,7 @@ Called by `toolset.py`. What cannot be read becomes a section that says why; one
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -29,6 +30,8 @@ End: TypeAlias = Literal["complete", "past_end", "bound", "deadline", "cut"]
 
 _FEED_BYTES = 256 * 1024
 _FEW_LINES = 20
+# The kubelet answers 200 with this one line, without a time stamp, when the container was removed already.
+_LOG_IS_GONE = re.compile(rb"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +113,8 @@ class LogReader:
         if end in {"deadline", "cut"} and not window.total_lines:
             error = ToolError("".join(self._notes(end)))
             return replace(blank, unread=str(error), failure=error)
+        if window.total_lines == 1 and window.kept and _LOG_IS_GONE.match(window.kept[0]):
+            return replace(blank, unread="the node does not have this log any more")
         return replace(
             blank,
             lines=window.kept,

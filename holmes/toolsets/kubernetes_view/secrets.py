@@ -1,5 +1,4 @@
-"""Removes what is secret: the values of Secrets in Kubernetes objects and messages, and what sounds secret in Helm
-values.
+"""Removes what is secret: values of Secrets in Kubernetes objects and messages, and what sounds secret in Helm values.
 
 Called before anything else looks at the objects.
 """
