@@ -98,7 +98,7 @@ def load_settings(
         storage=_group(StorageSettings, sources),
         model_list=models,
         config_file=config.path if config else None,
-        config_lines=config.lines if config else {},
+        config_lines=config.document.lines if config else {},
         ignored_keys=(*ignored, *sorted(name for name in UPSTREAM_VARIABLES if environment.get(name))),
         api_key_is_option=bool(given.get("api_key")),
     )

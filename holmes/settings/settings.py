@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from holmes.settings.setting import SettingsGroup
-    from holmes.settings.yaml_file import KeyPath
+    from holmes.yaml_documents import KeyPath
 
 GROUPS: Mapping[str, type[SettingsGroup]] = {
     "model": ModelSettings,

@@ -16,7 +16,6 @@ from holmes.toolsets.known_names import KNOWN_ELSEWHERE
 from holmes.toolsets.registry import discover_factories
 from holmes.toolsets.statuses import ToolsetStatus
 from holmes.toolsets.yaml.building import build_definition, checked_keys, uses_transformers
-from holmes.toolsets.yaml.documents import YamlDocument
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
     declared_variable_names,
@@ -24,6 +23,7 @@ from holmes.toolsets.yaml.loader import (
     with_current_names,
     written_toolsets,
 )
+from holmes.yaml_documents import YamlDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from holmes.core.json_types import JsonValue
     from holmes.toolsets.registry import PythonToolsetFactory
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
-    from holmes.toolsets.yaml.documents import KeyPath
     from holmes.toolsets.yaml.schema import ToolsetKeys
+    from holmes.yaml_documents import KeyPath
 
 _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
 

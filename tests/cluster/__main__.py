@@ -7,12 +7,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from tests.cluster.errors import ClusterError
+from tests.cluster.errors import CannotRunHereError, ClusterError
 from tests.cluster.images import SHOP
 from tests.cluster.layout import REGISTRY, Layout
 from tests.cluster.lifecycle import describe, down, is_up, up
 from tests.cluster.prerequisites import require_machine
-from tests.cluster.programs import build
+from tests.cluster.programs import build, fetch_helm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,15 @@ def _build(layout: Layout) -> str:
     started = time.monotonic()
     require_machine(layout)
     programs = build(layout)
-    return f"{programs.directory}\n{programs.kubectl}\n# after {time.monotonic() - started:.1f} s"
+    return f"{programs.directory}\n{programs.kubectl}\n{_helm(layout)}\n# after {time.monotonic() - started:.1f} s"
+
+
+def _helm(layout: Layout) -> str:
+    """The cluster works without it, so a machine that has no helm is no failure."""
+    try:
+        return str(fetch_helm(layout))
+    except CannotRunHereError as error:
+        return f"# {error}"
 
 
 def _images(_: Layout) -> str:

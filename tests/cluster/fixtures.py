@@ -7,7 +7,7 @@ same is a failure. A cluster that can run but does not start is a failure everyw
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 import pytest
 
@@ -17,10 +17,11 @@ from tests.cluster.layout import SOURCES, Layout, in_ci, keep_cluster
 from tests.cluster.lifecycle import down, up
 from tests.cluster.locks import only_holder, share
 from tests.cluster.prerequisites import require_machine, require_system
-from tests.cluster.programs import require_built
+from tests.cluster.programs import locate_helm, require_built
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ["FAULTS", "Cluster", "FaultName", "apply_fault", "create_namespace", "wait_until"]
 
@@ -47,6 +48,18 @@ def cluster() -> Iterator[Cluster]:
         finally:
             if not keep_cluster() and only_holder(users):
                 down(layout)
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """Return the real helm; a machine for which there is none skips the test, also in CI."""
+    try:
+        program = locate_helm(Layout.from_environment())
+    except CannotRunHereError as error:
+        pytest.skip(str(error))
+    if not program.is_file():
+        _cannot_run("helm is not fetched: run `python -m tests.cluster build` once")
+    return program
 
 
 @pytest.fixture
@@ -78,9 +91,13 @@ def _check_machine(layout: Layout) -> None:
         require_built(layout)
         require_machine(layout)
     except CannotRunHereError as error:
-        if in_ci():
-            pytest.fail(f"no test cluster: {error}", pytrace=False)
-        pytest.skip(str(error).splitlines()[0])
+        _cannot_run(str(error))
+
+
+def _cannot_run(reason: str) -> NoReturn:
+    if in_ci():
+        pytest.fail(f"no test cluster: {reason}", pytrace=False)
+    pytest.skip(reason.splitlines()[0])
 
 
 def _start(layout: Layout) -> Cluster:

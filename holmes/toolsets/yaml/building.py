@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
-    from holmes.toolsets.yaml.documents import KeyPath
     from holmes.toolsets.yaml.loader import WrittenToolset
+    from holmes.yaml_documents import KeyPath
 
 _Built: TypeAlias = tuple[YamlTool, tuple[LintWarning, ...]]
 

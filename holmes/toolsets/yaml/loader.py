@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ConfigError
-from holmes.toolsets.yaml.documents import KeyPath, YamlDocument, read_document
+from holmes.yaml_documents import KeyPath, YamlDocument, YamlError, read_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +76,11 @@ class ToolsetFile:
 
 def read_toolsets(path: Path) -> ToolsetFile:
     """Read a toolset file. Raises `ConfigError` for broken YAML and unknown keys at the top."""
-    return toolsets_of(read_document(path))
+    try:
+        document = read_document(path)
+    except YamlError as error:
+        raise ConfigError(str(error)) from error
+    return toolsets_of(document)
 
 
 def toolsets_of(document: YamlDocument) -> ToolsetFile:

@@ -9,9 +9,9 @@ from holmes.core.environment import Environment
 from holmes.core.messages import ToolCallId
 from holmes.core.tools import ToolInvocation
 from holmes.toolsets.yaml.building import build_definition, checked_keys
-from holmes.toolsets.yaml.documents import parse_document
 from holmes.toolsets.yaml.loader import toolsets_of
 from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.yaml_documents import parse_document
 
 if TYPE_CHECKING:
     from holmes.core.json_types import JsonValue

@@ -14,8 +14,8 @@ from holmes.toolsets.yaml.definition import (
     EnvironmentPrerequisite,
     StaticPrerequisite,
 )
-from holmes.toolsets.yaml.documents import parse_document
 from holmes.toolsets.yaml.loader import read_toolsets, toolsets_of, with_current_names
+from holmes.yaml_documents import parse_document
 from tests.toolsets.yaml.support import definition_of, one_tool
 
 if TYPE_CHECKING:
@@ -148,26 +148,28 @@ def test_a_missing_variable_names_itself_and_the_toolset_place() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("toolsets:\n  a: [1\n", "test.yaml:3: this is not valid YAML"),
-        ("toolsets:\n\ta: 1\n", "test.yaml:2: this is not valid YAML"),
+        ("toolsets:\n  a: [1\n", "test.yaml:3: the file is not valid YAML"),
+        ("toolsets:\n\ta: 1\n", "test.yaml:2: the file is not valid YAML"),
         ("toolsets: {}\ntoolset: {}\n", "test.yaml:2: unknown key 'toolset': did you mean 'toolsets'?"),
         ("- a\n", "test.yaml:1: a toolset file is a mapping"),
         ("toolsets: 5\n", "test.yaml:1: 'toolsets' is a mapping from name to toolset"),
         ("toolsets:\n  a: 5\n", "test.yaml:2: the toolset 'a' is a mapping"),
         ("toolsets:\n  - tools: []\n", "test.yaml:2: a toolset in a list needs a 'name'"),
-        ("toolsets:\n  a: {}\n  b: {}\n  a: {}\n", "test.yaml:4: the key 'a' occurs twice"),
-        ("toolsets: !!python/object/apply:os.system ['true']\n", "this is not valid YAML"),
+        ("toolsets:\n  a: {}\n  b: {}\n  a: {}\n", "test.yaml:4: the key 'a' is there already, in line 2"),
+        ("toolsets: !!python/object/apply:os.system ['true']\n", "the file is not valid YAML"),
         ("a: &a [*a]\n", "unknown key 'a'"),
     ],
 )
-def test_a_broken_file_names_file_and_line(text: str, message: str) -> None:
+def test_a_broken_file_names_file_and_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "test.yaml"
+    path.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        toolsets_of(parse_document(text, source="test.yaml"))
+        read_toolsets(path)
     assert message in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match="there is no such file"):
         read_toolsets(tmp_path / "missing.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="not UTF-8"):

@@ -1,6 +1,7 @@
 """Reads a YAML file and remembers on which line everything stands.
 
-Called by the loader. Refuses broken YAML and keys that occur twice, with file and line; knows nothing about toolsets.
+Used for every file that users write: the configuration, the model list, toolsets. Refuses broken YAML and keys that
+occur twice, with file and line; knows nothing about what the keys mean.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import yaml
 
-from holmes.core.errors import ConfigError
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -20,6 +19,10 @@ if TYPE_CHECKING:
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+class YamlError(ValueError):
+    """The file cannot be read or is not YAML. A leaf imports nothing, so callers turn it into their own error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +43,20 @@ class YamlDocument:
 
 
 def read_document(path: Path) -> YamlDocument:
-    """Read and parse the file. Raises `ConfigError` when it cannot be read or is not YAML."""
+    """Read and parse the file. Raises `YamlError` when it cannot be read or is not YAML."""
     try:
         text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise YamlError(f"{path}: there is no such file") from error
     except OSError as error:
-        raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+        raise YamlError(f"{path}: the file cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{str(path)!r} is not UTF-8 text: {error}") from error
+        raise YamlError(f"{path}: the file is not UTF-8 text (byte {error.start})") from error
     return parse_document(text, source=str(path))
 
 
 def parse_document(text: str, *, source: str) -> YamlDocument:
-    """Parse YAML. Raises `ConfigError` with file and line."""
+    """Parse YAML. Raises `YamlError` with file and line."""
     try:
         loader = _Loader(text)
         try:
@@ -63,11 +68,13 @@ def parse_document(text: str, *, source: str) -> YamlDocument:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}" if mark is not None else source
-        raise ConfigError(f"{place}: this is not valid YAML: {error.problem or error}") from error
+        raise YamlError(f"{place}: the file is not valid YAML: {error.problem or error}") from error
+    except YamlError:
+        raise
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigError(f"{source}: this is not valid YAML: {error}") from error
+        raise YamlError(f"{source}: the file is not valid YAML: {error}") from error
     except RecursionError as error:
-        raise ConfigError(f"{source}: this YAML is nested too deeply") from error
+        raise YamlError(f"{source}: the YAML is nested too deeply") from error
     return YamlDocument(source=source, content=content, lines=lines)
 
 
@@ -81,12 +88,12 @@ def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Itera
         for index, item in enumerate(node.value):
             yield from _lines(item, (*path, index), seen, source)
     elif isinstance(node, yaml.MappingNode):
-        keys: set[str] = set()
+        keys: dict[str, int] = {}
         for key, value in node.value:
             name = str(key.value)
             line = key.start_mark.line + 1
             if name in keys and name != "<<":
-                raise ConfigError(f"{source}:{line}: the key {name!r} occurs twice: remove one")
-            keys.add(name)
+                raise YamlError(f"{source}:{line}: the key {name!r} is there already, in line {keys[name]}")
+            keys[name] = line
             yield from _lines(value, (*path, name), seen, source)
             yield (*path, name), line
