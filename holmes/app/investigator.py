@@ -17,7 +17,7 @@ from holmes.core.messages import SystemMessage, user_text
 from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.truncation.input_context_window_limiter import ContextLimits
+from holmes.core.truncation.context import ContextLimits
 from holmes.llm.litellm_loader import preload
 from holmes.llm.scripted import ScriptedModel
 from holmes.prompts import render_prompt
@@ -53,7 +53,7 @@ class Investigator:
         """The conversation so far under today's system prompt, then what goes along, then the question."""
         earlier = tuple(message for message in request.conversation if not isinstance(message, SystemMessage))
         attached = tuple(
-            user_text(render_prompt("attachment", {"name": attachment.name, "text": attachment.text}))
+            user_text(render_prompt("attachment", {"name": attachment.name, "text": attachment.text}), "attachment")
             for attachment in request.attachments
         )
         return (self._system, *earlier, *attached, user_text(request.question))

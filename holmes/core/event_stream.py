@@ -21,13 +21,14 @@ _QUEUE_SIZE = 256
 async def stream_events(produce: Callable[[EmitEvent], Awaitable[None]]) -> AsyncGenerator[AgentEvent, None]:
     """Yield what `produce` emits, in order; then raise what it raised. A slow reader slows the producer down."""
     queue: asyncio.Queue[AgentEvent | None] = asyncio.Queue(maxsize=_QUEUE_SIZE)
+    closed = False
 
     async def run() -> None:
         try:
             await produce(queue.put)
         finally:
-            # A cancelled producer has no reader left, and a full queue would keep it waiting for ever.
-            if not asyncio.current_task().cancelling():  # type: ignore[union-attr]  # we are inside a task
+            # Without a reader a full queue would keep the producer waiting for ever.
+            if not closed:
                 await queue.put(None)
 
     task = asyncio.create_task(run(), name="investigation")
@@ -36,5 +37,6 @@ async def stream_events(produce: Callable[[EmitEvent], Awaitable[None]]) -> Asyn
             yield event
         await task
     finally:
+        closed = True
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from holmes.core.stats import NOTHING_SPENT
+
 if TYPE_CHECKING:
     from holmes.core.messages import AssistantMessage, Message, ToolCall, ToolMessage
     from holmes.core.stats import RequestStats
@@ -32,11 +34,15 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDiscarded:
-    """The text streamed since the last reply is void: the attempt failed and is made again."""
+    """The text streamed since the last reply is void: the attempt failed and is made again.
+
+    `stats` is what the attempt was billed; the reply or error that ends the call counts it too.
+    """
 
     model: str
     reason: str
     retry_in_seconds: float
+    stats: RequestStats = NOTHING_SPENT
     kind: Literal["attempt_discarded"] = "attempt_discarded"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.errors import ContextOverflow, ModelError
+from holmes.core.errors import CompactionInsufficientError, ContextOverflow, ModelError
 from holmes.core.events import ContextOverflowed, ModelSwitched
 from holmes.core.history import History
 from holmes.core.messages import AssistantMessage, UserMessage
@@ -16,11 +16,8 @@ from holmes.core.model import ModelRequest
 from holmes.core.stats import RequestStats
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_user_message
-from holmes.core.truncation.input_context_window_limiter import (
-    CompactionContext,
-    compact_after_overflow,
-    compact_if_necessary,
-)
+from holmes.core.truncation.context import CompactionContext
+from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
 
 if TYPE_CHECKING:
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.core.results import ResultStore
     from holmes.core.steps import StepRunner
     from holmes.core.tools_utils.tool_executor import ToolExecutor
-    from holmes.core.truncation.input_context_window_limiter import CompactionOutcome, ContextLimits
+    from holmes.core.truncation.context import CompactionOutcome, ContextLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,15 +118,14 @@ class Investigation:
                 return await self._parts.steps.run(name, lambda: model.complete(request, self.emit))  # noqa: B023  run before the next turn
             except ContextOverflow as overflow:
                 self._charge(overflow)
-                if overflows:
-                    raise
                 overflows += 1
-                await self._shrink(overflow, f"step-{step}/overflow-{self._model_index}")
+                if overflows > 1 or not await self._shrink(overflow, f"step-{step}/overflow-{self._model_index}"):
+                    await self._switch_model(overflow, step, larger_window=True)
+                    overflows = 0
             except ModelError as error:
                 self._charge(error)
-                await self._next_model(error)
+                await self._switch_model(error, step)
                 overflows = 0
-                await self.compact_if_necessary(step)
 
     def _request(self, tool_choice: Literal["auto", "none"]) -> ModelRequest:
         return ModelRequest(
@@ -143,20 +139,33 @@ class Investigation:
         if error.stats is not None:
             self.stats += error.stats
 
-    async def _shrink(self, overflow: ContextOverflow, step_name: str) -> None:
+    async def _shrink(self, overflow: ContextOverflow, step_name: str) -> bool:
+        """Cut the history without the model (S3); false when nothing is left to cut."""
         await self.emit(ContextOverflowed(model=self.model.name, reason=str(overflow)))
         context = self._compaction_context(step_name)
-        self._adopt(await compact_after_overflow(self.history, context, window_tokens=overflow.window_tokens))
+        try:
+            outcome = await compact_after_overflow(self.history, context, window_tokens=overflow.window_tokens)
+        except CompactionInsufficientError:
+            return False
+        self._adopt(outcome)
+        return True
 
-    async def _next_model(self, error: ModelError) -> None:
-        """Switch to the next model, or raise `error` when there is none. The other provider's reasoning is dropped."""
-        if self._model_index + 1 >= len(self._parts.models):
-            raise error
+    async def _switch_model(self, error: ModelError, step: int, *, larger_window: bool = False) -> None:
+        """Go on with the next model of the chain, or raise `error` when there is none that could do better.
+
+        The history is fitted to the new window, and the other provider's reasoning is dropped.
+        """
         failed = self.model
-        self._model_index += 1
+        needed = failed.limits.context_window_tokens if larger_window else 0
+        rest = range(self._model_index + 1, len(self._parts.models))
+        index = next((i for i in rest if self._parts.models[i].limits.context_window_tokens > needed), None)
+        if index is None:
+            raise error
+        self._model_index = index
         counter = TokenCounter(self.model.limits.encoding)
         self.history = History([_without_reasoning(message) for message in self.history], counter)
         await self.emit(ModelSwitched(from_model=failed.name, to_model=self.model.name, reason=str(error)))
+        await self.compact_if_necessary(step)
 
     def _adopt(self, outcome: CompactionOutcome) -> None:
         self.history = outcome.history

@@ -12,6 +12,7 @@ from typing import Literal, NewType, TypeAlias
 ToolCallId = NewType("ToolCallId", str)
 ResultId = NewType("ResultId", str)
 
+UserKind: TypeAlias = Literal["request", "attachment", "summary", "note"]
 ToolStatus: TypeAlias = Literal["success", "error", "no_data", "approval_required"]
 
 
@@ -76,12 +77,12 @@ class SystemMessage:
 class UserMessage:
     """What the user said (`request`), or what Holmes says in the user's place.
 
-    `summary` stands for rounds that compaction removed; `images` carries the pictures of the preceding tool results,
-    because tool messages are text on the wire; `note` is an instruction of the loop.
+    `attachment` is a file or piped text that goes with the next request; `summary` stands for rounds that compaction
+    removed; `note` is an instruction of the loop.
     """
 
     parts: tuple[Part, ...]
-    kind: Literal["request", "summary", "images", "note"] = "request"
+    kind: UserKind = "request"
 
     @property
     def text(self) -> str:
@@ -126,6 +127,6 @@ def joined_text(parts: tuple[Part, ...]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
-def user_text(text: str, kind: Literal["request", "summary", "images", "note"] = "request") -> UserMessage:
+def user_text(text: str, kind: UserKind = "request") -> UserMessage:
     """A user message of one text part."""
     return UserMessage(parts=(Text(text=text),), kind=kind)

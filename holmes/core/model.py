@@ -52,12 +52,16 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """A finished reply. `stats` includes failed attempts that were billed."""
+    """A finished reply. `stats` includes failed attempts that were billed.
+
+    `context_tokens` are the prompt tokens of this attempt alone, as the provider counts; 0 when it did not say.
+    """
 
     message: AssistantMessage
     finish_reason: FinishReason
     stats: RequestStats
     model: str
+    context_tokens: int = 0
 
 
 EmitEvent: TypeAlias = "Callable[[AgentEvent], Awaitable[None]]"

@@ -41,3 +41,6 @@ class RequestStats:
     def total_tokens(self) -> int:
         """Prompt and completion together."""
         return self.prompt_tokens + self.completion_tokens
+
+
+NOTHING_SPENT = RequestStats()

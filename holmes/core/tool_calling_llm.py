@@ -5,11 +5,11 @@ Knows neither provider nor tool nor face: whoever wants to see an investigation 
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from holmes.core.concurrently import concurrently
 from holmes.core.errors import HolmesError, ModelError, StepLimitReached
 from holmes.core.event_stream import stream_events
 from holmes.core.events import (
@@ -108,7 +108,7 @@ class ToolCallingLLM:
         await investigation.emit(AssistantReplied(message=reply.message, stats=reply.stats, model=reply.model))
         await investigation.emit(
             TokensCounted(
-                prompt_tokens=reply.stats.prompt_tokens,
+                prompt_tokens=reply.context_tokens or reply.stats.prompt_tokens,
                 context_window_tokens=investigation.model.limits.context_window_tokens,
                 stats=investigation.stats,
             )
@@ -151,12 +151,9 @@ class ToolCallingLLM:
         self, investigation: Investigation, calls: tuple[ToolCall, ...], step: int
     ) -> tuple[ToolMessage, ...]:
         """Run all calls of one reply at once; the results come back in the order of the calls."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._run_tool_call(investigation, call, f"step-{step}/tool-{index}"))
-                for index, call in enumerate(calls)
-            ]
-        return tuple(task.result() for task in tasks)
+        return await concurrently(
+            self._run_tool_call(investigation, call, f"step-{step}/tool-{index}") for index, call in enumerate(calls)
+        )
 
     async def _run_tool_call(self, investigation: Investigation, call: ToolCall, step_name: str) -> ToolMessage:
         executor = self._parts.executor

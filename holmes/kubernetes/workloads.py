@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
-from holmes.kubernetes.concurrently import concurrently
+from holmes.core.concurrently import concurrently
 from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text, text_map, texts
 from holmes.kubernetes.paths import api_path

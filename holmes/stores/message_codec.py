@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, assert_never, get_args
+from typing import TYPE_CHECKING, assert_never, get_args
 
 from holmes.core.messages import (
     AssistantMessage,
@@ -22,6 +22,7 @@ from holmes.core.messages import (
     ToolCallId,
     ToolMessage,
     ToolStatus,
+    UserKind,
     UserMessage,
 )
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
     from holmes.core.json_types import JsonObject, JsonValue
     from holmes.core.messages import Message, Part
-
-_UserKind = Literal["request", "summary", "images", "note"]
 
 
 def message_to_json(message: Message) -> JsonObject:
@@ -167,8 +166,8 @@ def _part_from_json(fields: Mapping[str, object]) -> Part:
     return Image(data=data, media_type=_string(fields, "media_type"))
 
 
-def _user_kind(fields: Mapping[str, object]) -> _UserKind:
-    for kind in get_args(_UserKind):
+def _user_kind(fields: Mapping[str, object]) -> UserKind:
+    for kind in get_args(UserKind):
         if fields.get("kind") == kind:
             return kind  # type: ignore[no-any-return]  # get_args forgets the type
     message = f"unknown kind {fields.get('kind')!r}"

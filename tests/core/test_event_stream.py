@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from holmes.core.concurrently import concurrently
 from holmes.core.errors import ModelError
 from holmes.core.event_stream import stream_events
 from holmes.core.events import AgentEvent, TextDelta
@@ -69,3 +70,20 @@ async def test_closing_cancels_the_producer_and_waits_for_its_cleanup_even_when_
     async with asyncio.timeout(1):
         await stream.aclose()
     assert cleaned_up
+
+
+async def test_a_failure_among_several_tasks_of_the_producer_ends_the_stream_too() -> None:
+    """A task group cancels its parent and takes that back; on Python 3.11 the parent still looks cancelled."""
+
+    async def fail() -> None:
+        raise ModelError("one of many", provider="p", model="m", retryable=False)
+
+    async def produce(emit: EmitEvent) -> None:
+        await emit(TextDelta(text="before"))
+        await concurrently([fail(), asyncio.sleep(3600)])
+
+    stream = stream_events(produce)
+    assert await anext(stream) == TextDelta(text="before")
+    async with asyncio.timeout(2):
+        with pytest.raises(ModelError, match="one of many"):
+            await anext(stream)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 
-from holmes.core.errors import ContextOverflow, ModelError
+from holmes.core.errors import ContextOverflow, ModelError, ResultStoreError
 from holmes.core.events import (
     AnswerFinished,
     ApprovalRequired,
@@ -21,14 +22,20 @@ from holmes.core.events import (
     ToolCallStarted,
     TurnStarted,
 )
+from holmes.core.investigation import LoopParts
 from holmes.core.messages import AssistantMessage, Message, Reasoning, ToolCall, ToolMessage, UserMessage, user_text
 from holmes.core.model import ModelLimits, ModelRequest
 from holmes.core.stats import RequestStats
+from holmes.core.steps import DirectStepRunner
+from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools import ToolInvocation, ToolResult
+from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.core.truncation.context import ContextLimits
 from holmes.llm.scripted import ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
-from tests.support.investigations import QUESTION, build_loop, events_of
+from tests.support.investigations import PROMPTS, QUESTION, build_loop, events_of
 from tests.support.toolsets import FunctionToolset, echo, echo_toolset, tool
 
+T = TypeVar("T")
 ANSWER = ScriptedReply(text="The database refuses connections.")
 
 
@@ -188,6 +195,45 @@ async def test_a_provider_that_always_overflows_ends_with_its_error() -> None:
     failed = (await events_of(build_loop([model]), history))[-1]
     assert isinstance(failed, RunFailed)
     assert len(model.requests) <= 2
+
+
+async def test_a_second_overflow_goes_on_with_a_model_that_has_a_larger_window() -> None:
+    def refuse(_: ModelRequest) -> ContextOverflow:
+        return ContextOverflow("too long", provider="scripted", model="scripted")
+
+    limits = ModelLimits(context_window_tokens=8_000, max_output_tokens=1_000)
+    small, same = ScriptedModel(refuse, name="small", limits=limits), ScriptedModel([], name="same", limits=limits)
+    large = ScriptedModel([ANSWER], name="large")
+    events = await events_of(build_loop([small, same, large]))
+    finished = events[-1]
+    assert isinstance(finished, AnswerFinished)
+    assert finished.model == "large"
+    assert same.requests == []
+
+
+async def test_a_broken_store_ends_the_run_with_its_error_and_not_with_a_hang() -> None:
+    class Broken(FunctionToolset):
+        def describe(self, invocation: ToolInvocation) -> str:
+            raise TypeError(invocation.tool.name)
+
+    class BrokenSteps(DirectStepRunner):
+        async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
+            if "/tool-" in name:
+                raise ResultStoreError("the journal is gone")
+            return await step()
+
+    parts = LoopParts(
+        models=(ScriptedModel([ScriptedReply(tool_calls=(scripted_call("echo", text="x"),) * 3)]),),
+        executor=ToolExecutor([Broken(bodies=echo_toolset().bodies)]),
+        store=None,
+        limits=ContextLimits(),
+        prompts=PROMPTS,
+        steps=BrokenSteps(),
+    )
+    async with asyncio.timeout(5):
+        failed = (await events_of(ToolCallingLLM(parts)))[-1]
+    assert isinstance(failed, RunFailed)
+    assert failed.error == "the journal is gone"
 
 
 async def test_pictures_of_a_result_stay_in_its_message() -> None:

@@ -107,7 +107,7 @@ def _history(question: str, drawn: Sequence[tuple[int, Sequence[int]]], max_word
         elif extra == 2:
             messages.append(user_text("Summary of before.", kind="summary"))
         elif extra == 3:
-            messages.append(UserMessage(parts=(png(300, 300),), kind="images"))
+            messages.append(UserMessage(parts=(Text(text="a log"), png(300, 300)), kind="attachment"))
     return tuple(messages)
 
 

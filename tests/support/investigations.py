@@ -13,7 +13,7 @@ from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools import Toolset
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.truncation.input_context_window_limiter import ContextLimits
+from holmes.core.truncation.context import ContextLimits
 
 PROMPTS = LoopPrompts(
     compaction="Summarise the investigation.", last_step="Answer now.", empty_reply="Your reply was empty."

@@ -99,12 +99,12 @@ async def spill_oversized_user_message(
 ) -> UserMessage:
     """`message` itself, or a pointer with both ends of its text when it is above `cap_tokens` or `char_limit`.
 
-    Only a `request` is ever spilled: the other kinds are made by Holmes and bounded where they are made.
+    The kinds that Holmes makes itself are never spilled: they are bounded where they are made.
 
     When it cannot be stored, it stays as it is if it is within `cap_tokens`; else both ends stay and say that the
     middle is lost: a question is never dropped.
     """
-    if message.kind != "request":
+    if message.kind not in {"request", "attachment"}:
         return message
     too_long = len(message.text) > char_limit
     if not too_long and upper_bound_tokens(message) <= cap_tokens:
@@ -182,7 +182,7 @@ async def _store_parts(
 
 
 def _encode(text: str) -> bytes:
-    """The bytes that `text` was decoded from: bytes that were no UTF-8 come back as they were."""
+    """UTF-8. A toolset that decoded with `surrogateescape` gets back the very bytes, and no text makes this fail."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

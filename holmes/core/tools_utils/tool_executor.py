@@ -40,12 +40,13 @@ class ToolExecutor:
                     raise ToolError(message)
                 self._toolset_by_tool[tool.name] = toolset
                 self._tool_by_name[tool.name] = tool
+        self._tools = tuple(self._tool_by_name.values())
         self._slots = asyncio.Semaphore(max_concurrent)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool, in the order of the toolsets, which is the order the provider sees."""
-        return tuple(self._tool_by_name.values())
+        """Every tool, in the order of the toolsets, which is the order the provider sees; always the same object."""
+        return self._tools
 
     def toolset_name(self, call: ToolCall) -> str | None:
         """The toolset that runs `call`, None for an unknown tool."""
@@ -57,7 +58,7 @@ class ToolExecutor:
         try:
             invocation = self._prepare(call)
             line = self._toolset_by_tool[call.name].describe(invocation)
-        except (HolmesError, ValueError):
+        except Exception:  # noqa: BLE001  a toolset that cannot describe a call may still run it
             line = f"{call.name}({call.malformed or call.arguments})"
         return " ".join(line.split())
 

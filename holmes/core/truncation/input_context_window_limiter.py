@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Literal
 from holmes.core.events import CompactionFailed, CompactionStarted, HistoryCompacted
 from holmes.core.stats import RequestStats
 from holmes.core.truncation.compaction import CompactionAttempt, compact_conversation_history
-from holmes.core.truncation.context import CompactionContext, CompactionOutcome, ContextLimits, budget_of
+from holmes.core.truncation.context import CompactionOutcome, budget_of
 from holmes.core.truncation.emergency import cut_for_overflow
 from holmes.core.truncation.truncate import insufficient, require_fit, truncate_history
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.truncation.context import Budget
-
-__all__ = ["CompactionContext", "CompactionOutcome", "ContextLimits", "compact_after_overflow", "compact_if_necessary"]
+    from holmes.core.truncation.context import Budget, CompactionContext
 
 
 async def compact_if_necessary(history: History, context: CompactionContext) -> CompactionOutcome:
@@ -33,7 +31,7 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
     if not context.limits.compaction_enabled or _surely_below(history, context):
         return CompactionOutcome(history=history)
     budget = await asyncio.to_thread(budget_of, history, context)
-    if await asyncio.to_thread(history.tokens) <= budget.history_limit_tokens:
+    if not await asyncio.to_thread(history.exceeds, budget.history_limit_tokens):
         return CompactionOutcome(history=history)
     await asyncio.to_thread(require_fit, history, budget, context.counter)
     await context.emit(

@@ -32,17 +32,13 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What stays of a history, and `removed`, in order, which is what a summary must stand for.
-
-    `fixed_tokens` is what system prompt, task and last user message take; `removed_tokens` what comes free.
-    """
+    """What stays of a history, and what a summary must stand for: `removed`, in order, which frees `removed_tokens`."""
 
     system: tuple[Message, ...]
     task: tuple[Message, ...]
     last_request: tuple[Message, ...]
     tail: tuple[Message, ...]
     removed: tuple[Message, ...]
-    fixed_tokens: int
     removed_tokens: int
 
     def assemble(self, *stand_in: UserMessage) -> tuple[Message, ...]:
@@ -60,12 +56,11 @@ class _Tail:
 
 
 def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[tuple[int, ...]]:
-    """`positions` grouped: a reply with its results and their pictures is one round, any other message stands alone."""
+    """`positions` grouped: a reply with its results is one round, any other message stands alone."""
     rounds: list[tuple[int, ...]] = []
     for position in positions:
         message = messages[position]
-        belongs = isinstance(message, ToolMessage) or (isinstance(message, UserMessage) and message.kind == "images")
-        if belongs and rounds and isinstance(messages[rounds[-1][0]], AssistantMessage):
+        if isinstance(message, ToolMessage) and rounds and isinstance(messages[rounds[-1][0]], AssistantMessage):
             rounds[-1] = (*rounds[-1], position)
         else:
             rounds.append((position,))
@@ -83,8 +78,7 @@ def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
     requests = [index for index, message in enumerate(messages) if _is_user(message, "request")]
     task, last = requests[:1], requests[-1:]
     fixed = {*system, *task, *last}
-    fixed_tokens = _sum(weights, fixed)
-    left = max(0, room.history_tokens - fixed_tokens)
+    left = max(0, room.history_tokens - _sum(weights, fixed))
     body = [index for index in range(len(messages)) if index not in {*system, *task}]
     tail = _choose_tail(messages, weights, body, min(room.tail_tokens, left))
     newest = tuple(messages[index] for index in tail.newest)
@@ -100,7 +94,6 @@ def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
         last_request=tuple(messages[index] for index in apart),
         tail=(*(messages[i] for i in tail.kept), *newest, *(messages[i] for i in tail.notes)),
         removed=tuple(messages[index] for index in removed),
-        fixed_tokens=fixed_tokens,
         removed_tokens=_sum(weights, removed),
     )
 

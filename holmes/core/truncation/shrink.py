@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import Image, Text, ToolMessage, UserMessage
+from holmes.core.messages import Image, Text, ToolMessage
 from holmes.core.previews import first_that_fits, head_and_tail
 from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS
 
@@ -29,14 +29,9 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
     weights = [counter.count_message(message) for message in messages]
     if sum(weights) <= cap_tokens:
         return messages
-    without_pictures = tuple(
-        _drop_pictures(message) if isinstance(message, UserMessage) else message for message in messages
-    )
     results = [index for index, message in enumerate(messages) if isinstance(message, ToolMessage)]
-    left = cap_tokens - sum(
-        counter.count_message(message) for message in without_pictures if not isinstance(message, ToolMessage)
-    )
-    shortened = list(without_pictures)
+    left = cap_tokens - (sum(weights) - sum(weights[index] for index in results))
+    shortened = list(messages)
     for done, index in enumerate(sorted(results, key=weights.__getitem__)):
         message = messages[index]
         share = max(_SMALLEST_RESULT_TOKENS, left // (len(results) - done))
@@ -64,12 +59,3 @@ def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounte
     preview = head_and_tail(message.text, preview_room, counter) if preview_room >= _GAP_TOKENS else None
     options = (f"{preview.render()}\n{note}", note, "[cut]") if preview else (note, "[cut]")
     return replace(message, parts=(Text(text=first_that_fits(options, room, counter)),))
-
-
-def _drop_pictures(message: UserMessage) -> UserMessage:
-    """`message` with a count in the place of its pictures."""
-    pictures = sum(isinstance(part, Image) for part in message.parts)
-    if not pictures:
-        return message
-    texts = tuple(part for part in message.parts if isinstance(part, Text))
-    return replace(message, parts=(*texts, Text(text=f"[{pictures} pictures removed to fit the context window]")))

@@ -19,13 +19,8 @@ from holmes.core.steps import DirectStepRunner
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools import Tool
 from holmes.core.truncation.compaction import SUMMARY_HEADING
-from holmes.core.truncation.context import budget_of
-from holmes.core.truncation.input_context_window_limiter import (
-    CompactionContext,
-    ContextLimits,
-    compact_after_overflow,
-    compact_if_necessary,
-)
+from holmes.core.truncation.context import CompactionContext, ContextLimits, budget_of
+from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.core.truncation.truncate import TRUNCATION_LINE
 from tests.core.truncation.test_plan import round_of

@@ -135,10 +135,3 @@ def test_small_results_of_a_round_stay_whole_when_a_large_one_is_cut() -> None:
     shrunk = shrink_round((AssistantMessage(text="", tool_calls=calls), small, large), 300, COUNTER)
     assert shrunk[1] is small
     assert COUNTER.count_message(shrunk[2]) > 150
-
-
-def test_pictures_of_a_round_give_way_to_a_count() -> None:
-    pictures = UserMessage(parts=(Text(text="of call a"), png(900, 900), png(900, 900)), kind="images")
-    shrunk = shrink_round((*round_of("a", "x"), pictures), 200, COUNTER)
-    assert isinstance(shrunk[-1], UserMessage)
-    assert shrunk[-1].text == "of call a\n[2 pictures removed to fit the context window]"

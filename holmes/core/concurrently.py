@@ -1,4 +1,4 @@
-"""Waits for several requests at once. Called by the readers in this package.
+"""Waits for several things at once. Called by the loop and by readers of the cluster.
 
 Unlike `asyncio.gather` it leaves nothing running when one fails, and unlike a bare `TaskGroup` the error keeps its
 type, so that a forbidden request is a `Forbidden` and not a group of one.
