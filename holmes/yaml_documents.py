@@ -6,6 +6,7 @@ occur twice, with file and line; knows nothing about what the keys mean.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 KeyPath: TypeAlias = tuple[str | int, ...]
+
+
+MAX_BYTES = 10_000_000
+MAX_NODES = 1_000_000
 
 
 class YamlError(ValueError):
@@ -45,11 +50,16 @@ class YamlDocument:
 def read_document(path: Path) -> YamlDocument:
     """Read and parse the file. Raises `YamlError` when it cannot be read or is not YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         raise YamlError(f"{path}: there is no such file") from error
-    except OSError as error:
-        raise YamlError(f"{path}: the file cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: the path has a NUL
+        raise YamlError(f"{path}: the file cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > MAX_BYTES:
+        raise YamlError(f"{path}: the file is larger than {MAX_BYTES // 1_000_000} MB")
+    try:
+        text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise YamlError(f"{path}: the file is not UTF-8 text (byte {error.start})") from error
     return parse_document(text, source=str(path))
@@ -61,6 +71,8 @@ def parse_document(text: str, *, source: str) -> YamlDocument:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
+            if node is not None and _expanded_size(node, {}) > MAX_NODES:
+                raise YamlError(f"{source}: the file has too many values once its aliases are put in place")
             lines = dict(_lines(node, (), set(), source)) if node is not None else {}
             content = loader.construct_document(node) if node is not None else None
         finally:
@@ -76,6 +88,18 @@ def parse_document(text: str, *, source: str) -> YamlDocument:
     except RecursionError as error:
         raise YamlError(f"{source}: the YAML is nested too deeply") from error
     return YamlDocument(source=source, content=content, lines=lines)
+
+
+def _expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
+    """How many values a node stands for with its aliases put in place; infinite for one that contains itself."""
+    known = sizes.get(id(node))
+    if known is not None:
+        return known
+    sizes[id(node)] = math.inf  # until it is known: who meets it again below itself is in a circle
+    children = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
+    below = () if isinstance(node, yaml.ScalarNode) else children
+    sizes[id(node)] = 1 + sum(_expanded_size(child, sizes) for child in below)
+    return sizes[id(node)]
 
 
 def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Iterator[tuple[KeyPath, int]]:

@@ -156,7 +156,9 @@ class ConversationStore:
     def _paths(self) -> list[Path]:
         """All conversations, last used first."""
         try:
-            found = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
+            named = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
+            # An empty file is what a full disk left behind; a pipe or a device is none of ours.
+            found = [path for path in named if path.is_file() and path.stat().st_size]
         except OSError:
             return []
         return sorted(found, key=lambda path: (_modified(path), path.name), reverse=True)
@@ -170,9 +172,13 @@ def _create(path: Path) -> int:
     _lock(descriptor)
     if os.fstat(descriptor).st_size == 0:
         started_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        _append_line(
-            descriptor, {"type": "conversation", "version": _VERSION, "id": path.stem, "started_at": started_at}
-        )
+        header: JsonObject = {"type": "conversation", "version": _VERSION, "id": path.stem, "started_at": started_at}
+        try:
+            _append_line(descriptor, header)
+        except OSError:
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+            raise
     return descriptor
 
 
@@ -189,20 +195,36 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
 
 
 def _read(path: Path) -> tuple[list[Message], int]:
-    """The messages of a file and how many of its bytes are whole lines that could be read."""
+    """The messages of a file and how many of its bytes are whole lines that could be read.
+
+    Only the last line may be broken: that is what a kill leaves. Anything else was done by somebody else, and going on
+    would lose what stands behind it: `ConversationStoreError`.
+    """
     messages: list[Message] = []
-    complete_bytes = 0
+    complete_bytes = broken_line = 0
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
+            if broken_line:
+                message = (
+                    f"the conversation {str(path)!r} is damaged in line {broken_line}: "
+                    "repair or remove the file, or start a new conversation without --continue"
+                )
+                raise ConversationStoreError(message)
             try:
-                record = json.loads(line) if line.endswith(b"\n") else None
-                if not isinstance(record, dict):
-                    break
-                _apply(record, messages, path)
-            except ValueError:
-                break
+                _apply_line(line, messages, path)
+            except (ValueError, RecursionError):
+                broken_line = number
+                continue
             complete_bytes += len(line)
     return messages, complete_bytes
+
+
+def _apply_line(line: bytes, messages: list[Message], path: Path) -> None:
+    record = json.loads(line) if line.endswith(b"\n") else None
+    if not isinstance(record, dict):
+        message = "half a line"
+        raise ValueError(message)  # noqa: TRY004  what is no record is no line
+    _apply(record, messages, path)
 
 
 def _apply(record: Mapping[str, object], messages: list[Message], path: Path) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from holmes.core.messages import ToolCallId
 
 ID_CHARACTERS = 12
+MAX_ID_CHARACTERS = 4_096
 _NAME_CHARACTERS = 80
 _WRITE_BYTES = 1 << 20
 _LISTED_IDS = 10
@@ -161,6 +162,8 @@ class FileResultStore:
         by_id = {entry.id: entry for entry in entries}
         if result_id in by_id:
             return by_id[result_id]
+        if "\0" in result_id or len(result_id) > MAX_ID_CHARACTERS:
+            raise ResultStoreError(f"no stored result {result_id[:40]!r}…; use the id or path that the pointer names")
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
         newest = list(dict.fromkeys(entry.id for entry in reversed(entries)))

@@ -224,3 +224,21 @@ def test_a_conversation_of_a_newer_holmes_is_refused_and_kept(tmp_path: Path) ->
     with pytest.raises(ConversationStoreError, match="newer Holmes"):
         store(tmp_path).latest()
     assert path.read_bytes() == newer
+
+
+def test_a_line_broken_in_the_middle_refuses_to_go_on_and_loses_nothing(tmp_path: Path) -> None:
+    fill(tmp_path, "one", "two", "three")
+    path = only_file(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([*lines[:2], b'{"type":"note","x":' + b"[" * 20_000 + b"\n", *lines[2:]])
+    path.write_bytes(damaged)
+    with pytest.raises(ConversationStoreError, match="is damaged in line 3"):
+        store(tmp_path).latest()
+    assert path.read_bytes() == damaged
+
+
+def test_an_empty_file_and_a_pipe_are_not_the_last_conversation(tmp_path: Path) -> None:
+    fill(tmp_path, "one")
+    (tmp_path / "conversations" / "20990101T000000-00000000.jsonl").touch()
+    os.mkfifo(tmp_path / "conversations" / "20990101T000001-00000000.jsonl")
+    assert latest_messages(tmp_path) == (user_text("one"),)

@@ -206,7 +206,9 @@ asyncio.run(put(b"after"))
 @pytest.mark.parametrize("limit", [100, 3_000, 8_000], ids=["in the blob", "in the view", "nowhere"])
 def test_a_file_that_cannot_be_written_whole_leaves_nothing_behind(tmp_path: Path, limit: int) -> None:
     script = [sys.executable, "-c", FULL_DISK_SCRIPT, str(tmp_path), str(limit)]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False)
+    # Coverage would want to write its own file under the same limit.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    done = subprocess.run(script, capture_output=True, text=True, timeout=60, check=False, env=environment)
     names = [path.name for path in files_below(tmp_path)]
     if limit == 8_000:
         assert done.stderr.strip() == "stored"
@@ -276,3 +278,11 @@ async def test_a_folder_that_is_a_file_is_one_clear_line(tmp_path: Path) -> None
     (tmp_path / "results").write_text("in the way")
     with pytest.raises(ResultStoreError, match=r"cannot store a result in .*File exists"):
         await put(FileResultStore(tmp_path / "results"), b"x")
+
+
+@pytest.mark.parametrize("result_id", ["a\0b/..", "x" * 5_000])
+async def test_an_id_that_cannot_be_one_is_a_short_line(tmp_path: Path, result_id: str) -> None:
+    store = FileResultStore(tmp_path)
+    with pytest.raises(ResultStoreError, match="no stored result") as caught:
+        await store.read(ResultId(result_id))
+    assert len(str(caught.value)) < 200

@@ -157,7 +157,7 @@ def test_a_missing_variable_names_itself_and_the_toolset_place() -> None:
         ("toolsets:\n  - tools: []\n", "test.yaml:2: a toolset in a list needs a 'name'"),
         ("toolsets:\n  a: {}\n  b: {}\n  a: {}\n", "test.yaml:4: the key 'a' is there already, in line 2"),
         ("toolsets: !!python/object/apply:os.system ['true']\n", "the file is not valid YAML"),
-        ("a: &a [*a]\n", "unknown key 'a'"),
+        ("a: &a [*a]\n", "too many values"),
     ],
 )
 def test_a_broken_file_names_file_and_line(text: str, message: str, tmp_path: Path) -> None:
