@@ -33,6 +33,7 @@ MAX_PREVIEW_TOKENS = 1_500
 MAX_USER_PREVIEW_TOKENS = 4_000
 MAX_PREVIEW_CHARACTERS_PER_TOKEN = 5.0
 _CERTAINLY_OVER = 2
+_MOST_BYTES_PER_TOKEN = 128  # the longest tokens are runs of white space
 _SAMPLED_FROM_CHARACTERS = 327_680
 
 SEARCH_TOOL = "search_stored_result"
@@ -80,18 +81,27 @@ async def spill_oversized_tool_result(
     bound = upper_bound_tokens(message)
     if bound <= cap_tokens:
         return SpillOutcome(message=message, tokens=bound, spilled=False, stored=False)
+    # What is certainly too large is stored first: its encoded copy is gone before the tokenizer needs its memory.
+    early = await _stored(message, store) if bound > cap_tokens * _MOST_BYTES_PER_TOKEN else None
     measure = await asyncio.to_thread(_measure, message, cap_tokens, counter)
-    if measure.tokens <= cap_tokens:
+    if early is None and measure.tokens <= cap_tokens:
         return SpillOutcome(message=message, tokens=measure.tokens, spilled=False, stored=False)
-    try:
-        stored = await _store_parts(message, store, tool_name=message.tool_name, call_id=message.call_id)
-    except ResultStoreError as error:
-        text = await asyncio.to_thread(_dropped_text, message, measure, cap_tokens, str(error), counter)
+    stored = await _stored(message, store) if early is None else early
+    if isinstance(stored, ResultStoreError):
+        text = await asyncio.to_thread(_dropped_text, message, measure, cap_tokens, str(stored), counter)
         dropped = replace(message, status="error", parts=(Text(text=text),))
         return SpillOutcome(message=dropped, tokens=measure.tokens, spilled=True, stored=False)
     text = await asyncio.to_thread(_pointer_text, message, measure, stored, cap_tokens, counter)
     pointer = replace(message, parts=(Text(text=text),), spilled=(*message.spilled, *stored))
     return SpillOutcome(message=pointer, tokens=measure.tokens, spilled=True, stored=True)
+
+
+async def _stored(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | ResultStoreError:
+    """Where the parts of a result lie now, or why they could not be stored."""
+    try:
+        return await _store_parts(message, store, tool_name=message.tool_name, call_id=message.call_id)
+    except ResultStoreError as error:
+        return error
 
 
 async def spill_oversized_user_message(
