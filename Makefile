@@ -6,10 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 Q ?= What is broken in this cluster, and why?
 
+# The question reaches the shell as a variable, never as text of a command, and make does not expand it either: it may
+# hold quotes, backticks and dollars.
+export HOLMES_QUESTION := $(value Q)
+unexport Q
+
 .PHONY: ask test check lint types imports docs cluster unit benchmarks lock clean
 
 ask: $(VENV)/.installed
-	@$(BIN)/holmes ask --no-interactive "$(Q)"
+	@$(BIN)/holmes ask --no-interactive -- "$$HOLMES_QUESTION"
 
 test: check unit
 

@@ -1,7 +1,8 @@
 """Opens an investigator: checks model, cluster and toolsets at once, then puts the loop together. Called by the faces.
 
-Everything that can be wrong is found before the first model call: `ConfigError` before `ClusterUnreachable`, so that
-a typo in the configuration is not hidden behind a missing cluster.
+Everything that can be wrong is found before the first model call. Files are read first, so a typo in one is never
+hidden behind a missing cluster. Then the cluster is asked while the model's library is imported, and the first failure
+ends both: a missing cluster is known at once, a missing key or an unknown model only after the seconds of that import.
 """
 
 from __future__ import annotations
@@ -80,12 +81,15 @@ async def open_investigator(
 
 
 async def _checked(settings: Settings, models: tuple[ConfiguredModel, ...], *, refresh_toolsets: bool) -> OpenToolsets:
-    """All checks at once; the first that fails ends the others and is the one line that the user reads."""
+    """All checks at once; the first that fails ends the others and is the one line that the user reads.
+
+    The toolsets come first, because their task reads all toolset files before it lets another one run.
+    """
     opening = asyncio.create_task(open_toolsets(settings, refresh=refresh_toolsets))
     tasks = (
-        asyncio.create_task(require_cluster(settings)),
-        asyncio.create_task(check_models(settings, models)),
         opening,
+        asyncio.create_task(check_models(settings, models)),
+        asyncio.create_task(require_cluster(settings)),
     )
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -121,7 +125,7 @@ def _assemble(
         ToolCallingLLM(parts, max_steps=settings.investigation.max_steps),
         SystemMessage(text=_system_prompt(settings, toolsets, opened.unavailable)),
         models[0].name,
-        opened.warnings,
+        (*opened.warnings, *opened.broken),
     )
 
 

@@ -6,7 +6,6 @@ Called by `holmes.app.investigator` and, for `holmes toolset`, by the faces.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holmes.assets import toolset_files
@@ -18,7 +17,7 @@ from holmes.settings.tool_environment import tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
-from holmes.toolsets.stored_results import StoredResultsToolset
+from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,23 +26,47 @@ if TYPE_CHECKING:
     from holmes.core.model import ModelLimits
     from holmes.core.results import ResultStore
     from holmes.core.tools import Toolset
-    from holmes.core.truncation.input_context_window_limiter import ContextLimits
+    from holmes.core.truncation.context import ContextLimits
     from holmes.settings.settings import Settings
+    from holmes.toolsets.catalogue import Catalogue
     from holmes.toolsets.readiness import Readiness
     from holmes.toolsets.statuses import ToolsetStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetReport:
+    """How every toolset stands, sorted by name, and what the user should know about the configuration."""
+
+    statuses: tuple[ToolsetStatus, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenToolsets:
-    """The checked toolsets. `warnings` are for the user, `unavailable` lines for the model."""
+    """The checked toolsets. `warnings` are for the user, `unavailable` lines for the model.
+
+    `lint_warnings` are for authors of toolsets: their commands work and should be written otherwise. `own_files` are
+    the files of the user in which toolsets are written.
+    """
 
     readiness: Readiness
     warnings: tuple[str, ...]
+    lint_warnings: tuple[str, ...]
+    own_files: tuple[str, ...]
 
     @property
-    def statuses(self) -> tuple[ToolsetStatus, ...]:
-        """How every toolset stands, sorted by name."""
-        return self.readiness.statuses
+    def broken(self) -> tuple[str, ...]:
+        """A line for each toolset of the user's own files that cannot be used; the shipped ones may just not apply."""
+        return tuple(
+            f"toolset {status.name!r} cannot be used: {status.reason}"
+            for status in self.readiness.statuses
+            if status.state == "failed" and status.source.startswith(self.own_files)
+        )
+
+    @property
+    def report(self) -> ToolsetReport:
+        """Everything there is to tell."""
+        return ToolsetReport(statuses=self.readiness.statuses, warnings=(*self.warnings, *self.lint_warnings))
 
     @property
     def unavailable(self) -> tuple[str, ...]:
@@ -88,27 +111,43 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
         )
     )
     environment = _environment(settings, tool_environment(variables, written.variable_names))
-    catalogue = load_catalogue(written, environment)
-    context = ToolsetContext(
-        environment=environment,
-        results=None,
-        config={},
-        memory_limit_mb=settings.tools.memory_limit_megabytes,
-        cluster_context=settings.investigation.kube_context,
-        cluster_namespace=settings.investigation.namespace,
-    )
+    logs_config = {"timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds}
+    catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
+    context = ToolsetContext(environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes)
     policy = CheckPolicy(
         deadline_seconds=settings.tools.prerequisite_timeout_seconds,
-        cache_directory=Path(variables.get("HOME") or Path.home()) / ".holmes" / "cache",
+        cache_directory=settings.storage.cache_path,
         refresh=refresh,
+        reserved_tools=dict.fromkeys(TOOL_NAMES, TOOLSET_NAME),
     )
     readiness = await check_toolsets(catalogue, context, policy)
-    return OpenToolsets(readiness=readiness, warnings=catalogue.warnings)
+    return OpenToolsets(
+        readiness=readiness,
+        warnings=_warnings(settings, catalogue),
+        lint_warnings=_lint_warnings(catalogue),
+        own_files=tuple(str(path) for path in (*settings.tools.custom_toolsets, settings.config_file) if path),
+    )
 
 
-async def toolset_statuses(settings: Settings, *, refresh: bool) -> tuple[ToolsetStatus, ...]:
-    """How every toolset stands, sorted by name; `refresh` forgets what earlier checks found. Raises `ConfigError`."""
-    return (await open_toolsets(settings, refresh=refresh)).statuses
+async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
+    """Check all toolsets; `refresh` forgets what earlier checks found. Raises `ConfigError`."""
+    return (await open_toolsets(settings, refresh=refresh)).report
+
+
+def _warnings(settings: Settings, catalogue: Catalogue) -> tuple[str, ...]:
+    """What the user should know, everything that HolmesGPT has and Holmes has not in one line."""
+    ignored = (*settings.ignored_keys, *(f"toolset {name}" for name in catalogue.ignored_names))
+    if not ignored:
+        return catalogue.warnings
+    return (f"ignored, because Holmes does not have it yet: {', '.join(ignored)}", *catalogue.warnings)
+
+
+def _lint_warnings(catalogue: Catalogue) -> tuple[str, ...]:
+    return tuple(
+        f"{warning.place}: tool {warning.tool!r}: {warning.message}"
+        for definition in catalogue.definitions
+        for warning in definition.lint_warnings
+    )
 
 
 async def require_cluster(settings: Settings) -> None:
@@ -126,6 +165,5 @@ def _environment(settings: Settings, variables: Mapping[str, str]) -> Environmen
     chosen = {
         "HOLMES_KUBE_CONTEXT": settings.investigation.kube_context,
         "HOLMES_KUBE_NAMESPACE": settings.investigation.namespace,
-        "KUBERNETES_LOGS_TIMEOUT_SECONDS": f"{settings.tools.kubernetes_logs_timeout_seconds:g}",
     }
     return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PATH = click.Path(path_type=Path)
+SETTING_OPTIONS: Final = (
+    "model", "api_key", "custom_toolsets", "max_steps", "kube_context", "namespace", "system_prompt_additions",
+)  # fmt: skip
+"""The options that are settings, by config key."""
 
 
 @click.command()
@@ -54,10 +58,7 @@ def ask(context: click.Context, /, **given: object) -> None:
 
     The answer goes to standard output, progress to standard error. Text that is piped in goes with the question.
     """
-    setting_keys = (
-        "model", "api_key", "custom_toolsets", "max_steps", "kube_context", "namespace", "system_prompt_additions",
-    )  # fmt: skip
-    overrides = {key: given.pop(key) for key in setting_keys}
+    overrides = {key: given.pop(key) for key in SETTING_OPTIONS}
     options = AskOptions(**given)  # type: ignore[arg-type]  # click has checked them
     context.exit(_run(_prepare(options, overrides)))
 
@@ -109,4 +110,5 @@ def _run(job: AskJob) -> int:
     try:
         return asyncio.run(run_ask(job, interrupts))
     except asyncio.CancelledError:
+        click.echo("holmes: interrupted", err=True)
         return interrupts.exit_code

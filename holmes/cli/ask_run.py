@@ -7,27 +7,30 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from holmes.app.investigator import open_investigator
-from holmes.app.requests import AskRequest, Attachment
-from holmes.app.toolsets import toolset_statuses
+from holmes.app.requests import AskRequest
+from holmes.app.toolsets import toolset_report
 from holmes.cli.approval import TerminalApprover
 from holmes.cli.interactive import COMMANDS, InteractiveLoop
-from holmes.cli.line_reader import make_line_reader
+from holmes.cli.interrupts import Interrupted
+from holmes.cli.line_reader import EditingLineReader, make_line_reader
+from holmes.cli.opening import PromptWhileOpening, in_background
 from holmes.cli.rendering import choose_renderer
 from holmes.cli.report_file import make_report, write_report
 from holmes.cli.sanitize import one_line
 from holmes.cli.session import Session, SessionParts
 from holmes.cli.streams import is_terminal, write_line
-from holmes.cli.toolset_lines import toolset_lines
+from holmes.cli.toolset_lines import report_lines
 from holmes.cli.transcript import RunEnd, Transcript
 from holmes.core.errors import ConfigError, HolmesError
 from holmes.stores.conversation_store import ConversationStore
 
 if TYPE_CHECKING:
+    import asyncio
+
     from holmes.app.investigator import Investigator
     from holmes.cli.ask_job import AskJob
     from holmes.cli.inputs import Question
     from holmes.cli.interrupts import Interrupts
-    from holmes.cli.rendering import Renderer
     from holmes.core.approvals import Approver
     from holmes.core.messages import Message
     from holmes.settings.settings import Settings
@@ -43,18 +46,19 @@ async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     with interrupts, conversation:
         renderer.start()
         try:
-            async with AsyncExitStack() as opened:
-                investigator = await _open(job, approver, opened, Transcript(conversation, renderer.notice))
-                for warning in (*job.settings.warnings, *investigator.warnings):
-                    renderer.notice(f"warning: {one_line(warning, limit=1_000)}")
+            transcript = Transcript(conversation, renderer.notice)
+            async with AsyncExitStack() as opened, in_background(_open(job, approver, opened, transcript)) as opening:
                 parts = SessionParts(
-                    ask=lambda question, earlier: investigator.ask(_request(question, earlier)),
+                    ask=lambda question, earlier: opening.result().ask(_request(question, earlier)),
                     renderer=renderer,
                     interrupts=interrupts,
                     store=store,
+                    kept_attachment_characters=job.settings.context.user_message_cap_characters,
                     report_path=job.options.json_output_file,
                 )
-                return await _converse(job, Session(parts, conversation), renderer)
+                return await _converse(job, Session(parts, conversation), parts, opening)
+        except Interrupted as interrupted:
+            return interrupted.exit_code
         finally:
             renderer.stop()
 
@@ -72,25 +76,35 @@ async def _open(job: AskJob, approver: Approver | None, opened: AsyncExitStack, 
         raise
 
 
-async def _converse(job: AskJob, session: Session, renderer: Renderer) -> int:
+async def _converse(job: AskJob, session: Session, parts: SessionParts, opening: asyncio.Task[Investigator]) -> int:
     """One answer, or a loop of them."""
+    renderer = parts.renderer
+
+    def announce(investigator: Investigator) -> None:
+        for warning in investigator.warnings:
+            renderer.notice(f"warning: {one_line(warning, limit=1_000)}")
+
     if not job.interactive:
+        announce(await opening)
         end = await session.ask(job.question)
         if end.error:
             write_line(sys.stderr, f"holmes: {one_line(end.error, limit=10_000)}")
         return end.exit_code
-    renderer.stop()
     reader = make_line_reader(job.environment, job.settings.storage.prompt_history_file, COMMANDS)
+    if not job.question.text and isinstance(reader, EditingLineReader):
+        reader = PromptWhileOpening(reader, opening, renderer, parts.interrupts, announce)
+    else:
+        announce(await opening)
+    renderer.stop()
 
     async def list_tools() -> str:
-        return toolset_lines(await toolset_statuses(job.settings, refresh=False))
+        return report_lines(await toolset_report(job.settings, refresh=False))
 
     return await InteractiveLoop(session, reader, renderer, list_tools).run(job.question)
 
 
 def _request(question: Question, earlier: tuple[Message, ...]) -> AskRequest:
-    attachments = tuple(Attachment(name=item.name, text=item.text) for item in question.attachments)
-    return AskRequest(question=question.text, attachments=attachments, conversation=earlier)
+    return AskRequest(question=question.text, attachments=question.attachments, conversation=earlier)
 
 
 def _conversation_store(settings: Settings) -> ConversationStore:

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from holmes.app.requests import Attachment
 from holmes.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,19 +25,11 @@ _BINARY_PROBE_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InputText:
-    """A text that goes along with the question."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What the user asks; `text` is empty when only the interactive prompt can tell."""
 
     text: str
-    attachments: tuple[InputText, ...]
+    attachments: tuple[Attachment, ...]
 
 
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
@@ -47,14 +40,14 @@ def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[
     if prompt and prompt_file:
         message = "give the question as an argument or with --prompt-file, not both"
         raise ConfigError(message)
-    attachments = [InputText(name=str(file), text=read_text_file(file)) for file in files]
+    attachments = [Attachment(name=str(file), text=read_text_file(file)) for file in files]
     question = read_text_file(prompt_file) if prompt_file else (prompt or "")
     if prompt_file and not question.strip():
         message = f"the prompt file {str(prompt_file)!r} is empty"
         raise ConfigError(message)
     if piped.strip():
         if question.strip():
-            attachments.append(InputText(name="standard input", text=piped))
+            attachments.append(Attachment(name="standard input", text=piped))
         else:
             question = piped
     return Question(text=question.strip(), attachments=tuple(attachments))

@@ -5,6 +5,7 @@ prompt_toolkit where it can run: history, editing, pasting of several lines. `in
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -58,10 +59,18 @@ class EditingLineReader:
 
     async def read(self) -> str | None:
         """One input; a paste may have several lines, and Alt-Enter adds one."""
+        # Stays until somebody else takes the signal: a Ctrl-C between two prompts must not end the session.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
         try:
-            return await self._session.prompt_async(PROMPT)
+            return await self._session.prompt_async(PROMPT, handle_sigint=False)
         except EOFError:
             return None
+
+    def _on_interrupt(self) -> None:
+        """Ctrl-C as a signal: it was pressed while the terminal was changing hands, or sent from outside."""
+        prompt = self._session.app
+        if prompt.future is not None and not prompt.is_done:
+            prompt.exit(exception=KeyboardInterrupt())
 
 
 def make_line_reader(environment: Mapping[str, str], history_file: Path, commands: Mapping[str, str]) -> LineReader:

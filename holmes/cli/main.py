@@ -2,12 +2,13 @@
 
 A subcommand's module is imported when it runs, so `holmes --help` pays for click only.
 
-Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 source or cluster unreachable, 130 after Ctrl-C,
-143 after SIGTERM, 141 when the reader of the output went away.
+Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 source or cluster unreachable, 129 after SIGHUP,
+130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of the output went away.
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -28,6 +29,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class CommandLineState:
@@ -91,12 +93,15 @@ def main() -> None:
         code = cli.main(prog_name="holmes", standalone_mode=False, obj=state)
         _flush_streams()
     except (ReaderGone, BrokenPipeError):
-        _silence_streams()
+        _silence(1, 2)
         code = EXIT_BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
+        _say("holmes: interrupted")
         code = EXIT_INTERRUPTED
     except click.ClickException as error:
         code = _report_usage(error)
+    except OSError as error:
+        code = _report_full_output(error) if error.errno in _NO_ROOM else _report(error, verbose=state.verbose)
     except Exception as error:  # noqa: BLE001  the outermost edge of this face
         code = _report(error, verbose=state.verbose)
     sys.exit(code if isinstance(code, int) else 0)
@@ -129,6 +134,13 @@ def _report(error: Exception, *, verbose: bool) -> int:
     return EXIT_FAILED
 
 
+def _report_full_output(error: OSError) -> int:
+    """The disk behind standard output is full; what is still buffered cannot be written either."""
+    _silence(1)
+    _say(f"holmes: the output could not be written: {error.strerror}")
+    return EXIT_FAILED
+
+
 def _say(text: str) -> None:
     if sys.stderr is not None:
         click.echo(text, err=True)
@@ -140,10 +152,10 @@ def _flush_streams() -> None:
             stream.flush()
 
 
-def _silence_streams() -> None:
-    """Nobody reads any more: the interpreter must not fail once more when it flushes at exit."""
+def _silence(*descriptors: int) -> None:
+    """Nobody can read these any more: the interpreter must not fail once more when it flushes at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
+    for descriptor in descriptors:
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holmes.core.json_types import JsonObject, JsonValue
 
 REPORT_VERSION = 1
+_PROBE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +94,8 @@ def check_report_path(path: Path) -> None:
         if _is_special(path):
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             return
-        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-"):
-            pass
+        with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-") as file:
+            file.write(bytes(_PROBE_BYTES))  # a full disk lets files be made, and nothing be put into them
     except OSError as error:
         message = f"--json-output-file {str(path)!r} cannot be written: {error.strerror}"
         raise ConfigError(message) from error

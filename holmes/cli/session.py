@@ -25,20 +25,23 @@ if TYPE_CHECKING:
     from holmes.core.messages import Message
     from holmes.stores.conversation_store import Conversation, ConversationStore
 
-_KEPT_ATTACHMENT_CHARACTERS = 30_000
-
 Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
 """Starts an investigation of a question that continues these messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionParts:
-    """What a session works with. `report_path` gets the report of the question that was asked last."""
+    """What a session works with.
+
+    Until the loop's own version takes its place, `kept_attachment_characters` of each attachment are kept on disk.
+    `report_path` gets the report of the question that was asked last.
+    """
 
     ask: Ask
     renderer: Renderer
     interrupts: Interrupts
     store: ConversationStore
+    kept_attachment_characters: int
     report_path: Path | None = None
 
 
@@ -68,7 +71,7 @@ class Session:
         renderer = self._parts.renderer
         earlier = self._conversation.messages
         transcript = Transcript(self._conversation, renderer.notice)
-        transcript.begin(_as_message(question))
+        transcript.begin(self._as_message(question))
         renderer.start()
         try:
             await self._parts.interrupts.run(self._follow(question, earlier, transcript))
@@ -94,11 +97,10 @@ class Session:
         if self._parts.report_path is not None:
             write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
 
-
-def _as_message(question: Question) -> UserMessage:
-    """What is kept of a question until its run ends; then the loop's own version takes its place."""
-    attachments = [
-        Text(text=f"{attachment.name}:\n{attachment.text[:_KEPT_ATTACHMENT_CHARACTERS]}")
-        for attachment in question.attachments
-    ]
-    return UserMessage(parts=(Text(text=question.text), *attachments))
+    def _as_message(self, question: Question) -> UserMessage:
+        """What is kept of a question until its run ends; then the loop's own version takes its place."""
+        attachments = [
+            Text(text=f"{attachment.name}:\n{attachment.text[: self._parts.kept_attachment_characters]}")
+            for attachment in question.attachments
+        ]
+        return UserMessage(parts=(Text(text=question.text), *attachments))

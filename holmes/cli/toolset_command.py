@@ -43,13 +43,14 @@ def _print_toolsets(config: Path | None, custom_toolsets: tuple[str, ...], *, re
     # Imported here: `holmes toolset --help` does not need them.
     import asyncio
 
-    from holmes.app.toolsets import toolset_statuses
+    from holmes.app.toolsets import toolset_report
     from holmes.cli.configuration import read_settings
+    from holmes.cli.sanitize import one_line
     from holmes.cli.toolset_lines import toolset_lines
     from holmes.settings.process import process_environment
 
     settings = read_settings(process_environment(), config, {"custom_toolsets": custom_toolsets})
-    for warning in settings.warnings:
-        click.echo(f"holmes: warning: {warning}", err=True)
-    states = asyncio.run(toolset_statuses(settings, refresh=refresh))
-    click.echo(toolset_lines(states))
+    report = asyncio.run(toolset_report(settings, refresh=refresh))
+    for warning in report.warnings:
+        click.echo(f"holmes: warning: {one_line(warning, limit=1_000)}", err=True)
+    click.echo(toolset_lines(report.statuses))

@@ -10,7 +10,14 @@ from holmes.cli.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holmes.app.toolsets import ToolsetReport
     from holmes.toolsets.statuses import ToolsetStatus
+
+
+def report_lines(report: ToolsetReport) -> str:
+    """The warnings, then the toolsets."""
+    warnings = (f"warning: {one_line(warning, limit=1_000)}" for warning in report.warnings)
+    return "\n".join((*warnings, toolset_lines(report.statuses)))
 
 
 def toolset_lines(states: Sequence[ToolsetStatus]) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.cli.running_cost import RunningCost
 from holmes.core.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallFinished, TurnStarted
-from holmes.core.stats import RequestStats
 from holmes.stores.conversation_store import ConversationStoreError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from holmes.core.events import AgentEvent
     from holmes.core.messages import Message, UserMessage
+    from holmes.core.stats import RequestStats
     from holmes.stores.conversation_store import Conversation
 
 
@@ -39,8 +40,13 @@ class Transcript:
         self.tool_calls: list[ToolCallFinished] = []
         self.steps = 0
         self.model = ""
-        self.stats = RequestStats()
         self.end: RunEnd | None = None
+        self._cost = RunningCost()
+
+    @property
+    def stats(self) -> RequestStats:
+        """What the run has cost so far."""
+        return self._cost.stats
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -53,21 +59,20 @@ class Transcript:
 
     def note(self, event: AgentEvent) -> None:
         """Take account of an event."""
+        self._cost.note(event)
         match event:
             case TurnStarted():
                 self.steps = event.step
             case AssistantReplied():
                 self.model = event.model
-                self.stats += event.stats
                 self._keep(lambda: self._conversation.append(event.message))
             case ToolCallFinished():
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
             case AnswerFinished():
-                self._finish(event.messages, event.stats, RunEnd(answer=event.text, error=None, exit_code=0))
+                self._finish(event.messages, RunEnd(answer=event.text, error=None, exit_code=0))
             case RunFailed():
-                end = RunEnd(answer=None, error=event.error, exit_code=event.exit_code)
-                self._finish(event.messages, event.stats, end)
+                self._finish(event.messages, RunEnd(answer=None, error=event.error, exit_code=event.exit_code))
             case _:
                 pass
 
@@ -76,8 +81,8 @@ class Transcript:
         if self.end is None:
             self.end = RunEnd(answer=None, error="interrupted", exit_code=exit_code)
 
-    def _finish(self, messages: Sequence[Message], stats: RequestStats, end: RunEnd) -> None:
-        self.stats, self.end = stats, end
+    def _finish(self, messages: Sequence[Message], end: RunEnd) -> None:
+        self.end = end
         if messages:
             self._keep(lambda: self._conversation.replace(messages))
 

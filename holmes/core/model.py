@@ -54,7 +54,8 @@ class ModelRequest:
 class ModelReply:
     """A finished reply. `stats` includes failed attempts that were billed.
 
-    `context_tokens` are the prompt tokens of this attempt alone, as the provider counts; 0 when it did not say.
+    `context_tokens` are the prompt tokens of this attempt alone, estimated when the provider did not count; 0 when
+    unknown.
     """
 
     message: AssistantMessage

@@ -129,9 +129,12 @@ class ClusterClient:
         await self._login.credentials.current()
         try:
             async with asyncio.timeout(timeout_seconds):
-                version = text(await self.get("/version"), "gitVersion")
+                version = _git_version(await self.get("/version"))
         except Forbidden:
             pass  # it answered and knows who asks, which is all that a probe is for
+        except ToolError as error:
+            why = f"it does not answer as a Kubernetes API server does ({error})"
+            raise self._login.access.unreachable(why, "check the address and what stands before the server") from error
         except TimeoutError as error:
             why = f"no answer within {timeout_seconds:g} s"
             raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
@@ -151,6 +154,13 @@ class ClusterClient:
                 return ObjectList(items=tuple(items[:limit]), complete=not token, remaining=remaining)
 
 
+def _git_version(answer: JsonObject) -> str:
+    version = text(answer, "gitVersion")
+    if not version:
+        raise ToolError("GET /version: the answer names no gitVersion")
+    return version
+
+
 def _is_large(body: bytes) -> bool:
     return len(body) > _PARSE_IN_THREAD_BYTES
 
@@ -158,5 +168,5 @@ def _is_large(body: bytes) -> bool:
 def _parsed(path: str, body: bytes) -> object:
     try:
         return json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolError(f"GET {path}: the answer is not JSON; is {path!r} behind a proxy or a login page?") from error

@@ -104,7 +104,7 @@ def _status(body: bytes) -> tuple[str, str]:
     """Reason and message of a Kubernetes Status, or the first line of whatever a proxy wrote instead."""
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         lines = body.decode("utf-8", "replace").strip().splitlines()
         return "", lines[0][:300] if lines else ""
     return text(document, "reason"), " ".join(text(document, "message").split())[:1000]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holmes.core.addresses import fault_of_address
 from holmes.core.errors import ClusterUnreachable, ConfigError
 from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
 from holmes.kubernetes.fields import boolean, child, children, text, texts
@@ -178,12 +179,17 @@ def _names(config: _Kubeconfig) -> str:
 
 
 def _cluster(entry: _Entry) -> Cluster:
-    server, authority = text(entry.body, "server").rstrip("/"), entry.pem("certificate-authority")
+    server, authority = text(entry.body, "server"), entry.pem("certificate-authority")
     if "://" not in server:
         trusted = authority != Pem(what=authority.what) or boolean(entry.body, "insecure-skip-tls-verify")
         server = f"https://{server}" if trusted else f"http://{server}"
+    fault = fault_of_address(server)
+    if fault is not None:
+        raise ConfigError(
+            f"kubeconfig {str(entry.file)!r}: server {server!r} of cluster {entry.name!r} {fault}; correct it"
+        )
     return Cluster(
-        server=server,
+        server=server.rstrip("/"),
         authority=authority,
         skip_tls_verify=boolean(entry.body, "insecure-skip-tls-verify"),
         tls_server_name=text(entry.body, "tls-server-name") or None,

@@ -120,7 +120,13 @@ def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SS
         return access.unreachable(f"no answer within {waited:g} s", "check the network, the VPN and the address")
     if isinstance(error, httpx.ProxyError):
         return access.unreachable(f"the proxy refused ({error})", "check proxy-url, HTTPS_PROXY and NO_PROXY")
-    return access.unreachable(*_why_and_advice(_root_cause(error)))
+    cause = _root_cause(error)
+    cut = isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError)
+    if cut and access.cluster.encrypted and not isinstance(cause, ssl.SSLError):
+        # In TLS 1.3 a client certificate is judged after the handshake, and the verdict may be lost in the closing.
+        why = f"the connection was cut before an answer ({_why_and_advice(cause)[0]})"
+        return access.unreachable(why, "check the network, the VPN, and the client certificate in the kubeconfig")
+    return access.unreachable(*_why_and_advice(cause))
 
 
 def _why_and_advice(cause: BaseException) -> tuple[str, str]:

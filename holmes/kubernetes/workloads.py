@@ -9,8 +9,8 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
 from holmes.core.concurrently import concurrently
+from holmes.core.errors import ToolError
 from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text, text_map, texts
 from holmes.kubernetes.paths import api_path

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 _MAX_REASON_CHARACTERS = 300
 _MAX_CAUSES = 10
+_MAX_SCANNED_CHARACTERS = 100_000
+_TRACEBACK = "Traceback (most recent call last)"  # litellm puts it into messages of its own
+_REPETITION = "The model is repeating the same chunk"
 _NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
+_PASSING_TROUBLE = re.compile(r"overloaded|rate.?limit|429|503|529", re.IGNORECASE)
 _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
@@ -41,18 +45,45 @@ class StreamCut(ConnectionError):
     """The stream ended without a finish reason: the connection or the server died in the middle of the reply."""
 
 
+class UnusableAnswer(Exception):
+    """The provider answered, but not with a reply. `advice` is what the user can do about it.
+
+    `max_attempts` is how often the request is sent in all: once when another answer would be no better, None where the
+    usual patience is right.
+    """
+
+    def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1) -> None:
+        super().__init__(reason)
+        self.advice = advice
+        self.max_attempts = max_attempts
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """What went wrong. `status` is None when there was no HTTP answer; `reason` is the provider's own text."""
+    """What went wrong. `status` is None when there was no HTTP answer; `reason` is the provider's own text.
+
+    `unusable` is set when an answer came that is no reply. `max_attempts` is None where the usual patience is right.
+    """
 
     status: int | None
     reason: str
     timed_out: bool
     retry_after_seconds: float | None
+    unusable: UnusableAnswer | None = None
+
+    @property
+    def max_attempts(self) -> int | None:
+        """How often the request may be sent in all, when that is less than usual."""
+        return None if self.unusable is None else self.unusable.max_attempts
 
 
 def describe_failure(error: BaseException) -> ProviderFailure:
     """The facts in an error of litellm, of the HTTP client, or of the clock."""
+    unusable = unusable_answer(error)
+    if unusable is not None:
+        return ProviderFailure(
+            status=None, reason=_reason(unusable), timed_out=False, retry_after_seconds=None, unusable=unusable
+        )
     original = getattr(error, "original_exception", None)
     if isinstance(original, BaseException):
         error = original
@@ -68,6 +99,46 @@ def describe_failure(error: BaseException) -> ProviderFailure:
         timed_out=timed_out,
         retry_after_seconds=retry_after_seconds(headers),
     )
+
+
+def unusable_answer(error: BaseException) -> UnusableAnswer | None:
+    """What was wrong with an answer that came, when `error` is about that and not about the connection or the clock.
+
+    Known are our own findings, litellm's about repetition, an error that was sent in the middle of a stream, and what
+    is not HTTP at all.
+    """
+    for below in causes(error):
+        kind = (type(below).__module__.partition(".")[0], type(below).__name__)
+        if isinstance(below, UnusableAnswer | ModuleNotFoundError):
+            return below if isinstance(below, UnusableAnswer) else _missing_package(below)
+        if _REPETITION in str(below)[:_MAX_REASON_CHARACTERS]:
+            return UnusableAnswer(
+                "the model repeats the same piece of text without end", "ask in other words, or use another model"
+            )
+        if kind == ("openai", "APIError"):
+            return _told_in_the_stream(below)
+        if kind == ("httpx", "TooManyRedirects"):
+            return UnusableAnswer("it redirects without end", "check the API base address")
+        if kind == ("httpx", "DecodingError") or (kind[1] == "RemoteProtocolError" and "illegal" in str(below)):
+            return UnusableAnswer(f"it is not HTTP ({_reason(below)})", "check the API base address", max_attempts=2)
+    return None
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """`error` and what lies below it, the deepest last; litellm keeps the original in an attribute of its own."""
+    found: list[BaseException] = []
+    below: BaseException | None = error
+    while below is not None and len(found) < _MAX_CAUSES and below not in found:
+        found.append(below)
+        original = getattr(below, "original_exception", None)
+        below = original if isinstance(original, BaseException) else below.__cause__ or below.__context__
+    return found
+
+
+def provider_text(text: str) -> str | None:
+    """The message in an error that was written as JSON, however its fields are called; None for any other text."""
+    brace = text.find("{", 0, _MAX_SCANNED_CHARACTERS)
+    return _message_in_json(text[brace : brace + _MAX_SCANNED_CHARACTERS]) if brace >= 0 else None
 
 
 def model_error(error: BaseException, config: LitellmModelConfig, provider: str) -> ModelError:
@@ -109,11 +180,14 @@ def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: in
 def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, provider: str) -> tuple[str, bool]:
     """The message and whether the same request may succeed later."""
     model, status = f"model {config.name!r}", failure.status
+    where = f" at {config.api_base}" if config.api_base else ""
+    if failure.unusable is not None:
+        line = f"No usable answer from {provider!r}{where} for {model}: {reason}; {failure.unusable.advice}."
+        return line, failure.unusable.max_attempts != 1
     if failure.timed_out:
         wait = f"{config.request_timeout_seconds:g} s"
         return f"No answer from {provider!r} for {model} within {wait}: raise LLM_REQUEST_TIMEOUT or try again.", True
     if status is None:
-        where = f" at {config.api_base}" if config.api_base else ""
         return f"Lost the connection to {provider!r}{where} for {model}: {reason}; check network and address.", True
     retryable = status in _RETRYABLE_STATUSES or status >= 500
     what, advice = _MEANINGS.get(status, _SERVER_FAILED if retryable else _REFUSED)
@@ -121,37 +195,43 @@ def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, pro
     return message, retryable and _NEVER_RETRIED.search(reason) is None
 
 
+def _missing_package(error: ModuleNotFoundError) -> UnusableAnswer:
+    return UnusableAnswer(
+        f"the Python package {error.name!r} is missing", "install it; for Vertex AI that is the extra 'vertex'"
+    )
+
+
+def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
+    """An error that was sent where a piece of the reply should be. Overload passes; the rest is asked once more."""
+    body: Any = getattr(error, "body", None)
+    passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None
+    return UnusableAnswer(_reason(error), "try again later, or use another model", max_attempts=None if passing else 2)
+
+
 def _reason(error: BaseException) -> str:
     """The provider's own words on one line, without the names of litellm's classes."""
-    text = str(getattr(error, "message", None) or error)
+    text = str(getattr(error, "message", None) or error)[:_MAX_SCANNED_CHARACTERS].partition(_TRACEBACK)[0]
     while (shorter := _NOISE.sub("", text, count=1)) != text:
         text = shorter
-    brace = text.find("{")
-    if brace >= 0:
-        text = _message_in_json(text[brace:]) or text
-    text = " ".join(text.split())
+    text = " ".join((provider_text(text) or text).split())
     return text if len(text) <= _MAX_REASON_CHARACTERS else f"{text[:_MAX_REASON_CHARACTERS]}…"
 
 
 def _message_in_json(text: str) -> str | None:
     try:
         value, _ = json.JSONDecoder().raw_decode(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     while isinstance(value, dict):
-        value = value.get("error") or value.get("message")
+        value = value.get("error") or value.get("message") or value.get("detail")
     return value if isinstance(value, str) and value else None
 
 
 def _transport_error(error: BaseException) -> BaseException | None:
     """The failure of the connection below `error`; litellm calls it an answer of status 500."""
-    below: BaseException | None = error
-    for _ in range(_MAX_CAUSES):
-        if below is None:
-            return None
+    for below in causes(error):
         if isinstance(below, OSError) or type(below).__module__.partition(".")[0] == "httpx":
             return below
-        below = below.__cause__ or below.__context__
     return None
 
 

@@ -1,7 +1,8 @@
 """The one place that imports litellm. Called by the modules of `holmes.llm`, and early by the application.
 
-The import takes seconds, so it happens once, in a thread, while toolsets are checked. Nothing is fetched (the price map
-is the packaged one), nothing is reported, nothing is printed. It refuses to be imported at the top of another module.
+The import takes seconds, so it happens once, in a daemon thread, while toolsets are checked; nobody has to wait for it
+in order to give up. Nothing is fetched (the price map is the packaged one), nothing is reported, nothing is printed. It
+refuses to be imported at the top of another module.
 """
 
 from __future__ import annotations
@@ -11,40 +12,45 @@ import gc
 import logging
 import os
 import threading
-from typing import Any, TypeAlias
+import warnings
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from holmes.llm.background_import import BackgroundImport
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 LitellmModule: TypeAlias = Any
 """litellm ships no types that strict checking accepts; its values are narrowed where they enter."""
 
 _lock = threading.Lock()
-_loaded: list[LitellmModule] = []
+_imports: list[BackgroundImport[LitellmModule]] = []
+
+
+def preload() -> Future[LitellmModule]:
+    """Start the import, unless it was started before, so that it is under way while other things are prepared."""
+    with _lock:
+        if not _imports:
+            _prepare_environment()
+            _imports.append(BackgroundImport(_import_litellm, name="litellm-import"))
+        return _imports[0].future
 
 
 def load_litellm() -> LitellmModule:
     """The configured litellm; the first call takes seconds and must not run on the event loop."""
-    with _lock:
-        if not _loaded:
-            _loaded.append(_import_litellm())
-        return _loaded[0]
+    return preload().result()
 
 
 async def litellm_module() -> LitellmModule:
-    """The configured litellm, imported off the event loop."""
-    return _loaded[0] if _loaded else await asyncio.to_thread(load_litellm)
-
-
-def preload() -> threading.Thread:
-    """Start the import in a daemon thread, so that it is under way while other things are prepared."""
-    thread = threading.Thread(target=load_litellm, name="litellm-import", daemon=True)
-    thread.start()
-    return thread
+    """The configured litellm. Cancelling it returns at once; the import goes on by itself."""
+    return await asyncio.wrap_future(preload())
 
 
 async def close_connections() -> None:
     """Close the connections of every model of this process; those used later open new ones. Does not import litellm."""
-    if not _loaded:
+    litellm = _imports[0].result if _imports else None
+    if litellm is None:
         return
-    litellm = _loaded[0]
     await litellm.close_litellm_async_clients()
     litellm.in_memory_llm_clients_cache.flush_cache()
 
@@ -57,15 +63,22 @@ def transport_errors() -> tuple[type[BaseException], ...]:
     return (openai.OpenAIError, httpx.HTTPError, TimeoutError, OSError)
 
 
-def _import_litellm() -> LitellmModule:
+def _prepare_environment() -> None:
+    """Before the thread starts: variables must not change while another thread copies them."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     _unset_empty_keys()
+
+
+def _import_litellm() -> LitellmModule:
     with _PausedCollector():
         import litellm
         import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
 
+    # What odd providers send is judged where it is read; a warning about it on stderr helps nobody.
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
+    litellm.disable_hf_tokenizer_download = True  # or it fetches one to count what a provider did not count
     # An abandoned aiohttp session complains on stderr when the process ends; an httpx client does not.
     litellm.disable_aiohttp_transport = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):

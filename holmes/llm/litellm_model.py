@@ -17,7 +17,7 @@ from holmes.core.model import ModelReply
 from holmes.core.stats import RequestStats
 from holmes.llm import litellm_loader
 from holmes.llm.codec import MessageCodec
-from holmes.llm.errors import describe_failure, model_error
+from holmes.llm.errors import UnusableAnswer, describe_failure, model_error
 from holmes.llm.limits import resolve_limits
 from holmes.llm.litellm_stream import read_stream
 from holmes.llm.model_facts import model_facts
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.litellm_stream import StreamUsage
     from holmes.llm.model_facts import ModelFacts
+    from holmes.llm.watched_answer import AnswerLimits
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -60,9 +61,16 @@ class _Ready:
 class LitellmModel:
     """A `ChatModel`. Any number of conversations may use it at the same time."""
 
-    def __init__(self, config: LitellmModelConfig, *, retry_policy: RetryPolicy | None = None) -> None:
+    def __init__(
+        self,
+        config: LitellmModelConfig,
+        *,
+        retry_policy: RetryPolicy | None = None,
+        answer_limits: AnswerLimits | None = None,
+    ) -> None:
         self._config = config
         self._retry_policy = retry_policy or RetryPolicy()
+        self._answer_limits = answer_limits
         self._prepared: _Ready | None = None
 
     def __repr__(self) -> str:
@@ -94,19 +102,27 @@ class LitellmModel:
         async def before_wait(failure: AttemptFailed, seconds: float) -> None:
             nonlocal billed
             billed += failure.stats
-            await emit(AttemptDiscarded(model=self.name, reason=str(failure), retry_in_seconds=seconds))
+            await emit(self._discarded(failure, seconds))
 
         try:
             reply = await with_retries(lambda: self._attempt(ready, request, emit), self._retry_policy, before_wait)
         except AttemptFailed as failure:
-            if failure.streamed_text:
-                await emit(AttemptDiscarded(model=self.name, reason=str(failure), retry_in_seconds=0.0))
+            if failure.streamed_text or failure.stats.calls:
+                await emit(self._discarded(failure, 0.0))
             failure.error.stats = billed + failure.stats
             raise failure.error from failure.__cause__
         return replace(reply, stats=billed + reply.stats)
 
+    def _discarded(self, failure: AttemptFailed, retry_in_seconds: float) -> AttemptDiscarded:
+        return AttemptDiscarded(
+            model=self.name, reason=str(failure), retry_in_seconds=retry_in_seconds, stats=failure.stats
+        )
+
     async def _ready(self) -> _Ready:
-        return await asyncio.to_thread(self._prepare) if self._prepared is None else self._prepared
+        if self._prepared is not None:
+            return self._prepared
+        await litellm_loader.litellm_module()  # seconds, and not in the thread pool, which nobody can leave early
+        return await asyncio.to_thread(self._prepare)
 
     def _prepare(self) -> _Ready:
         if self._prepared is None:
@@ -120,7 +136,7 @@ class LitellmModel:
                 codec=MessageCodec(provider=facts.provider, vision=limits.vision),
                 billing=Billing(litellm, facts, self._config.prices),
                 arguments=fixed_arguments(self._config, usable_api_key(litellm, self._config, facts)),
-                transport_errors=litellm_loader.transport_errors(),
+                transport_errors=(*litellm_loader.transport_errors(), UnusableAnswer),
             )
         return self._prepared
 
@@ -135,11 +151,20 @@ class LitellmModel:
                 if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
                     again = {**self._arguments(ready, request), "drop_params": False}
                     stream = await ready.litellm.acompletion(**again)
-            usage = await read_stream(stream, assembler, emit, timeout_seconds=timeout_seconds)
+            usage = await read_stream(
+                stream,
+                assembler,
+                emit,
+                litellm=ready.litellm,
+                timeout_seconds=timeout_seconds,
+                limits=self._answer_limits,
+            )
         except ready.transport_errors as error:
+            failure = describe_failure(error)
             raise AttemptFailed(
                 model_error(error, self._config, ready.facts.provider),
-                retry_after_seconds=describe_failure(error).retry_after_seconds,
+                retry_after_seconds=failure.retry_after_seconds,
+                max_attempts=failure.max_attempts,
                 streamed_text=assembler.has_text,
                 stats=self._estimate(ready, request, assembler) if assembler.characters else None,
             ) from error
@@ -193,4 +218,10 @@ class LitellmModel:
         payload = assembler.reasoning_payload()
         reasoning = () if payload is None else (Reasoning(provider=ready.facts.provider, payload=payload),)
         message = AssistantMessage(text=text, tool_calls=tuple(calls), reasoning=reasoning)
-        return ModelReply(message=message, finish_reason=finish, stats=stats, model=self.name)
+        return ModelReply(
+            message=message,
+            finish_reason=finish,
+            stats=stats,
+            model=self.name,
+            context_tokens=stats.prompt_tokens,
+        )

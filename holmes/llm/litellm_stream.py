@@ -1,21 +1,30 @@
 """Reads one streamed reply of litellm into a `ReplyAssembler`. Called by `LitellmModel`.
 
-Every wait is bounded: the first piece and each one after it. A stream that ends without a finish reason is a cut
-stream, which litellm hides behind a finish reason of its own.
+Every wait is bounded: the first piece, each one after it, and the whole reply, whose size is bounded too. A stream
+that ends without a finish reason is a cut stream, which litellm hides behind a finish reason of its own. An answer that
+is no reply (a login page, an error, data of the wrong shape) is `UnusableAnswer`, whatever choked on it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holmes.core.events import TextDelta
-from holmes.llm.errors import StreamCut
+from holmes.llm.errors import StreamCut, UnusableAnswer, causes, unusable_answer
 
 if TYPE_CHECKING:
     from holmes.core.model import EmitEvent
+    from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.reply_assembler import ReplyAssembler
+    from holmes.llm.watched_answer import AnswerLimits
+
+# What code says that meets data of another shape than it was written for; the errors of JSON, Unicode and pydantic are
+# ValueErrors. Only reading a stream turns them into a broken answer: anywhere else they are bugs and shall be seen.
+_WRONG_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,40 +44,157 @@ async def read_stream(
     assembler: ReplyAssembler,
     emit: EmitEvent,
     *,
+    litellm: LitellmModule,
     timeout_seconds: float,
+    limits: AnswerLimits | None = None,
 ) -> StreamUsage:
-    """Read to the end, emitting `TextDelta`. Raises `StreamCut`, `TimeoutError`, or what litellm raises."""
-    usage: Any = None
-    chunks = aiter(stream)
-    while True:
-        async with asyncio.timeout(timeout_seconds):
-            chunk = await anext(chunks, None)
-        if chunk is None:
-            break
-        usage = getattr(chunk, "usage", None) or usage
-        for choice in chunk.choices[:1]:
-            await _add_choice(choice, assembler, emit)
-    reported = [found for part in getattr(stream, "chunks", ()) if (found := getattr(part, "usage", None)) is not None]
-    if not reported and getattr(stream, "received_finish_reason", "unknown") is None:
-        raise StreamCut("the stream ended in the middle of the reply")
-    cost = getattr(reported[-1], "cost", None) if reported else None
-    return StreamUsage(
-        usage=usage, reported=bool(reported), billed_cost=float(cost) if isinstance(cost, int | float) else None
-    )
+    """Read to the end, emitting `TextDelta`.
+
+    `timeout_seconds` is for each piece. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or what litellm raises.
+    """
+    from holmes.llm.watched_answer import AnswerLimits, watch
+
+    reader = _Reader(stream, assembler, limits or AnswerLimits(), timeout_seconds)
+    watched = watch(stream, litellm, reader.limits)
+    try:
+        while (text := await reader.next_text()) is not None:
+            if text:
+                await emit(TextDelta(text=text))
+    except reader.failures as error:
+        foreign = watched.foreign_content() if watched is not None and assembler.is_empty else None
+        if foreign is None:
+            raise
+        raise foreign from error
+    finally:
+        if watched is not None:  # litellm closes only what the OpenAI client opened
+            await watched.aclose()
+    return reader.usage()
 
 
-async def _add_choice(choice: Any, assembler: ReplyAssembler, emit: EmitEvent) -> None:  # noqa: ANN401  litellm's
+class _Reader:
+    """Takes the stream apart, piece by piece."""
+
+    def __init__(
+        self,
+        stream: Any,  # noqa: ANN401  litellm's
+        assembler: ReplyAssembler,
+        limits: AnswerLimits,
+        timeout_seconds: float,
+    ) -> None:
+        self.limits = limits
+        self._stream = stream
+        self._chunks = aiter(stream)
+        self._assembler = assembler
+        self._timeout_seconds = timeout_seconds
+        self._begun_seconds = time.monotonic()
+        self.failures = _failures()
+        self._pieces = 0
+        self._usage: Any = None
+
+    async def next_text(self) -> str | None:
+        """The text of the next piece, which may be empty; None at the end."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                chunk = await anext(self._chunks, None)
+            text = None if chunk is None else self._add(chunk)
+        except self.failures as error:
+            self._judge(error)
+            return None
+        if text is None:
+            self._check_end()
+        else:
+            self._check_size()
+        return text
+
+    def usage(self) -> StreamUsage:
+        """What is known about usage at the end."""
+        reported = self._reported()
+        cost: Any = getattr(reported[-1], "cost", None) if reported else None
+        is_sum = isinstance(cost, int | float) and math.isfinite(cost) and cost >= 0
+        return StreamUsage(usage=self._usage, reported=bool(reported), billed_cost=float(cost) if is_sum else None)
+
+    def _add(self, chunk: Any) -> str:  # noqa: ANN401  litellm's
+        """Hand the parts of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` for what is no chunk."""
+        self._pieces += 1
+        self._usage = getattr(chunk, "usage", None) or self._usage
+        return "".join(_add_choice(choice, self._assembler) for choice in chunk.choices[:1])
+
+    def _judge(self, error: BaseException) -> None:
+        """Raise what `error` means, unless it came after a reply that is whole: then it is about numbers beside it."""
+        unusable = unusable_answer(error)
+        if unusable is not None:
+            raise unusable from error
+        wrong = _wrong_shape(error)
+        if wrong is None:
+            raise error
+        finish_reason = getattr(self._stream, "received_finish_reason", None)
+        if finish_reason is None:
+            raise UnusableAnswer(
+                f"its reply cannot be read ({type(wrong).__name__}: {wrong})",
+                "check the API base address, or try again later",
+                max_attempts=2,
+            ) from error
+        self._assembler.finish_reason = self._assembler.finish_reason or finish_reason
+
+    def _reported(self) -> list[Any]:
+        chunks = getattr(self._stream, "chunks", ())
+        return [found for chunk in chunks if (found := getattr(chunk, "usage", None)) is not None]
+
+    def _check_end(self) -> None:
+        if getattr(self._stream, "received_finish_reason", "unknown") is None and not self._reported():
+            raise StreamCut("the stream ended in the middle of the reply")
+
+    def _check_size(self) -> None:
+        too_large = self._assembler.characters > self.limits.characters or self._pieces > self.limits.pieces
+        if too_large:
+            size = f"{self._assembler.characters:,} characters in {self._pieces:,} pieces"
+            raise UnusableAnswer(f"its reply did not end after {size}", "use another model")
+        if time.monotonic() - self._begun_seconds > self.limits.seconds:
+            raise UnusableAnswer(f"its reply did not end within {self.limits.seconds:g} s", "use another model")
+
+
+def _add_choice(choice: Any, assembler: ReplyAssembler) -> str:  # noqa: ANN401  litellm's
     delta = choice.delta
-    if reasoning := getattr(delta, "reasoning_content", None):
+    if reasoning := _text(getattr(delta, "reasoning_content", None)):
         assembler.add_reasoning(reasoning)
     if blocks := getattr(delta, "thinking_blocks", None):
         assembler.add_thinking_blocks([dict(block) for block in blocks])
     for call in delta.tool_calls or ():
         assembler.add_tool_call(
-            index=call.index, call_id=call.id, name=call.function.name, arguments=call.function.arguments
+            index=call.index,
+            call_id=_text(call.id),
+            name=_text(call.function.name),
+            arguments=_text(call.function.arguments),
         )
     if choice.finish_reason:
-        assembler.finish_reason = choice.finish_reason
-    if delta.content:
-        assembler.add_text(delta.content)
-        await emit(TextDelta(text=delta.content))
+        assembler.finish_reason = _text(choice.finish_reason)
+    text = _text(delta.content)
+    if text:
+        assembler.add_text(text)
+    return text
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"expected text in a piece of the reply, found {type(value).__name__}")
+    return value
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    """Everything that reading may raise, apart from the clock and the operating system."""
+    import httpx
+    import openai
+
+    return (openai.OpenAIError, httpx.HTTPError, UnusableAnswer, StreamCut, *_WRONG_SHAPE)
+
+
+def _wrong_shape(error: BaseException) -> BaseException | None:
+    """What choked on the data, when `error` is that, or litellm's name for everything that it does not know."""
+    chain = causes(error)
+    if any(isinstance(cause, OSError) or type(cause).__module__.partition(".")[0] == "httpx" for cause in chain):
+        return None
+    if not isinstance(error, _WRONG_SHAPE) and all(type(cause).__name__ != "APIConnectionError" for cause in chain):
+        return None
+    return next((cause for cause in chain if isinstance(cause, _WRONG_SHAPE)), chain[-1])

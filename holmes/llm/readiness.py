@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holmes.core.addresses import fault_of_address
 from holmes.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,8 +26,11 @@ _NO_KEY_NEEDED = "not-needed"
 def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> str | None:
     """The key to send: the configured one, None when litellm finds it itself, a filler for a server on this machine.
 
-    Raises `ConfigError` when a key or address is missing.
+    Raises `ConfigError` when a key or address is missing, or the address is none.
     """
+    fault = fault_of_address(config.api_base) if config.api_base else None
+    if fault is not None:
+        raise ConfigError(f"The api_base {config.api_base!r} of model {config.name!r} {fault}; correct it.")
     if config.api_key or facts.provider in _CLOUD_CREDENTIALS:
         _refuse_missing(litellm, config, facts)
         return config.api_key

@@ -1,7 +1,8 @@
 """Puts a streamed reply together from its pieces. Called by `LitellmModel`; pure, knows no HTTP and no litellm.
 
 Providers disagree about streamed tool calls: some send the id once, some in every piece, some never, and some give all
-calls the same index. It refuses to guess about the arguments: what does not parse is judged in `tool_call_repair`.
+calls the same index or the same id. It refuses to guess about the arguments: what does not parse is judged in
+`tool_call_repair`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# Two calls of one tool that have neither ids nor indexes are told apart by parsing, again and again while they grow.
+_PARSED_CHARACTERS = 16_384
+
+
 @dataclass(slots=True, kw_only=True)
 class RawToolCall:
     """A tool call as the provider wrote it; `id` may be empty."""
@@ -21,6 +26,7 @@ class RawToolCall:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
+    characters: int = 0
 
     @property
     def arguments_text(self) -> str:
@@ -28,10 +34,12 @@ class RawToolCall:
         return "".join(self.arguments)
 
     def is_complete(self) -> bool:
-        """Whether the arguments are valid JSON already."""
+        """Whether the arguments are valid JSON already; very long ones never are, so that this stays quick."""
+        if self.characters > _PARSED_CHARACTERS:
+            return False
         try:
             json.loads(self.arguments_text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         return True
 
@@ -46,6 +54,7 @@ class ReplyAssembler:
         self._reasoning: list[str] = []
         self._thinking_blocks: list[dict[str, Any]] = []
         self._open_calls: dict[int, RawToolCall] = {}
+        self._last_by_id: dict[str, RawToolCall] = {}
         self._characters = 0
 
     @property
@@ -57,6 +66,11 @@ class ReplyAssembler:
     def characters(self) -> int:
         """How much was written so far, text, reasoning and calls together."""
         return self._characters
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was written at all."""
+        return not self._characters and not self.calls
 
     @property
     def has_text(self) -> bool:
@@ -76,6 +90,7 @@ class ReplyAssembler:
     def add_thinking_blocks(self, blocks: Sequence[dict[str, Any]]) -> None:
         """Pieces of opaque blocks: the text of a block comes in pieces, its signature ends it."""
         for block in blocks:
+            self._characters += sum(len(value) for value in block.values() if isinstance(value, str))
             last = self._thinking_blocks[-1] if self._thinking_blocks else None
             if block.get("type") != "thinking":
                 self._thinking_blocks.append({key: value for key, value in block.items() if value is not None})
@@ -91,9 +106,11 @@ class ReplyAssembler:
         """A piece of a tool call."""
         call = self._call_for(index, call_id or "", name or "")
         call.id = call.id or call_id or ""
+        self._last_by_id[call.id] = call
         call.name = call.name or name or ""
         if arguments:
             call.arguments.append(arguments)
+            call.characters += len(arguments)
             self._characters += len(arguments)
 
     def reasoning_payload(self) -> str | None:
@@ -106,11 +123,13 @@ class ReplyAssembler:
         return json.dumps(payload, ensure_ascii=False) if payload else None
 
     def _call_for(self, index: int | None, call_id: str, name: str) -> RawToolCall:
-        known = next((call for call in self.calls if call_id and call.id == call_id), None)
-        if known is not None:
-            return known
         position = index if index is not None else max(self._open_calls, default=0)
         current = self._open_calls.get(position)
+        if call_id and current is not None and current.id == call_id:
+            return current
+        known = self._last_by_id.get(call_id) if call_id else None
+        if known is not None and (index is None or not name):
+            return known
         if current is None or _starts_another(current, call_id, name):
             current = RawToolCall()
             self.calls.append(current)

@@ -35,19 +35,24 @@ class RetryPolicy:
 
 
 class AttemptFailed(Exception):
-    """One attempt failed with `error`. `stats` is what it cost, `streamed_text` whether text must be taken back."""
+    """One attempt failed with `error`. `stats` is what it cost, `streamed_text` whether text must be taken back.
+
+    `max_attempts` is how often such a request may be sent in all, when that is less than the policy allows.
+    """
 
     def __init__(
         self,
         error: ModelError,
         *,
         retry_after_seconds: float | None = None,
+        max_attempts: int | None = None,
         streamed_text: bool = False,
         stats: RequestStats | None = None,
     ) -> None:
         super().__init__(str(error))
         self.error = error
         self.retry_after_seconds = retry_after_seconds
+        self.max_attempts = max_attempts
         self.streamed_text = streamed_text
         self.stats = stats or RequestStats()
 
@@ -77,7 +82,7 @@ async def with_retries(
     retrying = tenacity.AsyncRetrying(
         stop=tenacity.stop_after_attempt(policy.max_attempts),
         wait=wait_seconds,
-        retry=tenacity.retry_if_exception(lambda error: _is_worth_waiting(error, policy)),
+        retry=lambda state: _is_worth_waiting(state, policy),
         before_sleep=announce,
         reraise=True,
     )
@@ -95,7 +100,10 @@ def _failure(state: RetryCallState) -> AttemptFailed:
     return failure
 
 
-def _is_worth_waiting(error: BaseException, policy: RetryPolicy) -> bool:
+def _is_worth_waiting(state: RetryCallState, policy: RetryPolicy) -> bool:
+    error = state.outcome.exception() if state.outcome is not None else None
     if not isinstance(error, AttemptFailed) or not error.error.retryable:
+        return False
+    if error.max_attempts is not None and state.attempt_number >= error.max_attempts:
         return False
     return error.retry_after_seconds is None or error.retry_after_seconds <= policy.retry_after_cap_seconds

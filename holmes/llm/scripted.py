@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from holmes.core.model import EmitEvent
 
+_MAX_SCRIPT_BYTES = 10_000_000
 DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_096, vision=True)
 
 
@@ -139,7 +140,9 @@ def _read_script(path: Path) -> list[ScriptedEntry]:
     import yaml
 
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(_text_of(path))
+    except RecursionError as error:
+        raise ConfigError(f"The script {str(path)!r} is nested too deeply.") from error
     except OSError as error:
         raise ConfigError(f"Cannot read the script {str(path)!r}: {error.strerror}; check the path.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -148,6 +151,17 @@ def _read_script(path: Path) -> list[ScriptedEntry]:
     if not isinstance(content, list):
         raise ConfigError(f"The script {str(path)!r} must be a list of replies.")
     return [_read_entry(entry, f"{path}: reply {number}") for number, entry in enumerate(content, start=1)]
+
+
+def _text_of(path: Path) -> str:
+    """The content of a regular file: a device may never end."""
+    if path.exists() and not path.is_file():
+        raise ConfigError(f"Cannot read the script {str(path)!r}: it is not a regular file; check the path.")
+    with path.open("rb") as file:
+        content = file.read(_MAX_SCRIPT_BYTES + 1)
+    if len(content) > _MAX_SCRIPT_BYTES:
+        raise ConfigError(f"Cannot read the script {str(path)!r}: it is larger than 10 MB; check the path.")
+    return content.decode("utf-8")
 
 
 def _read_entry(entry: Any, place: str) -> ScriptedEntry:  # noqa: ANN401  any YAML

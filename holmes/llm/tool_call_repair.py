@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from holmes.llm.reply_assembler import RawToolCall
 
 _BLOCK = re.compile(
-    r"```(?:json|tool_call|tool|tool_code)?[ \t]*\n(?P<fenced>.*?)\n?[ \t]*```"
+    r"```(?:json|tool_call|tool|tool_code)?[ \t]*\n(?P<fenced>.*?)```"
     r"|<tool_call>(?P<tagged>.*?)(?:</tool_call>|\Z)",
     re.DOTALL,
 )
 _REPAIR_LIMIT_CHARACTERS = 200_000
+_MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the arguments later can parse them
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
@@ -82,12 +83,30 @@ def _object_text(arguments: str, *, repairable: bool) -> str | None:
         value: Any = json.loads(arguments)
     except ValueError:
         value = _repaired(arguments) if repairable else None
+    except RecursionError:
+        return None
     else:
         if isinstance(value, dict):
-            return arguments
+            return None if _is_too_deep(value) else arguments
     if isinstance(value, str):  # an object that was encoded twice
         value = _repaired(value)
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) and value else None
+    if not isinstance(value, dict) or not value or _is_too_deep(value):
+        return None
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            item
+            for container in level
+            if isinstance(container, dict | list)
+            for item in (container.values() if isinstance(container, dict) else container)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
@@ -96,7 +115,10 @@ def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
         return None
     import json_repair
 
-    return json_repair.loads(text)
+    try:
+        return json_repair.loads(text)
+    except RecursionError:
+        return None
 
 
 def _written_call(block: str, tool_names: Collection[str]) -> ToolCall | None:
@@ -104,7 +126,9 @@ def _written_call(block: str, tool_names: Collection[str]) -> ToolCall | None:
         value: Any = json.loads(block)
     except ValueError:
         value = _repaired(block)
-    if not isinstance(value, dict):
+    except RecursionError:
+        return None
+    if not isinstance(value, dict) or _is_too_deep(value):
         return None
     function = value["function"] if isinstance(value.get("function"), dict) else value
     name = function.get("name")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Between logs (2.6) and prose (4.0), measured with cl100k_base.
 _CHARACTERS_PER_TOKEN = 3.3
+_MAX_TOKENS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +33,18 @@ class TokenCounts:
 
 
 def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, which has no usable types
-    """The counts in litellm's usage object; what is missing is 0."""
+    """The counts in litellm's usage object; what is missing is 0, and all are when one cannot be true."""
     prompt_details = getattr(usage, "prompt_tokens_details", None)
     completion_details = getattr(usage, "completion_tokens_details", None)
-    return TokenCounts(
+    counts = TokenCounts(
         prompt=_count(usage, "prompt_tokens"),
         completion=_count(usage, "completion_tokens"),
         cached=_count(prompt_details, "cached_tokens") or _count(usage, "cache_read_input_tokens"),
         cache_creation=_count(prompt_details, "cache_creation_tokens") or _count(usage, "cache_creation_input_tokens"),
         reasoning=_count(completion_details, "reasoning_tokens"),
     )
+    numbers = (counts.prompt, counts.completion, counts.cached, counts.cache_creation, counts.reasoning)
+    return counts if all(0 <= number <= _MAX_TOKENS for number in numbers) else TokenCounts(prompt=0, completion=0)
 
 
 def estimated_counts(*, prompt_characters: int, completion_characters: int) -> TokenCounts:
@@ -97,7 +100,7 @@ class Billing:
 
 
 def _custom_cost(counts: TokenCounts, prices: Prices) -> float:
-    fresh = counts.prompt - counts.cached - counts.cache_creation
+    fresh = max(0, counts.prompt - counts.cached - counts.cache_creation)
     read = prices.input_per_token if prices.cache_read_per_token is None else prices.cache_read_per_token
     creation = prices.input_per_token if prices.cache_creation_per_token is None else prices.cache_creation_per_token
     prompt = fresh * prices.input_per_token + counts.cached * read + counts.cache_creation * creation

@@ -144,6 +144,9 @@ def _group(group: type[Group], sources: _Sources) -> Group:
     for name, field in group.model_fields.items():
         given = sources.find(setting_of(group, name))
         if given is not None:
+            if isinstance(given.value, str) and "\0" in given.value:
+                message = f"{given.place}: a NUL character is not allowed"
+                raise SettingsError(message)
             places[name] = given
             values[name] = given.value
         elif isinstance(field.default, Path):

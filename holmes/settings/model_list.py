@@ -1,7 +1,7 @@
 """The file that names models. Called by `load`; `holmes.llm` is handed the chosen entries.
 
-Every key that is not known here is an argument for litellm, so nothing but a missing `model` or a value of the wrong
-kind is refused.
+Every key that is not known here is an argument for litellm, so what is refused is a missing `model`, a value of the
+wrong kind, and what would get lost: other `custom_args` and the names of our own fields.
 """
 
 from __future__ import annotations
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Price = Annotated[float | None, Field(ge=0)]
+
+_WINDOW_KEY = "max_context_size"
+_OWN_FIELDS = {
+    "name": "the name of a model is the key above it",
+    "context_window_tokens": f"the window goes into custom_args: {{{_WINDOW_KEY}: …}}",
+    "extra": "arguments for litellm stand beside 'model'",
+    "unset_variable": "it has no meaning here",
+}
+"""Fields that the file may not set, and what to do instead."""
 
 
 class ModelEntry(BaseModel):
@@ -79,8 +88,8 @@ class ModelEntry(BaseModel):
             raise ValueError(message)  # noqa: TRY004  pydantic turns ValueErrors into its own
         entry = {str(key): value for key, value in raw.items()}
         custom = entry.pop("custom_args", None)
-        if isinstance(custom, Mapping) and "max_context_size" in custom:
-            entry["context_window_tokens"] = custom["max_context_size"]
+        if isinstance(custom, Mapping) and _WINDOW_KEY in custom:
+            entry["context_window_tokens"] = custom[_WINDOW_KEY]
         known = {*cls.model_fields, "base_url"}
         extra = {key: value for key, value in entry.items() if key not in known}
         fields = {key: value for key, value in entry.items() if key in known}
@@ -93,7 +102,28 @@ def read_model_list(path: Path, environment: Mapping[str, str]) -> tuple[ModelEn
     return tuple(_entry(file, name, raw) for name, raw in file.content.items())
 
 
+def _refuse_lost_keys(file: YamlFile, name: str, raw: Mapping[object, object]) -> None:
+    """Raises `SettingsError` for a key that would do nothing, or something else than it says."""
+    for field, advice in _OWN_FIELDS.items():
+        if field in raw:
+            message = f"{file.place(name, field)}: '{name}.{field}' is not a key of a model: {advice}"
+            raise SettingsError(message)
+    custom = raw.get("custom_args")
+    if custom is None:
+        return
+    if not isinstance(custom, Mapping):
+        message = f"{file.place(name, 'custom_args')}: '{name}.custom_args' must be a mapping with {_WINDOW_KEY!r}"
+        raise SettingsError(message)
+    for key in custom:
+        if key != _WINDOW_KEY:
+            place = file.place(name, "custom_args", str(key))
+            message = f"{place}: unknown key '{name}.custom_args.{key}'; the only one is {_WINDOW_KEY!r}"
+            raise SettingsError(message)
+
+
 def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
+    if isinstance(raw, Mapping):
+        _refuse_lost_keys(file, name, raw)
     try:
         unset = next((message for path, message in file.unset.items() if path[0] == name), None)
         fields = {**raw, "name": name, "unset_variable": unset} if isinstance(raw, Mapping) else raw

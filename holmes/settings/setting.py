@@ -28,11 +28,6 @@ class Setting:
         """The key in the config file."""
         return self.key or (self.env.lower().removeprefix("holmes_") if self.env else None)
 
-    @property
-    def label(self) -> str:
-        """The name that tables and messages show first."""
-        return self.file_key or self.env or self.option or ""
-
 
 class SettingsGroup(BaseModel):
     """The base of all groups: frozen, no unknown fields, described by the docstring under each field."""

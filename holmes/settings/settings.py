@@ -65,13 +65,6 @@ class Settings:
         """The names of the model list, for a message that says what could be chosen."""
         return tuple(entry.name for entry in self.model_list)
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What the user should know: one line that lists everything that is ignored, or nothing."""
-        if not self.ignored_keys:
-            return ()
-        return (f"ignored, because Holmes does not have it yet: {', '.join(self.ignored_keys)}",)
-
     def _entry(self, name: str) -> ModelEntry:
         is_chosen = name == self.model.model
         for entry in self.model_list:

@@ -22,7 +22,7 @@ class StorageSettings(SettingsGroup):
     """
 
     results_path: Annotated[Path, Setting("HOLMES_TOOL_RESULT_STORAGE_PATH")] = Path("~/.holmes/results")
-    """The folder of stored tool results."""
+    """The folder of stored tool results. Nothing deletes them yet."""
 
     conversations_path: Annotated[Path, Setting("HOLMES_CONVERSATIONS_PATH")] = Path("~/.holmes/conversations")
     """The folder of conversations, for `holmes ask --continue`."""
@@ -32,6 +32,9 @@ class StorageSettings(SettingsGroup):
 
     conversation_limit: Annotated[int, Setting("HOLMES_CONVERSATION_LIMIT"), Field(ge=1)] = 200
     """How many conversations are kept; the oldest are deleted first."""
+
+    cache_path: Annotated[Path, Setting("HOLMES_CACHE_PATH")] = Path("~/.holmes/cache")
+    """The folder that remembers for an hour which toolsets work; it can be deleted at any time."""
 
     prompt_history_file: Annotated[Path, Setting("HOLMES_PROMPT_HISTORY_FILE")] = Path("~/.holmes/history")
     """What was typed at the interactive prompt."""

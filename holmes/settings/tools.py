@@ -34,5 +34,7 @@ class ToolSettings(SettingsGroup):
     prerequisite_timeout_seconds: Annotated[float, Setting("HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS"), Field(gt=0)] = 20
     """Seconds that the checks of all toolsets may take together."""
 
-    kubernetes_logs_timeout_seconds: Annotated[float, Setting("KUBERNETES_LOGS_TIMEOUT_SECONDS"), Field(gt=0)] = 60
+    kubernetes_logs_timeout_seconds: Annotated[
+        float, Setting("KUBERNETES_LOGS_TIMEOUT_SECONDS"), Field(gt=0, le=3_600)
+    ] = 60
     """Seconds that reading logs of one pod or workload may take."""

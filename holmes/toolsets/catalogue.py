@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ConfigError
-from holmes.toolsets.known_names import KNOWN_ELSEWHERE
 from holmes.toolsets.registry import discover_factories
 from holmes.toolsets.statuses import ToolsetStatus
+from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
 from holmes.toolsets.yaml.building import build_definition, checked_keys, uses_transformers
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
@@ -52,12 +52,16 @@ class PythonToolset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """What may be offered (`definitions`, `python`), what is decided already (`statuses`), what users should know."""
+    """What may be offered (`definitions`, `python`), what is decided already (`statuses`), what users should know.
+
+    `ignored_names` are the toolsets that HolmesGPT knows and that do not exist here yet.
+    """
 
     definitions: tuple[YamlToolsetDefinition, ...]
     python: tuple[PythonToolset, ...]
     statuses: tuple[ToolsetStatus, ...]
     warnings: tuple[str, ...]
+    ignored_names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,7 @@ class WrittenCatalogue:
     factories: tuple[PythonToolsetFactory, ...]
     statuses: tuple[ToolsetStatus, ...]
     warnings: tuple[str, ...]
+    ignored_names: tuple[str, ...]
 
     @property
     def variable_names(self) -> frozenset[str]:
@@ -113,7 +118,8 @@ def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] 
         python_entries=reading.python_entries,
         factories=factories,
         statuses=statuses,
-        warnings=reading.all_warnings(),
+        warnings=tuple(reading.warnings),
+        ignored_names=tuple(sorted(reading.ignored_names)),
     )
 
 
@@ -124,28 +130,21 @@ class _Reading:
         self.entries: dict[str, WrittenToolset] = {}
         self.python_entries: dict[str, WrittenToolset] = {}
         self._factories = factories
-        self._warnings: list[str] = []
-        self._not_here: list[str] = []
+        self.warnings: list[str] = []
+        self.ignored_names: set[str] = set()
 
     def add_file(self, path: Path) -> None:
         """Merge a file."""
         file = read_toolsets(path)
-        self._warnings += file.warnings
+        self.warnings += file.warnings
         self.add_entries(file.toolsets)
 
     def add_entries(self, entries: Sequence[WrittenToolset]) -> None:
         """Merge entries: a name that exists already is an override."""
         for entry in entries:
             written, warnings = with_current_names(entry)
-            self._warnings += warnings
+            self.warnings += warnings
             self._add(written)
-
-    def all_warnings(self) -> tuple[str, ...]:
-        """Everything to tell, the toolsets that do not exist here in one line."""
-        if not self._not_here:
-            return tuple(self._warnings)
-        names = ", ".join(repr(name) for name in sorted(self._not_here))
-        return (*self._warnings, f"these toolsets of HolmesGPT do not exist here yet and are ignored: {names}")
 
     def _add(self, written: WrittenToolset) -> None:
         name = written.name
@@ -154,10 +153,10 @@ class _Reading:
             group[name] = group[name].overridden_by(written)
         elif name in self._factories or "tools" in written.keys or "type" in written.keys:
             group[name] = written
-        elif name in KNOWN_ELSEWHERE:
-            self._not_here.append(name)
+        elif name in UPSTREAM_TOOLSETS:
+            self.ignored_names.add(name)
         elif not set(written.keys) - {"enabled", "config", "name"}:
-            known = (*self.entries, *self._factories, *KNOWN_ELSEWHERE)
+            known = (*self.entries, *self._factories, *UPSTREAM_TOOLSETS)
             nearest = get_close_matches(name, known, n=1, cutoff=0.5)
             hint = f"did you mean {nearest[0]!r}?" if nearest else "a toolset of your own needs 'tools'"
             raise ConfigError(f"{written.source}: there is no toolset {name!r}: {hint}")
@@ -165,8 +164,15 @@ class _Reading:
             group[name] = written
 
 
-def load_catalogue(written: WrittenCatalogue, environment: Environment) -> Catalogue:
-    """Check every entry that is not disabled. Never raises for one toolset: what is wrong becomes its status."""
+def load_catalogue(
+    written: WrittenCatalogue,
+    environment: Environment,
+    default_configs: Mapping[str, Mapping[str, JsonValue]] | None = None,
+) -> Catalogue:
+    """Check every entry that is not disabled. Never raises for one toolset: what is wrong becomes its status.
+
+    `default_configs` are values for the `config` of Python toolsets, by name; what is written wins.
+    """
     definitions: list[YamlToolsetDefinition] = []
     statuses = list(written.statuses)
     warnings = list(written.warnings)
@@ -189,12 +195,13 @@ def load_catalogue(written: WrittenCatalogue, environment: Environment) -> Catal
     if transformed:
         names = ", ".join(repr(name) for name in transformed)
         warnings.append(f"transformers are not supported yet and ignored in: {names}")
-    python, python_statuses = _python_toolsets(written, variables)
+    python, python_statuses = _python_toolsets(written, variables, default_configs or {})
     return Catalogue(
         definitions=tuple(definitions),
         python=python,
         statuses=(*statuses, *python_statuses),
         warnings=tuple(warnings),
+        ignored_names=written.ignored_names,
     )
 
 
@@ -231,7 +238,7 @@ def _status_of(entry: WrittenToolset, state: str, reason: str) -> ToolsetStatus:
 
 
 def _python_toolsets(
-    written: WrittenCatalogue, variables: Mapping[str, str]
+    written: WrittenCatalogue, variables: Mapping[str, str], default_configs: Mapping[str, Mapping[str, JsonValue]]
 ) -> tuple[tuple[PythonToolset, ...], tuple[ToolsetStatus, ...]]:
     toolsets: list[PythonToolset] = []
     statuses: list[ToolsetStatus] = []
@@ -241,7 +248,7 @@ def _python_toolsets(
             name=factory.name, state="disabled", source=source, tags=factory.tags, description=factory.description
         )
         entry = written.python_entries.get(factory.name)
-        made = PythonToolset(factory=factory, source=source)
+        made = PythonToolset(factory=factory, source=source, config=default_configs.get(factory.name, {}))
         enabled = factory.enabled_by_default
         if entry is not None:
             try:
@@ -250,7 +257,8 @@ def _python_toolsets(
                 statuses.append(replace(status, state="failed", reason=str(error)))
                 continue
             enabled = enabled if keys.enabled is None else keys.enabled
-            made = replace(made, config=keys.config or {}, approval_patterns=tuple(keys.approval_required_tools))
+            config = {**made.config, **(keys.config or {})}
+            made = replace(made, config=config, approval_patterns=tuple(keys.approval_required_tools))
         if enabled:
             toolsets.append(made)
         else:

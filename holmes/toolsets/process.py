@@ -2,8 +2,9 @@
 
 Called by the YAML engine, the prerequisites and the Python toolsets that need a command. The program runs in a session
 of its own: on timeout, cancellation, too much output or its own end the whole process group is ended, first by SIGTERM,
-then by SIGKILL. Standard input is closed, standard error is kept apart, output is bounded. Refuses nothing itself;
-what may run is decided by the callers.
+then by SIGKILL. On Linux the same happens to what left the group with setsid, unless the program ended by itself, and
+to everything when Holmes itself is killed, see `leftovers`. Standard input is closed, standard error is kept apart,
+output is bounded. Refuses nothing itself; what may run is decided by the callers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
+from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +32,7 @@ _GRACE_SECONDS = 0.4
 # How long output is still read after the program ended while something it started holds the pipe open.
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.02
+_GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
@@ -72,20 +75,23 @@ class ProcessLimits:
 async def run_process(
     argv: Sequence[str], *, environment: Environment, limits: ProcessLimits, stdin: bytes | None = None
 ) -> ProcessOutcome:
-    """Run `argv` with exactly the variables of `environment` and wait for its end.
+    """Run `argv` with exactly the variables of `environment`, and a mark of ours, and wait for its end.
 
     Raises `ToolError` when the program cannot be started. Cancelling ends the whole group within a second.
     """
     started_seconds = asyncio.get_running_loop().time()
+    mark = _GUARD.next_mark()
     capture = _Capture(limits.output_limit_bytes)
     try:
-        process = await _start(argv, environment, limits, capture, stdin)
-        timed_out = False
+        process = await _start(argv, environment.with_variables({VARIABLE: mark}), limits, capture, stdin)
+        timed_out, ended = False, False
         try:
             feeding = _feed(process, stdin)
             timed_out = await _wait(process, capture, limits.timeout_seconds, feeding)
+            # Who holds the pipe may have left the group.
+            ended = not timed_out and capture.finished.is_set()
         finally:
-            await _end_group(process)
+            await (_end_group(process) if ended else _end_all(process, mark))
         stdout, stderr = await capture.texts()
     finally:
         capture.close()
@@ -197,7 +203,7 @@ async def _start(
     except asyncio.CancelledError:
         # The program may exist already although nobody has its handle yet.
         with contextlib.suppress(OSError, ValueError):
-            await _end_group(await starting)
+            await _end_all(await starting, environment.get(VARIABLE) or "")
         raise
     except (OSError, ValueError) as error:
         raise ToolError(f"{command[0]!r} cannot be started: {error}; is it installed and on PATH?") from error
@@ -249,6 +255,26 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
         _signal_group(process.pid, signal.SIGKILL)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), _GRACE_SECONDS)
+
+
+async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:
+    """End the group and what has left it. Looks before the group ends, because orphans lose their parent."""
+    outside = {each for each in marked(mark) if not _is_in_group(each, process.pid)}
+    for each in outside:
+        send(each, signal.SIGTERM)
+    try:
+        await _end_group(process)
+    finally:
+        for each in outside:
+            send(each, signal.SIGKILL)
+        end_marked(mark)
+
+
+def _is_in_group(process: int, group: int) -> bool:
+    try:
+        return os.getpgid(process) == group
+    except ProcessLookupError:
+        return True
 
 
 async def _until(condition: Callable[[], bool], limit_seconds: float) -> None:

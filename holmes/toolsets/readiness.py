@@ -2,14 +2,14 @@
 
 Called by the composition root and by `holmes toolset refresh`. All checks run at the same time under one deadline;
 commands that succeeded are remembered for an hour. Refuses nothing but a second tool of the same name: the later
-toolset fails then.
+toolset fails then, or the one that uses a reserved name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.statuses import SuccessCache, ToolsetStatus, check_key
@@ -17,10 +17,9 @@ from holmes.toolsets.yaml.prerequisites import Obstacle, command_obstacle, has_c
 from holmes.toolsets.yaml.toolset import YamlToolset
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from pathlib import Path
 
-    from holmes.core.environment import Environment
     from holmes.core.tools import Toolset
     from holmes.toolsets.catalogue import Catalogue, PythonToolset
     from holmes.toolsets.registry import ToolsetContext
@@ -51,11 +50,15 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPolicy:
-    """How to check. Without `cache_directory` nothing is remembered; `refresh` ignores what is."""
+    """How to check. Without `cache_directory` nothing is remembered; `refresh` ignores what is.
+
+    `reserved_tools` are the tools of toolsets that are not in the catalogue, each with the name of its toolset.
+    """
 
     deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
     cache_directory: Path | None = None
     refresh: bool = False
+    reserved_tools: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,7 @@ async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: 
     """Check all toolsets at once. Never raises for one of them; cancelling ends all checks and their processes."""
     policy = policy or CheckPolicy()
     cache = SuccessCache.read(policy.cache_directory) if policy.cache_directory is not None else None
-    checker = _Checker(context=_with_cluster(context), cache=None if policy.refresh else cache, policy=policy)
+    checker = _Checker(context=context, cache=None if policy.refresh else cache, policy=policy)
     pending = [
         *((_yaml_status(each), _started(checker.check_yaml(each))) for each in catalogue.definitions),
         *((_python_status(each), _started(checker.check_python(each))) for each in catalogue.python),
@@ -79,7 +82,7 @@ async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: 
     checked = await _results(pending, policy.deadline_seconds)
     if cache is not None:
         _remember(cache, checked)
-    unique = _without_repeated_tools(checked)
+    unique = _without_repeated_tools(checked, policy.reserved_tools)
     statuses = (*catalogue.statuses, *(each.status for each in unique))
     return Readiness(
         ready=tuple(each.ready for each in unique if each.ready is not None),
@@ -168,8 +171,8 @@ def _result(status: ToolsetStatus, task: asyncio.Task[_Checked], deadline_second
     return task.result()
 
 
-def _without_repeated_tools(checked: tuple[_Checked, ...]) -> tuple[_Checked, ...]:
-    owners: dict[str, str] = {}
+def _without_repeated_tools(checked: tuple[_Checked, ...], reserved: Mapping[str, str]) -> tuple[_Checked, ...]:
+    owners = dict(reserved)
     kept: list[_Checked] = []
     for each in checked:
         names = [tool.name for tool in each.ready.toolset.tools] if each.ready is not None else []
@@ -178,10 +181,9 @@ def _without_repeated_tools(checked: tuple[_Checked, ...]) -> tuple[_Checked, ..
             owners |= dict.fromkeys(names, each.status.name)
             kept.append(each)
             continue
-        reason = (
-            f"its tool {repeated!r} exists already in the toolset {owners[repeated]!r}: "
-            f"rename it, or disable {owners[repeated]!r}"
-        )
+        owner = owners[repeated]
+        advice = "rename it" if repeated in reserved else f"rename it, or disable {owner!r}"
+        reason = f"its tool {repeated!r} exists already in the toolset {owner!r}: {advice}"
         kept.append(_Checked(status=replace(each.status, state="failed", reason=reason)))
     return tuple(kept)
 
@@ -212,11 +214,3 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
     return ToolsetStatus(
         name=factory.name, state="enabled", source=python.source, tags=factory.tags, description=factory.description
     )
-
-
-def _with_cluster(context: ToolsetContext) -> ToolsetContext:
-    """The context whose variables tell the commands of YAML toolsets which cluster and namespace the user chose."""
-    chosen = {"HOLMES_KUBE_CONTEXT": context.cluster_context, "HOLMES_KUBE_NAMESPACE": context.cluster_namespace}
-    variables = {name: value for name, value in chosen.items() if value is not None}
-    environment: Environment = context.environment.with_variables(variables)
-    return replace(context, environment=environment)

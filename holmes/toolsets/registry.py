@@ -7,7 +7,7 @@ knows a toolset by name. A package that cannot be imported costs its own toolset
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from holmes.core.environment import Environment
     from holmes.core.json_types import JsonValue
-    from holmes.core.results import ResultStore
     from holmes.core.tools import Toolset
 
 ENTRY_POINT_GROUP = "holmes.toolsets"
@@ -26,18 +25,14 @@ ENTRY_POINT_GROUP = "holmes.toolsets"
 class ToolsetContext:
     """What a toolset is given when it is made.
 
-    `results` is None when storing results is switched off; `config` is the `config:` of the toolset's entry in the
-    configuration; `vision` says whether the model sees images; `memory_limit_mb` bounds every process a tool starts;
-    `cluster_context` and `cluster_namespace` are what the user chose on the command line, None for kubeconfig's own.
+    `environment` has the context and namespace that the user chose as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE;
+    `config` is the `config:` of the toolset's entry in the configuration; `memory_limit_mb` bounds every process a tool
+    starts.
     """
 
     environment: Environment
-    results: ResultStore | None
-    config: Mapping[str, JsonValue]
-    vision: bool = False
+    config: Mapping[str, JsonValue] = field(default_factory=dict)
     memory_limit_mb: int = 800
-    cluster_context: str | None = None
-    cluster_namespace: str | None = None
 
 
 class PythonToolsetFactory(Protocol):

@@ -84,6 +84,9 @@ _TOOLS = (
     ),
 )
 
+TOOLSET_NAME = "holmes/results"
+TOOL_NAMES = tuple(tool.name for tool in _TOOLS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResultsToolset:
@@ -101,7 +104,7 @@ class StoredResultsToolset:
     @property
     def name(self) -> str:
         """The toolset's name."""
-        return "holmes/results"
+        return TOOLSET_NAME
 
     @property
     def instructions(self) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
 from holmes.core.previews import clip_line
+from holmes.toolsets.patterns import bounded_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,8 +53,8 @@ class SearchFound:
 
 
 def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
-    """Search all `lines`. Raises `ToolError` for a bad pattern or after the timeout."""
-    pattern = _compile(query)
+    """Search all `lines`. Raises `ToolError` for a pattern that is refused or takes too long."""
+    pattern = bounded_pattern(query.pattern, name="pattern", ignore_case=query.ignore_case)
     deadline = time.monotonic() + query.timeout_seconds
     shown: list[SearchMatch] = []
     total = 0
@@ -67,15 +68,6 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
         reason = f"the pattern {query.pattern!r} took longer than {query.timeout_seconds:g} seconds"
         raise ToolError(f"{reason}; use a simpler one, without nested repetition") from error
     return SearchFound(matches=tuple(shown), total_matches=total)
-
-
-def _compile(query: SearchQuery) -> Pattern[str]:
-    import regex  # heavy, and only needed once a result was stored
-
-    try:
-        return regex.compile(query.pattern, regex.IGNORECASE if query.ignore_case else 0)
-    except regex.error as error:
-        raise ToolError(f"bad pattern {query.pattern!r}: {error}; escape characters like ( [ * + ?") from error
 
 
 def _matches_in(pattern: Pattern[str], line: str, deadline: float) -> Iterator[tuple[int, int]]:

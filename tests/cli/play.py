@@ -86,7 +86,12 @@ async def main(mode: str, folder: Path) -> int:
     interrupts = Interrupts()
     with interrupts:
         parts = SessionParts(
-            ask=ask, renderer=renderer, interrupts=interrupts, store=store, report_path=folder / "report.json"
+            ask=ask,
+            renderer=renderer,
+            interrupts=interrupts,
+            store=store,
+            kept_attachment_characters=30_000,
+            report_path=folder / "report.json",
         )
         session = Session(parts, store.start())
         if mode == "loop":

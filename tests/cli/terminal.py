@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[=>]")
@@ -62,10 +63,14 @@ class Terminal:
 
     def wait_for(self, text: str, seconds: float = 20) -> None:
         """Read until `text` has been written."""
+        self.wait_until(lambda screen: text in screen, f"{text!r} on the screen", seconds)
+
+    def wait_until(self, fulfilled: Callable[[str], bool], what: str, seconds: float = 20) -> None:
+        """Read until what was written is as `fulfilled` wants it; `what` says so when it never is."""
         deadline = time.monotonic() + seconds
-        while text not in self.text:
+        while not fulfilled(self.text):
             if time.monotonic() > deadline or not self._read(0.2):
-                message = f"{text!r} did not come; on the screen: {self.text[-2000:]}"
+                message = f"there was never {what}: {self.text[-2000:]}"
                 raise AssertionError(message)
 
     def exit_code(self, seconds: float = 20) -> int:

@@ -220,6 +220,17 @@ def test_a_reader_that_goes_away_leaves_no_trace(home: Home) -> None:
     assert done.returncode == 141
 
 
+@pytest.mark.parametrize("arguments", ["--help", "version", "toolset list", "ask 'why?'"])
+def test_a_full_disk_behind_standard_output_is_one_line(home: Home, arguments: str) -> None:
+    command = f"exec {sys.executable} -m holmes {arguments} > /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", command], env=home.environment(), capture_output=True, text=True, timeout=30, check=False
+    )
+    assert "Traceback" not in done.stderr
+    assert done.stderr.endswith("holmes: the output could not be written: No space left on device\n")
+    assert done.returncode == 1
+
+
 def test_the_last_conversation_is_continued(home: Home) -> None:
     home.run("ask", "first question")
     home.run("ask", "second question", "--continue")
@@ -269,6 +280,71 @@ def test_a_terminal_gets_the_interactive_loop(home: Home) -> None:
         time.sleep(0.5)  # the prompt draws itself before it takes keys
         screen.press("\x04")
         assert screen.exit_code() == 0
+
+
+@pytest.fixture
+def slow_home(home: Home) -> tuple[Home, Path]:
+    """A home with a toolset whose check does not end before the file is there."""
+    open_now = home.path / "open-now"
+    command = f"until [ -e {open_now} ]; do sleep 0.05; done"
+    tool = {"name": "slow_tool", "description": "Slow.", "command": "true"}
+    slow = {"description": "Slow.", "prerequisites": [{"command": command}], "tools": [tool]}
+    (home.path / ".holmes/config.yaml").write_text(json.dumps({"toolsets": {"slow": slow}}), encoding="utf-8")
+    variables = {"HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS": "60", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    return Home(path=home.path, variables={**home.variables, **variables}), open_now
+
+
+def test_the_prompt_is_there_before_everything_is_open(slow_home: tuple[Home, Path]) -> None:
+    home, open_now = slow_home
+    with Terminal(["-m", "holmes", "ask"], cwd=Path.cwd(), environment=home.environment()) as screen:
+        screen.wait_for("holmes>")
+        time.sleep(0.5)  # the prompt draws itself before it takes keys
+        screen.press("/help\r")
+        screen.wait_for("start a new conversation")
+        time.sleep(0.5)
+        screen.press("first?\r")
+        screen.wait_until(lambda text: "starting" in text.partition("first?")[2], "a sign of waiting")
+        prompts = screen.text.count("holmes>")
+        screen.press("\x03")
+        screen.wait_until(lambda text: text.count("holmes>") > prompts, "another prompt")
+        time.sleep(0.5)
+        screen.press("second?\r")
+        screen.wait_until(lambda text: "starting" in text.partition("second?")[2], "a sign of waiting")
+        open_now.touch()
+        screen.wait_for("The database is down.")
+        screen.wait_for("2 steps")
+        time.sleep(0.5)
+        screen.press("\x04")
+        assert screen.exit_code() == 0
+    assert "Traceback" not in screen.text
+    assert "second?" in conversation_texts(home)
+    assert "first?" not in conversation_texts(home)
+
+
+@pytest.mark.parametrize(("leave", "code"), [("\x04", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_the_prompt_can_be_left_before_everything_is_open(
+    leave: str | signal.Signals, code: int, slow_home: tuple[Home, Path]
+) -> None:
+    home, _ = slow_home
+    with Terminal(["-m", "holmes", "ask"], cwd=Path.cwd(), environment=home.environment()) as screen:
+        screen.wait_for("holmes>")
+        time.sleep(0.5)
+        if isinstance(leave, str):
+            screen.press(leave)
+        else:
+            screen.process.send_signal(leave)
+        assert screen.exit_code() == code
+    assert "Traceback" not in screen.text
+
+
+def test_what_makes_the_start_fail_ends_the_prompt(bare: Home, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(SCRIPT), encoding="utf-8")
+    variables = {**bare.environment(), "PROMPT_TOOLKIT_NO_CPR": "1", "MODEL": f"scripted:{script}"}
+    with Terminal(["-m", "holmes", "ask"], cwd=Path.cwd(), environment=variables) as screen:
+        assert screen.exit_code() == 3
+    assert "holmes: No cluster is configured" in screen.text
+    assert "Traceback" not in screen.text
 
 
 def test_ctrl_c_while_it_starts_is_exit_code_130(home: Home) -> None:

@@ -8,12 +8,21 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holmes.core.messages import user_text
+from holmes.app.requests import Attachment
+from holmes.cli.event_lines import Detail
+from holmes.cli.inputs import Question
+from holmes.cli.interrupts import Interrupts
+from holmes.cli.plain_renderer import PlainRenderer
+from holmes.cli.session import Session, SessionParts
+from holmes.core.events import AgentEvent, RunFailed
+from holmes.core.messages import Message, Text, UserMessage, user_text
+from holmes.core.stats import RequestStats
 from holmes.stores.conversation_store import ConversationStore
 from tests.cli.events import ANSWER, CONVERSATION
 from tests.cli.terminal import Terminal
@@ -108,7 +117,28 @@ def test_a_signal_closes_the_stream_and_keeps_what_was_found(number: signal.Sign
     assert (tmp_path / "closed").exists()
     assert "Traceback" not in err
     assert (report(tmp_path)["error"], report(tmp_path)["exit_code"]) == ("interrupted", code)
+    assert (report(tmp_path)["stats"]["cost"], report(tmp_path)["stats"]["calls"]) == (0.002, 1)
     assert kept_messages(tmp_path) == (user_text("why?"), CONVERSATION[2])
+
+
+async def test_of_an_attachment_only_as_much_is_kept_as_the_loop_would_let_in(tmp_path: Path) -> None:
+    async def fails_at_once(_question: Question, _earlier: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+        yield RunFailed(error="no", exit_code=1, messages=(), stats=RequestStats())
+
+    store = ConversationStore(tmp_path, retention_days=1, limit=9)
+    with Interrupts() as interrupts, store.start() as conversation:
+        parts = SessionParts(
+            ask=fails_at_once,
+            renderer=PlainRenderer(Detail(), pretty_answer=False),
+            interrupts=interrupts,
+            store=store,
+            kept_attachment_characters=5,
+        )
+        log = Attachment(name="a.log", text="123456789")
+        await Session(parts, conversation).ask(Question(text="why?", attachments=(log,)))
+        (kept,) = conversation.messages
+    assert isinstance(kept, UserMessage)
+    assert [part.text for part in kept.parts if isinstance(part, Text)] == ["why?", "a.log:\n12345"]
 
 
 def test_the_second_signal_does_not_wait_for_what_does_not_end(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ CASES = (
         fault="service-wrong-selector",
         workload="web",
         shows=r"1/1\s+Running",
-        evidence=(r"Selector:\s+app=\S+", r"(?m)Endpoints:[ \t]*(<none>)?`?$", r"app=web\b"),
+        evidence=(r"Selector:\s+app=web-frontend\b", r"(?m)Endpoints:[ \t]*(<none>)?`?$", r"app=web\b"),
     ),
 )
 

@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import sysconfig
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,9 +20,13 @@ import pytest
 import yaml
 
 from tests.cluster.fixtures import Cluster
-from tests.support.command_line import Finished, Home, read_report
+from tests.support.command_line import Finished, Home, provider_config, read_report
+from tests.support.kubernetes_api import write_kubeconfig
 from tests.support.openai_server import OpenAIServer
+from tests.support.peak_memory import peak_megabytes
 
+# The first 64 MiB are kept, and are in memory up to four times while they are stored; the gigabyte never is.
+MAX_FLOOD_MB = 300
 KEYLESS = {"OPENAI_API_KEY": ""}
 
 
@@ -67,12 +73,19 @@ def run_tool(
     home: Home, tmp_path: Path, script: str, *, timeout_seconds: int = 60
 ) -> tuple[Finished, dict[str, object]]:
     """Let the model call one tool that runs `script`; gives the run and the report of the call."""
-    report = tmp_path / "report.json"
+    done = home.run(*asking_one_tool(tmp_path, script, timeout_seconds=timeout_seconds))
+    (call,) = read_report(tmp_path / "report.json")["tool_calls"]
+    return done, call
+
+
+def asking_one_tool(
+    tmp_path: Path, script: str, *, timeout_seconds: int = 60, report: Path | None = None
+) -> tuple[str, ...]:
+    """The arguments with which the model calls one tool that runs `script`, then answers."""
     model = write_script(tmp_path, {"tool_calls": [{"name": "look"}]}, {"text": "The answer."})
     toolset = write_toolset(tmp_path, timeout_seconds=timeout_seconds, look=script)
-    done = home.run("ask", "-n", "why?", "--model", model, "-t", toolset, "--json-output-file", str(report))
-    (call,) = read_report(report)["tool_calls"]
-    return done, call
+    report = report or tmp_path / "report.json"
+    return ("ask", "-n", "why?", "--model", model, "-t", toolset, "--json-output-file", str(report))
 
 
 def processes_with(marker: str) -> list[psutil.Process]:
@@ -122,8 +135,6 @@ def test_no_cluster_exits_with_3_and_says_what_was_tried(tmp_path: Path) -> None
 
 
 def test_an_unreachable_cluster_exits_with_3_and_names_the_server(tmp_path: Path) -> None:
-    from tests.support.kubernetes_api import write_kubeconfig
-
     kubeconfig = write_kubeconfig(tmp_path, "https://127.0.0.1:1")
     done = Home.make(tmp_path / "home", KUBECONFIG=str(kubeconfig)).run("ask", "-n", "why?", "--api-key", "x")
     assert done.exit_code == 3
@@ -155,9 +166,6 @@ def test_without_kubectl_the_toolset_says_so_and_the_rest_still_works(tmp_path: 
 
 def _isolated_interpreter(path: Path) -> None:
     """An interpreter that sees our packages but has no kubectl beside it."""
-    import sys
-    import sysconfig
-
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path.parent.parent)], check=True)
     (site,) = path.parent.parent.glob("lib/python*/site-packages")
     root = Path(__file__).parent.parent.parent
@@ -191,9 +199,12 @@ def test_a_tool_that_hangs_is_ended_with_everything_it_started(home: Home, tmp_p
     assert processes_with(marker) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss has another unit elsewhere")
 def test_a_tool_that_floods_a_gigabyte_is_stopped_and_memory_stays_bounded(home: Home, tmp_path: Path) -> None:
-    done, call = run_tool(home, tmp_path, "head -c 1000000000 /dev/zero | tr '\\0' 'x'")
-    assert done.exit_code == 0
+    quiet = peak_megabytes(home, *asking_one_tool(tmp_path, "echo x"))
+    flooded = peak_megabytes(home, *asking_one_tool(tmp_path, "head -c 1000000000 /dev/zero | tr '\\0' 'x'"))
+    assert flooded - quiet <= MAX_FLOOD_MB, f"{quiet:.0f} MB with a line, {flooded:.0f} MB with a gigabyte"
+    (call,) = read_report(tmp_path / "report.json")["tool_calls"]
     assert "stopped because it wrote more than" in str(call["error"])
     assert len(str(call["result"])) < 200_000
     assert call["stored_results"]
@@ -245,23 +256,34 @@ def test_ctrl_c_in_the_middle_of_a_tool_ends_everything_and_keeps_the_conversati
 
 
 @pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real file system with no space left."""
-    folder = tmp_path / "full"
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 64 KB."""
+    folder = tmp_path / "small"
     folder.mkdir()
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system needs root")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], check=False)
     if mounted.returncode != 0:
         pytest.skip("this machine does not let root mount a tmpfs")
-    filler = os.open(folder / "filler", os.O_WRONLY | os.O_CREAT)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.fixture
+def full_disk(small_disk: Path) -> Path:
+    """A real file system with no space left."""
+    filler = os.open(small_disk / "filler", os.O_WRONLY | os.O_CREAT)
     with contextlib.suppress(OSError):
         while os.write(filler, bytes(4096)):
             pass
     os.close(filler)
-    assert shutil.disk_usage(folder).free == 0
-    yield folder
-    subprocess.run(["umount", folder], check=True)
+    assert shutil.disk_usage(small_disk).free == 0
+    return small_disk
+
+
+def left_on(disk: Path) -> list[str]:
+    """The names of all files on a disk but the one that fills it."""
+    return [path.name for path in disk.rglob("*") if path.is_file() and path.name != "filler"]
 
 
 def test_a_full_disk_costs_a_warning_and_the_large_result_but_not_the_answer(
@@ -283,14 +305,42 @@ def test_a_full_disk_costs_a_warning_and_the_large_result_but_not_the_answer(
     assert left == []
 
 
-def test_a_report_that_cannot_be_written_is_found_before_anything_is_paid(
-    full_disk: Path, kubeconfig: Path, tmp_path: Path
-) -> None:
-    assert full_disk.is_dir()
+def assert_refused_before_anything_is_paid(report: Path, reason: str, kubeconfig: Path, tmp_path: Path) -> None:
     with OpenAIServer([]) as server:
-        config = f"model: openai/x\napi_base: {server.base_url}\napi_key: k\n"
+        config = provider_config(server.base_url)
         home = Home.make(tmp_path / "home", config=config, KUBECONFIG=str(kubeconfig))
-        done = home.run("ask", "-n", "why?", "--json-output-file", str(tmp_path / "missing/report.json"))
+        done = home.run("ask", "-n", "why?", "--json-output-file", str(report))
         assert list(server.requests) == []
     assert done.exit_code == 2
-    assert "No such file or directory" in only_line(done)
+    assert only_line(done) == f"holmes: --json-output-file {str(report)!r} cannot be written: {reason}"
+
+
+def test_a_report_in_a_folder_that_is_missing_is_refused_before_anything_is_paid(
+    kubeconfig: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "missing/report.json"
+    assert_refused_before_anything_is_paid(report, "No such file or directory", kubeconfig, tmp_path)
+
+
+def test_a_report_on_a_full_disk_is_refused_before_anything_is_paid(
+    full_disk: Path, kubeconfig: Path, tmp_path: Path
+) -> None:
+    report = full_disk / "report.json"
+    assert_refused_before_anything_is_paid(report, "No space left on device", kubeconfig, tmp_path)
+    assert left_on(full_disk) == []
+
+
+def test_a_disk_that_fills_up_during_the_run_costs_the_report_but_neither_the_answer_nor_the_old_report(
+    small_disk: Path, home: Home, tmp_path: Path
+) -> None:
+    report = small_disk / "report.json"
+    report.write_text("the old report")
+    fill = f"cat /dev/zero > {small_disk / 'filler'}; echo full"
+    done = home.run(*asking_one_tool(tmp_path, fill, report=report))
+    assert shutil.disk_usage(small_disk).free == 0
+    assert (done.exit_code, done.stdout) == (1, "The answer.\n")
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line == f"holmes: the report could not be written to {str(report)!r}: No space left on device"
+    assert "Traceback" not in done.stderr
+    assert left_on(small_disk) == ["report.json"]
+    assert report.read_text() == "the old report"

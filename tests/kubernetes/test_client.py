@@ -61,6 +61,41 @@ async def test_probe_takes_a_forbidden_version_for_a_living_cluster(api: Kuberne
     assert (await client.probe()).version == ""
 
 
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (status(500, "InternalError", "no etcd", {"Retry-After": "0"}), "the API server answered 500: no etcd"),
+        (status(404, "NotFound", "nothing here"), "the server has no '/version'"),
+        (Answer(body=b"<html>Log in</html>"), "the answer is not JSON"),
+        (Answer(body=b"[1, 2]"), "JSON that is not an object"),
+        (Answer(body=b"[" * 100_000), "the answer is not JSON"),
+        (Answer(body=b'{"hello": 1}'), "names no gitVersion"),
+        (Answer(status=302, body=b"Moved", headers={"Location": "/login"}), "answered 302: Moved"),
+        (Answer(body=b"x" * 100, cut_after=20), "the connection was cut in the middle of the answer"),
+    ],
+)
+async def test_probe_takes_nothing_but_an_answer_of_kubernetes_for_a_cluster(
+    answer: Answer, words: str, api: KubernetesApi, client: ClusterClient
+) -> None:
+    api.on("/version", answer)
+
+    with pytest.raises(ClusterUnreachable) as caught:
+        await client.probe()
+
+    assert str(caught.value).startswith(
+        f"Cannot reach the cluster of context 'test' at {api.url}: it does not answer as"
+    )
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_probe_of_credentials_that_are_refused_says_so(api: KubernetesApi, client: ClusterClient) -> None:
+    api.on("/version", status(401, "Unauthorized", "Unauthorized"))
+
+    with pytest.raises(ClusterUnreachable, match="does not accept the credentials"):
+        await client.probe()
+
+
 async def test_probe_gives_up_in_time(api: KubernetesApi, client: ClusterClient) -> None:
     api.on("/version", Answer(delay_seconds=5))
     begin = time.monotonic()

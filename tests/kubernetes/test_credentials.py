@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import datetime as dt
 import json
 import os
+import socket
+import struct
 import tempfile
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -135,9 +139,43 @@ async def test_a_client_certificate_is_shown_and_leaves_no_file(
         async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
             await client.probe()
         async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), {})) as client:
-            with pytest.raises(ClusterUnreachable, match=r"context 'test' at https://.*: TLS failed"):
+            refused = r"context 'test' at https://.*: (TLS failed|the connection was cut .* client certificate)"
+            with pytest.raises(ClusterUnreachable, match=refused):
                 await client.probe()
+        assert len(api.requests) == 1, "without the certificate nothing gets through"
     assert list(temporary.iterdir()) == []
+
+
+async def test_a_connection_that_is_reset_after_the_handshake_hints_at_the_client_certificate(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    context = certificates.server_context(tmp_path)
+    ended = threading.Event()
+
+    def serve() -> None:
+        while not ended.is_set():
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                connection.settimeout(5)
+                with context.wrap_socket(connection, server_side=True) as wrapped:
+                    wrapped.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.1)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        path = write_kubeconfig(
+            tmp_path, f"https://127.0.0.1:{listener.getsockname()[1]}", cluster=_trust(certificates), user={}
+        )
+        try:
+            async with await ClusterClient.connect(Environment.of({"KUBECONFIG": str(path)})) as client:
+                with pytest.raises(
+                    ClusterUnreachable, match=r"was cut before an answer \(.*; check .* client certificate"
+                ):
+                    await client.probe()
+        finally:
+            ended.set()
+            thread.join()
 
 
 async def test_a_broken_authority_is_one_line(api: KubernetesApi, tmp_path: Path) -> None:

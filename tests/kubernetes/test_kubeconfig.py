@@ -141,3 +141,31 @@ def test_secrets_are_not_in_the_representation(tmp_path: Path) -> None:
     shown = repr(load_access(_environment(_write(tmp_path / "c", config))))
 
     assert not any(secret in shown for secret in ("t0ken", "passw0rd", "k3y"))
+
+
+@pytest.mark.parametrize(
+    ("server", "fault"),
+    [
+        ("http://127.0.0.1:", "has a colon after the host, but no port"),
+        ("https://api.example:0", "has a colon after the host, but no port"),
+        ("https://api.example:https", "cannot be read"),
+        ("https://api.example:99999", "cannot be read"),
+        ("https://", "names no host"),
+        ("ftp://api.example", "does not begin with http:// or https://"),
+        ("https://api example", "has spaces"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_at_once(server: str, fault: str, tmp_path: Path) -> None:
+    path = _write(tmp_path / "config", _config(server=server))
+
+    with pytest.raises(ConfigError) as caught:
+        load_access(_environment(path))
+
+    assert fault in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert repr(server) in str(caught.value)
+
+
+@pytest.mark.parametrize("server", ["https://[::1]:6443", "https://api.example/k8s/clusters/c-1", "http://127.0.0.1:1"])
+def test_an_address_with_a_path_or_in_brackets_is_one(server: str, tmp_path: Path) -> None:
+    assert load_access(_environment(_write(tmp_path / "config", _config(server=server)))).cluster.server == server

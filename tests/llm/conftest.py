@@ -19,9 +19,10 @@ from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.retries import RetryPolicy
 from tests.support.openai_server import OpenAIServer, Script
 
-# litellm silences these two of its own while it is imported; pytest forgets that after the test that imported it.
+# These are silenced while litellm is imported; pytest forgets that after the test that imported it.
 LITELLM_WARNINGS = (
     "ignore:Accessing the '.*' attribute on the instance is deprecated:DeprecationWarning",
+    "ignore:Pydantic serializer warnings:UserWarning",
     "ignore:Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier:UserWarning",
 )
 

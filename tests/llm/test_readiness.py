@@ -89,3 +89,10 @@ def test_secrets_do_not_show() -> None:
     )
     assert "hush" not in repr(config)
     assert "hush" not in repr(LitellmModel(config))
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:", "http://127.0.0.1:x/v1", "127.0.0.1:8000", "http:///v1"])
+async def test_an_address_that_is_none_is_named_before_any_request(address: str) -> None:
+    with pytest.raises(ConfigError, match=r"^The api_base '.*' of model 'openai/qwen' .*; correct it\.$") as caught:
+        await model("openai/qwen", api_key="k", api_base=address).check()
+    assert repr(address) in str(caught.value)

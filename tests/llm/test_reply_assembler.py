@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.llm.reply_assembler import ReplyAssembler
@@ -54,12 +54,38 @@ def test_calls_come_out_whole_and_in_order(pieces: list[Piece]) -> None:
     assert assembled(pieces) == [("a", "get", '{"k":1}'), ("b", "top", "{}")]
 
 
+def test_calls_with_one_id_at_different_indexes_stay_apart() -> None:
+    pieces: list[Piece] = [
+        (0, "a", "get", '{"k":'),
+        (1, "a", "get", '{"k":'),
+        (2, "a", "get", ""),
+        (0, "a", None, "1}"),
+        (1, None, None, "2}"),
+        (2, "a", None, "{}"),
+    ]
+    assert assembled(pieces) == [("a", "get", '{"k":1}'), ("a", "get", '{"k":2}'), ("a", "get", "{}")]
+
+
+def test_a_piece_with_a_known_id_and_no_index_or_name_belongs_to_its_call() -> None:
+    pieces: list[Piece] = [(0, "a", "get", '{"k":'), (1, "b", "top", ""), (None, "a", None, "1}"), (5, "b", None, "{}")]
+    assert assembled(pieces) == [("a", "get", '{"k":1}'), ("b", "top", "{}")]
+
+
+def test_many_pieces_that_repeat_their_name_are_put_together_quickly() -> None:
+    piece: Piece = (0, None, "get", ',"a":{}')
+    (call,) = assembled([(0, None, "get", '{"b":1'), *[piece] * 50_000])
+    assert len(call[2]) == 6 + 7 * 50_000
+
+
 def test_two_calls_of_the_same_tool_without_ids_at_one_index_stay_two() -> None:
     pieces: list[Piece] = [(0, "", "get", '{"k":1}'), (0, "", "get", '{"k":2}')]
     assert assembled(pieces) == [("", "get", '{"k":1}'), ("", "get", '{"k":2}')]
 
 
-@given(st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=9)), min_size=1, max_size=4), st.data())
+@settings(max_examples=40)
+@given(
+    st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=3), min_size=1, max_size=3), st.data()
+)
 def test_any_split_into_pieces_gives_the_same_arguments(objects: list[dict[str, str]], data: st.DataObject) -> None:
     pieces: list[Piece] = []
     for index, value in enumerate(objects):

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from holmes.core.errors import ModelError
+from holmes.core.stats import RequestStats
 from holmes.llm.errors import retry_after_seconds
 from holmes.llm.retries import RetryPolicy
 from tests.llm.conftest import Recorder, provider, request
-from tests.support.openai_server import ErrorReply, Hang, OpenAIServer, Reply, Scripted
+from tests.support.openai_server import ErrorReply, Hang, OpenAIServer, Reply, Scripted, Usage, call
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
@@ -86,8 +87,12 @@ async def test_text_of_a_cut_stream_is_void_and_its_cost_counted(stop: str, reco
     assert kinds == ["text_delta"] * 2 + ["attempt_discarded"] + ["text_delta"] * 2
     assert reply.message.text == "It is memory."
     assert (reply.stats.calls, reply.stats.estimated) == (2, True)
-    assert reply.stats.prompt_tokens > 100
     assert reply.stats.completion_tokens > 20
+    assert reply.context_tokens == Usage().prompt_tokens, "the window is filled by the last attempt alone"
+    (failed,) = recorder.discarded
+    assert (failed.stats.calls, failed.stats.estimated) == (1, True)
+    assert failed.stats.prompt_tokens == reply.stats.prompt_tokens - reply.context_tokens > 0
+    assert 0 < failed.stats.cost < reply.stats.cost
 
 
 async def test_the_last_failure_takes_its_text_back_and_carries_all_costs(recorder: Recorder) -> None:
@@ -98,6 +103,25 @@ async def test_the_last_failure_takes_its_text_back_and_carries_all_costs(record
     assert recorder.events[-1].kind == "attempt_discarded"
     assert caught.value.stats is not None
     assert caught.value.stats.calls == 5
+    assert sum((event.stats for event in recorder.discarded), RequestStats()) == caught.value.stats
+
+
+async def test_a_last_failure_without_text_is_announced_too_when_it_was_billed(recorder: Recorder) -> None:
+    silent = Reply(tool_calls=(call("kubectl_get", kind="pod"),), stop_after_chunks=4)
+    with provider([silent, ErrorReply(status=401)]) as parts, pytest.raises(ModelError) as caught:
+        await parts.model.complete(request(), recorder.emit)
+    assert [event.stats.calls for event in recorder.discarded] == [1]
+    with provider([silent], policy=RetryPolicy(max_attempts=1)) as parts, pytest.raises(ModelError) as caught:
+        await parts.model.complete(request(), recorder.emit)
+    assert [event.stats.calls for event in recorder.discarded] == [1, 1]
+    assert caught.value.stats == recorder.discarded[1].stats
+
+
+async def test_errors_that_answered_nothing_cost_nothing(recorder: Recorder) -> None:
+    with provider([ErrorReply(status=500), Reply(text="ok")]) as parts:
+        reply = await parts.model.complete(request(), recorder.emit)
+    assert [event.stats for event in recorder.discarded] == [RequestStats()]
+    assert reply.context_tokens == reply.stats.prompt_tokens == Usage().prompt_tokens
 
 
 async def test_no_first_byte_within_the_timeout_is_retried_and_named(recorder: Recorder) -> None:

@@ -125,3 +125,19 @@ def test_a_broken_file_is_one_line_that_names_the_place(content: str, words: str
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="Cannot read the script"):
         ScriptedModel.from_file(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev"])
+def test_only_a_regular_file_is_read(path: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"Cannot read the script '{path}': it is not a regular file; check the path"
+    ):
+        ScriptedModel.from_file(Path(path))
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "script.yaml"
+    with path.open("wb") as file:
+        file.truncate(10_000_001)
+    with pytest.raises(ConfigError, match="it is larger than 10 MB"):
+        ScriptedModel.from_file(path)

@@ -104,3 +104,36 @@ def test_several_written_calls_keep_their_order_and_get_different_ids() -> None:
 )
 def test_other_blocks_stay_text(text: str) -> None:
     assert calls_in_text(text, TOOLS) == (text, [])
+
+
+DEEP = "[" * 20_000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        DEEP,
+        '{"kind": ' + DEEP,
+        '{"a":' * 20_000 + "1" + "}" * 20_000,
+        '{"a":' * 150 + "1" + "}" * 150,
+        json.dumps(DEEP),
+    ],
+)
+def test_arguments_that_are_nested_too_deeply_are_marked(arguments: str) -> None:
+    assert repaired(arguments) == ("{}", arguments)
+
+
+def test_deep_blocks_in_the_text_stay_text() -> None:
+    for block in (DEEP, '{"name": "kubectl_get", "arguments": ' + '{"a":' * 150 + "1" + "}" * 151):
+        text = f"```json\n{block}\n```"
+        assert calls_in_text(text, TOOLS) == (text, [])
+
+
+def test_arguments_as_deep_as_manifests_are_kept() -> None:
+    manifest = '{"a":' * 60 + "1" + "}" * 60
+    assert repaired(manifest) == (manifest, None)
+
+
+def test_a_block_that_is_nothing_but_space_is_looked_through_quickly() -> None:
+    text = "```\n" + " " * 300_000
+    assert calls_in_text(text, TOOLS) == (text, [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holmes.core.tokens import load_encoding
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.model_facts import model_facts
@@ -45,8 +46,6 @@ def test_all_counts_are_kept() -> None:
 
 
 def test_the_estimate_is_near_the_real_count_of_log_lines() -> None:
-    import tiktoken
-
     text = "2026-01-01T10:00:00Z ERROR checkout connection to postgres:5432 refused\n" * 50
-    real = len(tiktoken.get_encoding("cl100k_base").encode(text))
+    real = len(load_encoding("cl100k_base").encode(text))
     assert estimated_counts(prompt_characters=len(text), completion_characters=0).prompt == pytest.approx(real, rel=0.4)

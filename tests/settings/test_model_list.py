@@ -87,6 +87,21 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
         ("a:\n  model: x\n  temperature: warm\n", "model_list.yaml:3: 'a.temperature': must be a number"),
         ("a: x\n", "model_list.yaml:1: 'a': a mapping with at least the key 'model' is expected"),
         ("a:\n  model: x\n  custom_args: {max_context_size: big}\n", "model_list.yaml:3: 'a.context_window_tokens'"),
+        (
+            "a:\n  model: x\n  custom_args: 32768\n",
+            "model_list.yaml:3: 'a.custom_args' must be a mapping with 'max_con",
+        ),
+        (
+            "a:\n  model: x\n  custom_args:\n    max_context_size: 9\n    max_tokens: 5\n",
+            "model_list.yaml:5: unknown key 'a.custom_args.max_tokens'; the only one is 'max_context_size'",
+        ),
+        ("a:\n  model: x\n  name: b\n", "model_list.yaml:3: 'a.name' is not a key of a model: the name of a model is"),
+        (
+            "a:\n  model: x\n  context_window_tokens: 9\n",
+            ":3: 'a.context_window_tokens' is not a key of a model: the wind",
+        ),
+        ("a:\n  model: x\n  extra: {a: 1}\n", "model_list.yaml:3: 'a.extra' is not a key of a model: arguments for"),
+        ("a:\n  model: x\n  unset_variable: no\n", "model_list.yaml:3: 'a.unset_variable' is not a key of a model"),
         ("a:\n  model: x\n  input_cost_per_token: -1\n", ":3: 'a.input_cost_per_token': must be greater than or equal"),
     ],
 )

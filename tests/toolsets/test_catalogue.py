@@ -23,11 +23,14 @@ from holmes.core.tools import Tool, ToolInvocation, ToolResult, WrapperToolset
 from holmes.toolsets.catalogue import Catalogue, CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, Readiness, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
+from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME
+from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
 from tests.toolsets.yaml.support import toolset_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from holmes.core.json_types import JsonValue
     from holmes.core.tools import Toolset
     from holmes.toolsets.statuses import ToolsetStatus
 
@@ -98,7 +101,7 @@ def _load(
 
 
 async def _check(catalogue: Catalogue, policy: CheckPolicy | None = None) -> Readiness:
-    return await check_toolsets(catalogue, ToolsetContext(environment=_ENVIRONMENT, results=None, config={}), policy)
+    return await check_toolsets(catalogue, ToolsetContext(environment=_ENVIRONMENT), policy)
 
 
 def _status(readiness: Readiness, name: str) -> ToolsetStatus:
@@ -164,9 +167,14 @@ def test_unknown_names_are_an_error_with_the_nearest_unless_holmesgpt_knows_them
     with pytest.raises(ConfigError, match=r"config.yaml: there is no toolset 'shop/cores': did you mean 'shop/core'\?"):
         _load(shipped, overrides={"shop/cores": {"enabled": True}})
     catalogue = _load(shipped, overrides={"robusta": {"enabled": False}, "prometheus/metrics": {"config": {"u": "v"}}})
-    assert catalogue.warnings == (
-        "these toolsets of HolmesGPT do not exist here yet and are ignored: 'prometheus/metrics', 'robusta'",
-    )
+    assert (catalogue.warnings, catalogue.ignored_names) == ((), ("prometheus/metrics", "robusta"))
+
+
+def test_no_toolset_that_exists_is_among_the_names_that_only_holmesgpt_knows() -> None:
+    written = read_catalogue(CatalogueFiles(shipped=toolset_files()))
+    names = {entry.name for entry in written.entries} | {factory.name for factory in written.factories}
+    assert names >= {"kubernetes/core", "kubernetes/logs", "helm/core"}
+    assert not names & UPSTREAM_TOOLSETS
 
 
 def test_what_is_not_supported_yet_is_told_and_never_an_error(tmp_path: Path) -> None:
@@ -336,11 +344,36 @@ async def test_a_second_tool_of_the_same_name_fails_the_later_toolset_naming_bot
     )
 
 
+@pytest.mark.parametrize("name", TOOL_NAMES)
+async def test_a_tool_named_like_one_that_reads_results_fails_its_toolset_naming_both(
+    tmp_path: Path, name: str
+) -> None:
+    mine = _file(tmp_path, _SHOP.replace("shop/core", "mine").replace("shop_order", name), "mine.yaml")
+    policy = CheckPolicy(reserved_tools=dict.fromkeys(TOOL_NAMES, TOOLSET_NAME))
+    readiness = await _check(_load(_file(tmp_path, _SHOP), mine), policy)
+    assert [each.toolset.name for each in readiness.ready] == ["shop/core"]
+    status = _status(readiness, "mine")
+    reason = f"its tool {name!r} exists already in the toolset 'holmes/results': rename it"
+    assert (status.state, status.reason) == ("failed", reason)
+
+
+async def test_settings_configure_a_python_toolset_and_what_is_written_wins(tmp_path: Path) -> None:
+    shipped = _file(tmp_path, _SHOP)
+    defaults: dict[str, dict[str, JsonValue]] = {"test/clock": {"tool": "wind"}}
+    for overrides, tool in (
+        ({}, "clock_wind"),
+        ({"test/clock": {"enabled": True}}, "clock_wind"),
+        ({"test/clock": {"config": {"tool": "set"}}}, "clock_set"),
+    ):
+        files = CatalogueFiles(shipped=(shipped,), overrides=overrides)
+        catalogue = load_catalogue(read_catalogue(files, entry_points=(_CLOCK,)), _ENVIRONMENT, defaults)
+        assert [each.toolset.tools[0].name for each in (await _check(catalogue)).ready] == ["shop_order", tool]
+
+
 async def test_the_chosen_cluster_and_namespace_reach_the_commands(tmp_path: Path) -> None:
     text = _SHOP.replace("echo {{ config.url }} {{ id }}", "echo $HOLMES_KUBE_CONTEXT $HOLMES_KUBE_NAMESPACE")
-    context = ToolsetContext(
-        environment=_ENVIRONMENT, results=None, config={}, cluster_context="prod", cluster_namespace="shop"
-    )
+    chosen = {"HOLMES_KUBE_CONTEXT": "prod", "HOLMES_KUBE_NAMESPACE": "shop"}
+    context = ToolsetContext(environment=_ENVIRONMENT.with_variables(chosen))
     readiness = await check_toolsets(_load(_file(tmp_path, text)), context)
     toolset = readiness.ready[0].toolset
     call = ToolInvocation(call_id=ToolCallId("c"), tool=toolset.tools[0], arguments={})
@@ -350,8 +383,7 @@ async def test_the_chosen_cluster_and_namespace_reach_the_commands(tmp_path: Pat
 async def test_without_a_cluster_kubectl_gives_an_error_result_that_says_so() -> None:
     environment = _ENVIRONMENT.with_variables({"KUBECONFIG": "/nonexistent/kubeconfig"})
     catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment)
-    context = ToolsetContext(environment=environment, results=None, config={})
-    readiness = await check_toolsets(catalogue, context)
+    readiness = await check_toolsets(catalogue, ToolsetContext(environment=environment))
     toolset = next(each.toolset for each in readiness.ready if each.toolset.name == "kubernetes/core")
     for name, arguments in (
         ("kubectl_get", {"kind": "pods", "output": "yaml"}),
@@ -382,7 +414,6 @@ async def test_without_a_cluster_kubectl_gives_an_error_result_that_says_so() ->
         ("kubectl_rollout_history", {"object": "-f/x"}),
         ("kubectl_auth_can_i", {"verb": "get", "resource": "--list"}),
         ("kubectl_auth_can_i", {"verb": "get", "resource": "pods", "as_user": "--x"}),
-        ("kubectl_top", {"what": "pods --kubeconfig"}),
         ("kubectl_explain", {"path": "--x"}),
         ("kubectl_api_resources", {"api_group": "--x"}),
         ("kubectl_columns", {"kind": "pods", "columns": "--help"}),

@@ -109,10 +109,9 @@ async def _toolset(helm: _Helm, *, kubeconfig: Path | None = None, namespace: st
         "HOME": "/nonexistent",
         "KUBECONFIG": str(kubeconfig or helm.kubeconfig),
     }
-    environment = Environment.of(variables)
+    environment = Environment.of({**variables, **({"HOLMES_KUBE_NAMESPACE": namespace} if namespace else {})})
     catalogue = load_catalogue(read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()), environment)
-    context = ToolsetContext(environment=environment, results=None, config={}, cluster_namespace=namespace)
-    readiness = await check_toolsets(catalogue, context)
+    readiness = await check_toolsets(catalogue, ToolsetContext(environment=environment))
     return next(each.toolset for each in readiness.ready if each.toolset.name == "helm/core")
 
 

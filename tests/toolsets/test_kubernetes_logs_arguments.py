@@ -15,7 +15,7 @@ from holmes.core.errors import ToolError
 from holmes.core.messages import ToolCallId
 from holmes.core.tools import ToolInvocation
 from holmes.toolsets.kubernetes_logs.request import duration, line_filter, log_request
-from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, KubernetesLogsFactory
+from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, MAX_TIMEOUT_SECONDS, KubernetesLogsFactory
 from holmes.toolsets.registry import ToolsetContext
 from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, log, pod, write_kubeconfig
 
@@ -44,7 +44,7 @@ def environment(api: KubernetesApi, tmp_path: Path) -> Environment:
         ({"name": "cart", "since": "yesterday"}, "since 'yesterday' is neither a duration such as '10m' nor a time"),
         ({"name": "cart", "since": "5m", "until": "1h"}, "since '5m' is not before until '1h'"),
         ({"name": "cart", "include": "(["}, r"include '\(\[' is not a valid regular expression"),
-        ({"name": "cart", "exclude": "x" * 1001}, "exclude is longer than 1000 characters"),
+        ({"name": "cart", "exclude": "x" * 2001}, "exclude is longer than 2,000 characters"),
         ({"name": "cart", "tail": 0}, "tail is 0; it must be at least 1"),
     ],
 )
@@ -91,17 +91,19 @@ async def test_the_factory_takes_the_timeout_and_says_what_is_wrong(environment:
     factory = KubernetesLogsFactory()
 
     def context(variables: dict[str, str], **config: JsonValue) -> ToolsetContext:
-        return ToolsetContext(environment=environment.with_variables(variables), results=None, config=config)
+        return ToolsetContext(environment=environment.with_variables(variables), config=config)
 
-    assert await factory.prerequisites(context({"KUBERNETES_LOGS_TIMEOUT_SECONDS": "30"})) is None
-    assert "is 'soon'; give seconds" in str(await factory.prerequisites(context({}, timeout_seconds="soon")))
+    assert await factory.prerequisites(context({}, timeout_seconds=MAX_TIMEOUT_SECONDS)) is None
+    for wrong in ("30", "soon", True, 0, -1, MAX_TIMEOUT_SECONDS + 1):
+        reason = await factory.prerequisites(context({}, timeout_seconds=wrong))
+        assert f"timeout_seconds is {wrong!r}; give a number above 0" in str(reason)
     assert "unknown key 'timeout'" in str(await factory.prerequisites(context({}, timeout=3)))
     nowhere = {"KUBECONFIG": str(tmp_path / "nowhere")}
     assert "No cluster is configured" in str(await factory.prerequisites(context(nowhere)))
 
 
 async def test_the_context_and_namespace_of_the_command_line_win(api: KubernetesApi, environment: Environment) -> None:
-    context = ToolsetContext(environment=environment, results=None, config={}, cluster_namespace="other")
+    context = ToolsetContext(environment=environment.with_variables({"HOLMES_KUBE_NAMESPACE": "other"}))
     api.on("/api/v1/namespaces/other/pods/cart", document(pod("cart", namespace="other")))
     api.on("/api/v1/namespaces/other/pods/cart/log", log(["hello"]))
     toolset = KubernetesLogsFactory().create(context)

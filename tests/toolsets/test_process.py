@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -73,7 +75,8 @@ async def test_only_the_given_variables_are_seen() -> None:
     outcome = await run_process(
         ("env",), environment=Environment.of({"PATH": os.environ["PATH"], "A": "1"}), limits=ProcessLimits()
     )
-    assert set(outcome.stdout.split()) == {f"PATH={os.environ['PATH']}", "A=1"}
+    lines = {line for line in outcome.stdout.split() if not line.startswith("HOLMES_TOOL_PROCESS=")}
+    assert lines == {f"PATH={os.environ['PATH']}", "A=1"}
 
 
 async def test_invalid_utf8_is_replaced() -> None:
@@ -197,3 +200,81 @@ async def test_many_programs_at_once_leave_no_open_files_behind() -> None:
     outcomes = await asyncio.gather(*(_bash(f"echo {number}") for number in range(24)))
     assert [outcome.stdout for outcome in outcomes] == [f"{number}\n" for number in range(24)]
     assert psutil.Process().num_fds() <= before + 2
+
+
+_OUTSIDE = """
+(trap '' TERM; exec setsid sleep 61) & echo $! >> {file}
+setsid bash -c '(exec setsid sleep 61 </dev/null >/dev/null 2>&1) & echo $! >> {file}' &
+env -i {setsid} sleep 61 & echo $! >> {file}
+wait; sleep 61
+"""
+_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes outside of the group are found in /proc")
+
+
+def _outside(file: Path) -> str:
+    """A script with three processes in sessions of their own: with a parent, without one, without variables."""
+    return _OUTSIDE.format(file=file, setsid=shutil.which("setsid"))
+
+
+@_linux
+async def test_a_timeout_ends_what_left_the_group(tmp_path: Path) -> None:
+    outcome = await _bash(_outside(tmp_path / "pids"), ProcessLimits(timeout_seconds=1))
+    assert outcome.timed_out
+    assert await _gone_within(await _pids(tmp_path / "pids", 3), 0.3)
+
+
+@_linux
+async def test_cancelling_ends_what_left_the_group(tmp_path: Path) -> None:
+    task = asyncio.create_task(_bash(_outside(tmp_path / "pids"), ProcessLimits(memory_limit_mb=800)))
+    pids = await _pids(tmp_path / "pids", 3)
+    assert all(_is_running(pid) for pid in pids)
+    cancelled = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - cancelled < 1
+    assert await _gone_within(pids, 0.3)
+
+
+@_linux
+async def test_other_programs_are_not_ended_with_one_that_is_cancelled(tmp_path: Path) -> None:
+    others = [asyncio.create_task(_bash(f"echo $$ >> {tmp_path / 'others'}; sleep 1; echo whole")) for _ in range(12)]
+    await _pids(tmp_path / "others", 12)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(_bash("sleep 61"), 0.1)
+    assert {outcome.stdout for outcome in await asyncio.gather(*others)} == {"whole\n"}
+
+
+_HOLMES_LIKE = """
+import asyncio, os, sys
+from holmes.core.environment import Environment
+from holmes.toolsets.process import ProcessLimits, run_process
+environment = Environment.of({"PATH": os.environ["PATH"]})
+limits = ProcessLimits(memory_limit_mb=800)
+asyncio.run(run_process(("bash", "-c", sys.argv[1]), environment=environment, limits=limits))
+"""
+
+
+@_linux
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_when_holmes_is_killed_no_program_of_a_tool_stays(tmp_path: Path, number: int) -> None:
+    file = tmp_path / "pids"
+    script = f"echo $$ >> {file}; sleep 61 | cat & echo $! >> {file}; {_outside(file)}"
+    holmes = await asyncio.create_subprocess_exec(sys.executable, "-c", _HOLMES_LIKE, script)
+    pids = await _pids(file, 5)
+    guards = psutil.Process(holmes.pid).children()
+    assert all(_is_running(pid) for pid in pids)
+    holmes.send_signal(number)
+    assert await holmes.wait() == -number
+    assert await _gone_within([*pids, *(guard.pid for guard in guards)], 2)
+
+
+@_linux
+async def test_the_guard_goes_when_holmes_ends_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    holmes = await asyncio.create_subprocess_exec(sys.executable, "-c", _HOLMES_LIKE, f"echo $PPID > {file}; sleep 0.5")
+    await _pids(file, 1)
+    guards = psutil.Process(holmes.pid).children()
+    assert len(guards) == 2
+    assert await holmes.wait() == 0
+    assert await _gone_within([guard.pid for guard in guards], 1)

@@ -106,7 +106,7 @@ async def test_no_match_is_no_data_and_a_bad_pattern_a_clear_error(tmp_path: Pat
     bad = await call(toolset, "search_stored_result", result_id=result_id, pattern="(")
     assert bad.status == "error"
     assert bad.error is not None
-    assert bad.error.startswith("bad pattern '(': missing )")
+    assert bad.error.startswith("pattern '(' is not a valid regular expression: missing )")
 
 
 @pytest.mark.parametrize("lines", [["a" * 400 + "!"], ["a" * 600 + "!"]], ids=["normal line", "long line"])

@@ -187,7 +187,10 @@ def _to_null(value: JsonValue) -> JsonValue:
 
 
 def _parsed(text: str, expected: type) -> JsonValue:
-    value: JsonValue = json.loads(text)
+    try:
+        value: JsonValue = json.loads(text)
+    except RecursionError as error:
+        raise _Mismatch("is nested too deeply") from error
     if not isinstance(value, expected):
         raise _Mismatch(f"must be {expected.__name__}")
     return value
@@ -205,5 +208,8 @@ _CONVERTERS: Mapping[JsonType, Callable[[JsonValue], JsonValue]] = {
 
 
 def _shortened(value: JsonValue) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a value that is nested too deeply"
     return text if len(text) <= 80 else text[:77] + "..."

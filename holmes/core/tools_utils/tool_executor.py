@@ -82,9 +82,11 @@ class ToolExecutor:
             written = repr(call.malformed[:200])
             message = f"The arguments of {call.name!r} are not a JSON object: {written}. Send valid JSON."
             raise ToolError(message)
-        return ToolInvocation(
-            call_id=call.id, tool=tool, arguments=coerce_arguments(tool, json.loads(call.arguments or "{}"))
-        )
+        try:
+            arguments = coerce_arguments(tool, json.loads(call.arguments or "{}"))
+        except RecursionError as error:
+            raise ToolError(f"The arguments of {call.name!r} are nested too deeply. Send flat JSON.") from error
+        return ToolInvocation(call_id=call.id, tool=tool, arguments=arguments)
 
     def _unknown_tool(self, name: str) -> str:
         nearest = difflib.get_close_matches(name, self._tool_by_name, n=3, cutoff=0.4)

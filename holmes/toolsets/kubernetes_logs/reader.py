@@ -11,8 +11,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from holmes.core.errors import ClusterUnreachable, ToolError
 from holmes.core.concurrently import concurrently
+from holmes.core.errors import ClusterUnreachable, ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden, ReadCutOff
 from holmes.kubernetes.paths import api_path
 from holmes.toolsets.kubernetes_logs.request import line_filter

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
+from holmes.toolsets.patterns import bounded_pattern
 
 if TYPE_CHECKING:
     import regex
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 DEFAULT_TAIL_LINES = 200
 DEFAULT_MAX_PODS = 10
 _MOST_PODS = 50
-_LONGEST_PATTERN = 1_000
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DURATION_PART = re.compile(
     r"(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)(?![a-z])\s*"
@@ -97,7 +97,7 @@ def log_request(arguments: JsonObject, *, now: datetime) -> LogRequest:
 
 
 def line_filter(request: LogRequest) -> LineFilter:
-    """The compiled filters of `request`. Raises `ToolError` for a pattern that is not a regular expression."""
+    """The compiled filters of `request`. Raises `ToolError` for a pattern that is refused."""
     return LineFilter(
         include=_pattern("include", request.include),
         exclude=_pattern("exclude", request.exclude),
@@ -151,15 +151,4 @@ def duration(written: str) -> timedelta | None:
 
 
 def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
-    if not written:
-        return None
-    import regex
-
-    if len(written) > _LONGEST_PATTERN:
-        raise ToolError(f"{name} is longer than {_LONGEST_PATTERN} characters; shorten it")
-    try:
-        return regex.compile(written, regex.IGNORECASE)
-    except regex.error as error:
-        raise ToolError(
-            f"{name} {written!r} is not a valid regular expression: {error}; correct or escape it"
-        ) from error
+    return bounded_pattern(written, name=name, ignore_case=True) if written else None

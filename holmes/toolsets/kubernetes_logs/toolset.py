@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_logs.request import LogRequest
     from holmes.toolsets.registry import ToolsetContext
 
-_CONFIG_KEYS = ("timeout_seconds",)
+MAX_TIMEOUT_SECONDS = 3_600
 
 
 def _optional(name: str, kind: JsonType, description: str, default: JsonValue = None) -> Parameter:
@@ -163,39 +163,27 @@ class KubernetesLogsFactory:
         """None when there is a cluster configuration; the cluster itself is asked when a call needs it."""
         try:
             _limits(context)
-            await ClusterLogin.load(_environment(context))
+            await ClusterLogin.load(context.environment)
         except HolmesError as error:
             return str(error)
         return None
 
     def create(self, context: ToolsetContext) -> Toolset:
         """The toolset for the context and namespace that the user chose."""
-        return KubernetesLogsToolset(_environment(context), _limits(context))
-
-
-def _environment(context: ToolsetContext) -> Environment:
-    chosen = {
-        "HOLMES_KUBE_CONTEXT": context.cluster_context,
-        "HOLMES_KUBE_NAMESPACE": context.cluster_namespace,
-    }
-    return context.environment.with_variables({name: value for name, value in chosen.items() if value})
+        return KubernetesLogsToolset(context.environment, _limits(context))
 
 
 def _limits(context: ToolsetContext) -> ReadLimits:
-    """The timeout from `config`, else from KUBERNETES_LOGS_TIMEOUT_SECONDS, else 60 s."""
+    """The timeout from `config`, else 60 s. Raises `ConfigError`."""
     for key in context.config:
-        if key not in _CONFIG_KEYS:
+        if key != "timeout_seconds":
             raise ConfigError(f"config of toolset 'kubernetes/logs': unknown key {key!r}; known is 'timeout_seconds'")
-    variable = "KUBERNETES_LOGS_TIMEOUT_SECONDS"
-    written = context.config.get("timeout_seconds") or context.environment.get(variable)
-    if written is None:
+    seconds = context.config.get("timeout_seconds")
+    if seconds is None:
         return ReadLimits()
-    try:
-        seconds = float(written) if isinstance(written, str | int | float) else 0.0
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 3_600:
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds <= MAX_TIMEOUT_SECONDS:
         raise ConfigError(
-            f"kubernetes/logs: timeout_seconds ({variable}) is {written!r}; give seconds between 1 and 3600"
+            f"config of toolset 'kubernetes/logs': timeout_seconds is {seconds!r}; "
+            f"give a number above 0 and not above {MAX_TIMEOUT_SECONDS}"
         )
     return ReadLimits(timeout_seconds=seconds)

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.toolsets.kubernetes_view.contract import ViewError
 from holmes.toolsets.kubernetes_view.layouts import items_of, show_columns, show_count, show_jq, show_yaml
-from holmes.toolsets.kubernetes_view.secrets import masked_status, masked_values, without_secrets
+from holmes.toolsets.kubernetes_view.secrets import masked_status, masked_table, without_secrets
+from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
 
 if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view.contract import Json
 
+_TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": masked_status}
+
 
 def view(arguments: list[str], text: str) -> str:
     """What the command line `arguments` shows of `text`. Raises `ViewError`."""
+    if len(arguments) == 1 and arguments[0] in _TEXTS:
+        return _TEXTS[arguments[0]](text)
     if arguments[:1] in (["yaml"], ["columns"]) and not items_of(_objects(text)):
         sys.stderr.write("No objects found.\n")
         return ""
     match arguments:
+        case ["table", file]:
+            shown = masked_text(masked_table(text, _behind_table(file)))
         case ["manifest"]:
             shown = show_yaml(_manifest(text))
         case ["values"]:
-            values = masked_values(_parsed(text, "helm"))
-            shown = "" if values is None else show_yaml([values])
-        case ["status"]:
-            shown = masked_status(text)
+            shown = _values(text)
         case ["yaml"]:
             shown = show_yaml([_objects(text)])
         case ["jq", expression]:
             shown = show_jq(_objects(text), expression)
         case ["columns", specification]:
             shown = show_columns(_objects(text), specification)
-        case ["count"]:
-            shown = show_count(_objects(text), None)
-        case ["count", path]:
-            shown = show_count(_objects(text), path)
+        case ["count", *path] if len(path) <= 1:
+            shown = show_count(_objects(text), path[0] if path else None)
         case _:
-            forms = "yaml | jq EXPRESSION | columns SPECIFICATION | count [PATH] | manifest | values | status"
-            raise ViewError(f"usage: {forms}")
+            objects = "yaml | jq EXPRESSION | columns SPECIFICATION | count [PATH] | manifest | values | table FILE"
+            raise ViewError(f"usage: {' | '.join(_TEXTS)} | {objects}")
     return shown
 
 
@@ -47,6 +49,23 @@ def _manifest(text: str) -> list[Json]:
     from holmes.toolsets.kubernetes_view.manifests import parse_manifest
 
     return [without_secrets(document) for document in parse_manifest(text)]
+
+
+def _values(text: str) -> str:
+    from holmes.toolsets.kubernetes_view.values import masked_values
+
+    values = masked_values(without_secrets(_parsed(text, "helm")))
+    return "" if values is None else show_yaml([values])
+
+
+def _behind_table(file: str) -> Json:
+    from pathlib import Path
+
+    try:
+        return _parsed(Path(file).read_text(encoding="utf-8", errors="replace"), "kubectl")
+    except (ViewError, OSError) as error:
+        reason = "the objects of this table cannot be read, and so secrets not be found in it: it is not shown"
+        raise ViewError(reason) from error
 
 
 def _objects(text: str) -> Json:

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
 
+# A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets.
+# The first one is a feature gate, which ends when the feature is stable; the second one stays.
+_WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -20,10 +23,11 @@ def process_environment(environment: Environment) -> Environment:
     """`environment` plus `HOLMES_PYTHON`, the interpreter that can import Holmes, and its folder at the end of `PATH`.
 
     Extras install programs such as kubectl there, and it is not on `PATH` when Holmes is run by its full path.
+    kubectl is told to ignore the user's kuberc file.
     """
     interpreter = sys.executable
     path = environment.get("PATH") or _USUAL_PATH
     folder = str(Path(interpreter).parent)
     if folder not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{folder}"
-    return environment.with_variables({"PATH": path, "HOLMES_PYTHON": interpreter})
+    return environment.with_variables({"PATH": path, "HOLMES_PYTHON": interpreter, **_WITHOUT_PREFERENCES})

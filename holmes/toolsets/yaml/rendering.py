@@ -51,6 +51,8 @@ _INTERPRETER = re.compile(
     r"\b(sed|perl|[gm]?awk|python[0-9.]*|ruby|node|php|psql|mysql|sqlite3|mongo(sh)?|[a-z]*sh\s+(-\S+\s+)*-\w*c|su\s.*-c)\b"
     r"|\b(ba|z|k|da)?sh\s+(-s\s*)?<<"
 )
+_FUNCTION_VARIABLE = re.compile(r"BASH_FUNC_(\w+)%%")
+_LAST_STAGE = re.compile(r" \| (\w+)\b[^|)]*$")
 _READS_TWICE = re.compile(r"(^|[\s;&|(])(eval|ssh|watch|parallel)\s")
 _EVALUATES_NUMBERS = re.compile(r"\(\(|\s-(eq|ne|lt|le|gt|ge)\s|\b(let|declare|typeset|local)\s|\[\[")
 _LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
@@ -58,7 +60,7 @@ _LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedCommand:
-    """A script for bash, the variables it refers to, and the same command as people would write it."""
+    """A script for bash, the variables it refers to, and the same command as people would paste it."""
 
     script: str
     variables: tuple[tuple[str, str], ...]
@@ -86,7 +88,7 @@ def render_command(
         raise ToolError(f"the command of {tool.tool.name!r} cannot be rendered: {error.message or error}") from error
     except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
         raise ToolError(f"the command of {tool.tool.name!r} does not fit these arguments: {error}") from error
-    return _spliced(script, values.values)
+    return _spliced(script, values.values, own_functions=_own_functions(tool))
 
 
 def render_description(template: str, arguments: JsonObject) -> str:
@@ -133,7 +135,13 @@ def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
         raise ToolError(f"{name!r} cannot be {_shortened(text)!r}: it must match the pattern {rule.pattern}")
 
 
-def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
+def _own_functions(tool: YamlTool) -> frozenset[str]:
+    """The bash functions that the tool brings in its `env`; nobody else's shell has them."""
+    found = (_FUNCTION_VARIABLE.fullmatch(name) for name, _ in tool.variables)
+    return frozenset(match.group(1) for match in found if match is not None)
+
+
+def _spliced(script: str, values: Sequence[PlacedValue], *, own_functions: frozenset[str]) -> RenderedCommand:
     marks = locate_marks(script)
     code: dict[int, str] = {}
     shown: dict[int, str] = {}
@@ -154,14 +162,22 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
     return RenderedCommand(
         script=replace_marks(script, code),
         variables=tuple(variables.items()),
-        invocation=replace_marks(_tidied(script), shown).rstrip(),
+        invocation=replace_marks(_tidied(script, own_functions), shown).rstrip(),
     )
 
 
-def _tidied(script: str) -> str:
-    """The script without the gaps that conditions leave behind; only shown."""
+def _tidied(script: str, own_functions: frozenset[str]) -> str:
+    """The script without the gaps that conditions leave behind, to be read and pasted.
+
+    A last stage of a pipe that is a function of the tool is left out: what stands before it runs in any shell.
+    """
     lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
-    return "\n".join(line for line in lines if line)
+    return "\n".join(_without_own_stage(line, own_functions) for line in lines if line)
+
+
+def _without_own_stage(line: str, own_functions: frozenset[str]) -> str:
+    found = _LAST_STAGE.search(line)
+    return line[: found.start()] if found is not None and found.group(1) in own_functions else line
 
 
 def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> None:

@@ -81,7 +81,10 @@ def compile_command(template: str) -> Template:
         statement = type(node).__name__.lower()
         raise ConfigError(f"line {node.lineno} of the command: the Jinja statement {statement!r} is not supported here")
     _rewrite(tree)
-    return environment.from_string(tree)
+    try:
+        return environment.from_string(tree)
+    except TemplateSyntaxError as error:  # an unknown filter or test shows only now
+        raise ConfigError(f"line {error.lineno} of the command: {error.message}") from error
 
 
 def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:

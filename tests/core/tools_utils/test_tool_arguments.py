@@ -112,3 +112,11 @@ def test_any_value_is_accepted_or_refused_and_accepting_is_stable(value: JsonVal
     except ToolError:
         return
     assert coerce_arguments(tool, once) == once
+
+
+def test_a_text_that_is_a_list_nested_too_deeply_is_refused() -> None:
+    schema = ParameterSchema(types=("array",))
+    with pytest.raises(ToolError, match="Invalid arguments"):
+        coerce_arguments(
+            Tool(name="t", description="d", parameters=(Parameter(name="p", schema=schema),)), {"p": "[" * 20_000}
+        )

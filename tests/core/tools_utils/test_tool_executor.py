@@ -83,3 +83,11 @@ def test_a_call_that_cannot_be_read_is_described_all_the_same() -> None:
     executor = ToolExecutor([echo_toolset()])
     assert executor.describe(call("echo", '{"text": "a\\nb"}')) == "echo(a b)"
     assert executor.describe(call("ecko", '{"a": 1}')) == 'ecko({"a": 1})'
+
+
+async def test_arguments_that_are_nested_too_deeply_are_an_error_that_the_model_can_act_on() -> None:
+    executor = ToolExecutor([echo_toolset()])
+    deep = call("echo", '{"text": ' + "[" * 20_000 + "]" * 20_000 + "}")
+    result = await executor.run(deep)
+    assert result == ToolResult(status="error", error="The arguments of 'echo' are nested too deeply. Send flat JSON.")
+    assert executor.describe(deep).startswith("echo(")

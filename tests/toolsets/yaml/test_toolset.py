@@ -130,6 +130,15 @@ EOF
     assert result.data == "one\ntwo words\n3 2 one it's\nHELLO IT'S\n"
 
 
+async def test_the_invocation_can_be_pasted_because_functions_of_the_tool_are_not_in_it() -> None:
+    body = (
+        "command: echo {{ a }} | cat | view {{ b }}\n"
+        "env:\n  BASH_FUNC_view%%: '() { tr a-z A-Z; }'\n  BASH_FUNC_echo%%: '() { builtin echo \"$@\"; }'"
+    )
+    result = await run(toolset_of(one_tool(body)), a="x | view y", b="z | view z")
+    assert (result.data, result.invocation) == ("X | VIEW Y\n", "echo 'x | view y' | cat")
+
+
 @pytest.mark.parametrize(
     ("parse", "written", "shown"),
     [
@@ -152,6 +161,10 @@ async def test_programs_beside_the_interpreter_are_found_last() -> None:
     assert imported == "1"
     folder = str(Path(sys.executable).parent)
     assert path == os.environ["PATH"] if folder in os.environ["PATH"].split(":") else path.endswith(f":{folder}")
+
+
+async def test_kubectl_is_told_to_ignore_the_preferences_of_the_user() -> None:
+    assert (await run_command('echo "$KUBECTL_KUBERC $KUBERC"')).data == "false off\n"
 
 
 def test_a_call_is_described_for_people_by_its_own_words_or_its_arguments() -> None:

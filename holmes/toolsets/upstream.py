@@ -1,11 +1,12 @@
-"""Names of toolsets that HolmesGPT users have in their files and that do not exist here yet.
+"""Names of toolsets that HolmesGPT knows and that do not exist here yet.
 
-Read by the catalogue: such a name is a warning, any other unknown name an error.
+Read by the catalogue: such a name is ignored with a warning, any other unknown name is an error. A name leaves this
+set when the toolset is there. Keys of the configuration are in `holmes.settings.upstream`.
 """
 
 from __future__ import annotations
 
-KNOWN_ELSEWHERE = frozenset(
+UPSTREAM_TOOLSETS = frozenset(
     {
         "aks/core",
         "aks/node-health",
@@ -33,18 +34,15 @@ KNOWN_ELSEWHERE = frozenset(
         "grafana/dashboards",
         "grafana/loki",
         "grafana/tempo",
-        "helm/core",
         "hubble/observability",
         "inspektor-gadget/node",
         "internet",
         "jira",
         "kafka/admin",
-        "kubernetes/core",
         "kubernetes/krew-extras",
         "kubernetes/kube-lineage-extras",
         "kubernetes/kube-prometheus-stack",
         "kubernetes/live-metrics",
-        "kubernetes/logs",
         "kubevela/core",
         "mongodb",
         "mongodb-atlas",

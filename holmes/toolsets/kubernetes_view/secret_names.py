@@ -1,0 +1,80 @@
+"""Whether a name sounds like a secret: `DB_PASS`, `smtpPassword`, `tls.key`, but not `secretName` or `keyspace`.
+
+Called by the filters of Helm values and of annotations. Looks at the words of a name, however they are joined; when in
+doubt the answer is yes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+# Anywhere in a name.
+_SECRET_WORDS: Final = frozenset(
+    {
+        "authorization", "bearer", "cred", "credential", "credentials", "creds", "dockercfg",
+        "dockerconfigjson", "dsn", "htpasswd", "jwt", "masterauth", "otp", "passcode", "passphrase", "passwd",
+        "password", "passwords", "psk", "pw", "pwd", "requirepass", "secret", "secrets", "token", "tokens",
+        "totp"
+    }
+)  # fmt: skip
+# Only at the end of a name: `passThrough`, `certManager` and `authUrl` are none.
+_SECRET_LAST_WORDS: Final = frozenset(
+    {
+        "auth", "cert", "cookie", "cookies", "license", "pass", "pem", "pfx", "pin", "salt"
+    }
+)  # fmt: skip
+# Words written without a border between them.
+_SECRET_PARTS: Final = re.compile(
+    r"passw(?:or)?d|passphrase|(?:api|access|private|secret|encryption|signing|master|ssh)key|authtoken|accesstoken"
+    r"|clientsecret|connectionstring|webhookurl"
+)
+_SECRET_PAIRS: Final = frozenset({("connection", "string"), ("webhook", "url"), ("slack", "url"), ("p", "12")})
+# A `key` is a secret after these: `encryptionKey`, `tls.key`; also when an id or a number follows, `masterKey1`.
+_KEY_OWNERS: Final = frozenset(
+    {
+        "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "crypt",
+        "crypto", "datadog", "decryption", "deploy", "encrypt", "encryption", "fernet", "gpg", "hash", "hmac",
+        "host", "integration", "jwt", "license", "management", "master", "pgp", "private", "root", "rsa",
+        "sas", "secret", "server", "service", "session", "shared", "sign", "signing", "ssh", "ssl", "storage",
+        "tls", "unseal", "vault", "webhook", "wireguard", "write"
+    }
+)  # fmt: skip
+# A name that ends so says where the secret is, or how it is handled, and not what it is.
+_LOCATOR_WORDS: Final = frozenset(
+    {
+        "algorithm", "annotations", "audience", "audiences", "class", "count", "create", "dir", "directory",
+        "duration", "enabled", "endpoint", "expiration", "expiry", "file", "format", "interval", "issuer",
+        "labels", "length", "lifetime", "method", "mode", "mount", "name", "names", "namespace", "path",
+        "paths", "policy", "provider", "ref", "reference", "refs", "required", "rotation", "seconds", "size",
+        "store", "ttl", "type"
+    }
+)  # fmt: skip
+_AMOUNT_WORDS: Final = frozenset({"limit", "max", "maximum", "min", "minimum", "num", "number", "total"})
+_EXISTING: Final = ("existing", "secret")
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+@lru_cache(maxsize=4096)
+def sounds_secret(name: str) -> bool:
+    """Whether the value under `name` is likely to be a secret itself."""
+    words = words_of(name)
+    if not words or words[-1] in _LOCATOR_WORDS or words[:2] == _EXISTING or words[0] in _AMOUNT_WORDS:
+        return False
+    meant = words[:-1] if words[-1].isdigit() and len(words) > 1 else words
+    pairs = {*pairwise(meant), (meant[0], meant[-1])}
+    return (
+        not _SECRET_WORDS.isdisjoint(meant)
+        or meant[-1] in _SECRET_LAST_WORDS
+        or any(_SECRET_PARTS.search(word) for word in meant)
+        or not _SECRET_PAIRS.isdisjoint(pairs)
+        or any(owner in _KEY_OWNERS and word in {"key", "keys"} for owner, word in pairs)
+    )

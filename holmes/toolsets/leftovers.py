@@ -1,0 +1,122 @@
+"""Finds and ends what a tool's program started outside of its process group. Used by `process`, on Linux.
+
+A program that calls setsid leaves the group, and may lose its parent too; it keeps the variable with which it was
+started, and that is how it is found. The same file is also the guard: run as `python -I -S leftovers.py MARK`, it waits
+until the pipe on its standard input closes, which also happens when Holmes is killed with SIGKILL, and then ends all
+processes with the mark. Not found are processes that clear their variables and have no parent left, processes of
+other users, and, on systems without /proc, everything.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "HOLMES_TOOL_PROCESS"
+_ROUNDS: Final = 20
+_PROC: Final = Path("/proc")
+
+
+def marked(mark: str) -> set[int]:
+    """The processes that were started with a variable that begins with `mark`, and what descends from them."""
+    variable = f"{VARIABLE}={mark}".encode()
+    parents: dict[int, int] = {}
+    found: set[int] = set()
+    for folder in _PROC.glob("[0-9]*"):
+        process = int(folder.name)
+        state_and_parent = _read(folder / "stat").rpartition(b")")[2].split()[:2]
+        if len(state_and_parent) < 2 or state_and_parent[0] in {b"Z", b"X"}:
+            continue
+        parents[process] = int(state_and_parent[1])
+        variables = _read(folder / "environ")
+        if variables.startswith(variable) or b"\0" + variable in variables:
+            found.add(process)
+    return _with_descendants(found, parents)
+
+
+def _with_descendants(found: set[int], parents: dict[int, int]) -> set[int]:
+    size = -1
+    while size != len(found):
+        size = len(found)
+        found |= {process for process, parent in parents.items() if parent in found}
+    return found - {os.getpid()}
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def end_marked(mark: str) -> None:
+    """Kill the processes with the mark, and what they start meanwhile."""
+    for _ in range(_ROUNDS):
+        found = marked(mark)
+        for process in found:
+            send(process, signal.SIGKILL)
+        if not found:
+            return
+
+
+def send(process: int, number: int) -> None:
+    """Send a signal to a process that may be gone, or belong to somebody else."""
+    try:
+        os.kill(process, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+class Guard:
+    """Starts the guard of this process when it is first needed, and makes the marks of its programs."""
+
+    def __init__(self) -> None:
+        self._owner = 0
+        self._pipe = -1
+        self._mark = ""
+        self._number = 0
+
+    def next_mark(self) -> str:
+        """A mark for one program. The guard is running when this returns."""
+        if self._owner != os.getpid():
+            self._owner = os.getpid()
+            self._mark = f"{self._owner}-{os.urandom(8).hex()}-"
+            if sys.platform == "linux":
+                self._start()
+        self._number += 1
+        return f"{self._mark}{self._number}-"
+
+    def _start(self) -> None:
+        reader, self._pipe = os.pipe()
+        arguments = [sys.executable, "-I", "-S", __file__, self._mark]
+        silence = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
+        try:
+            # A session of its own: Ctrl-C in a terminal must not reach it.
+            os.posix_spawn(
+                sys.executable,
+                arguments,
+                {},
+                file_actions=[(os.POSIX_SPAWN_DUP2, reader, 0), *silence],
+                setsid=True,
+            )
+        except (OSError, NotImplementedError):
+            # Without a guard everything works that does not need one.
+            os.close(self._pipe)
+        finally:
+            os.close(reader)
+
+
+def main() -> None:
+    """Wait for the end of the process that holds the pipe, then end what it left behind."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while os.read(0, 1):
+        pass
+    end_marked(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

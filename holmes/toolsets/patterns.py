@@ -1,0 +1,100 @@
+"""Regular expressions that a model wrote, compiled within bounds. Called by every tool that takes a pattern.
+
+A timeout covers matching only: compiling unrolls counted repetition, so that `((a{1000}){1000}){1000}` takes gigabytes
+before anything is matched, and cannot be interrupted. So a pattern is measured first. Refuses patterns that are too
+long or unroll too far, and syntax in which brackets cannot be told from text: the flags x, V0 and V1, and comments.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.errors import ToolError
+
+if TYPE_CHECKING:
+    from regex import Pattern
+
+_LONGEST_PATTERN: Final = 2_000
+# An element takes about 270 bytes and a microsecond.
+_MOST_ELEMENTS: Final = 10_000
+
+_UNSUPPORTED: Final = re.compile(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
+_POSIX_CLASS: Final = r"\[:\^?(?:alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]"
+_TOKEN: Final = re.compile(
+    rf"""
+    (?P<set>\[\^?\]?(?:\\.|{_POSIX_CLASS}|(?!\[:)[^\]\\])*\])
+    |(?P<broken_set>\[)
+    |(?P<repeat>[*+?]|\{{(?P<least>\d*)(?P<range>,(?P<most>\d*))?\}})
+    |(?P<open>\()
+    |(?P<close>\))
+    |\\.
+    |.
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def bounded_pattern(written: str, *, name: str, ignore_case: bool) -> Pattern[str]:
+    """Compile `written`, the argument `name` of a tool. Raises `ToolError` when it is refused or not understood."""
+    import regex  # heavy, and only needed once a pattern is given
+
+    if len(written) > _LONGEST_PATTERN:
+        raise ToolError(f"{name} is longer than {_LONGEST_PATTERN:,} characters; shorten it")
+    if _UNSUPPORTED.search(written) is not None:
+        raise ToolError(f"{name} {written!r} uses a comment or one of the flags x, V0 and V1; leave them out")
+    if any(token["broken_set"] for token in _TOKEN.finditer(written)):
+        reason = "is not a valid regular expression: a set is not closed or has an unknown class"
+        raise ToolError(f"{name} {written!r} {reason}; correct it or escape the [")
+    if _expanded_elements(written) > _MOST_ELEMENTS:
+        reason = f"repeats too much: written out it has more than {_MOST_ELEMENTS:,} elements"
+        raise ToolError(f"{name} {written!r} {reason}; use *, + or smaller numbers")
+    try:
+        # Not kept: the cache of the library would hold hundreds of large patterns.
+        return regex.compile(written, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
+    except (regex.error, ValueError, LookupError, ArithmeticError) as error:
+        reason = f"is not a valid regular expression: {error}"
+        raise ToolError(f"{name} {written!r} {reason}; correct it or escape characters like ( [ * + ?") from error
+    except RecursionError as error:
+        raise ToolError(f"{name} {written!r} has too many groups inside each other; use a simpler one") from error
+
+
+def _expanded_elements(written: str) -> int:
+    """How many elements compiling makes of it, at most."""
+    totals = [0]
+    last = 0
+    for token in _TOKEN.finditer(written):
+        if token["open"]:
+            totals.append(0)
+            last = 0
+        elif token["close"]:
+            # One too many is an error of the compiler, and what follows it is never read.
+            if len(totals) == 1:
+                break
+            last = totals.pop() + 1
+            totals[-1] += last
+        elif token["repeat"]:
+            more = last * (_copies(token) - 1)
+            totals[-1] += more
+            last += more
+        else:
+            last = 1
+            totals[-1] += 1
+    return sum(totals)
+
+
+def _copies(repeat: re.Match[str]) -> int:
+    """The compiler writes out the least number of repetitions, and once more what may follow."""
+    if repeat["repeat"] in {"*", "?"}:
+        return 1
+    if repeat["repeat"] == "+":
+        return 2
+    least = _number(repeat["least"])
+    if not repeat["range"]:
+        return max(1, least)
+    return least if repeat["most"] and _number(repeat["most"]) == least else least + 1
+
+
+def _number(digits: str) -> int:
+    # Longer numbers are refused by the compiler, and Python's own conversion is slow and then refuses too.
+    return int(digits[:12] or "0")
