@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import hashlib
 import importlib.util
 import json
 import math
@@ -45,7 +44,11 @@ _MEMO_CHARACTERS = 4_000_000
 _MEMO_TEXT_CHARACTERS = 1_000_000
 _MEMO_ENTRY_CHARACTERS = 100
 
-_FILE_URL = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
+# tiktoken names the files of its cache by a hash of where they came from.
+_FILE_NAMES = {
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+}
 _CONTRACTION = "'(?i:[sdmt]|ll|ve|re)"
 _UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 _PATTERNS = {
@@ -66,10 +69,10 @@ def load_encoding(name: str) -> tiktoken.Encoding:
     """The encoding from the files of the litellm package. Raises `HolmesError` when it is not there."""
     package = importlib.util.find_spec("litellm")
     folders = list(package.submodule_search_locations or ()) if package else []
-    file_name = hashlib.sha1(_FILE_URL.format(name=name).encode(), usedforsecurity=False).hexdigest()
+    file_name = _FILE_NAMES.get(name, "")
     candidates = [Path(folder, "litellm_core_utils", "tokenizers", file_name) for folder in folders]
     path = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if path is None or name not in _PATTERNS:
+    if path is None:
         known = ", ".join(_PATTERNS)
         raise HolmesError(f"token encoding {name!r} is not available; reinstall litellm or use one of: {known}")
     import tiktoken  # heavy, and only needed once something must be counted exactly
