@@ -42,7 +42,7 @@ unit: $(VENV)/.installed cluster
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=85
+	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
 
 benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/startup.py
