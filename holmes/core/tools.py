@@ -104,7 +104,6 @@ class ToolResult:
     images: tuple[Image, ...] = ()
     invocation: str | None = None
     return_code: int | None = None
-    url: str | None = None
     spillable: bool = True
 
 

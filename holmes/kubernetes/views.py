@@ -67,9 +67,7 @@ class PodView:
     namespace: str
     phase: str
     node: str
-    created_at: str
     problem: str
-    owner: OwnerView | None
     containers: tuple[ContainerView, ...]
 
     @property
@@ -99,9 +97,7 @@ def pod_view(pod: JsonObject) -> PodView:
         namespace=text(metadata, "namespace"),
         phase=text(status, "phase"),
         node=text(spec, "nodeName"),
-        created_at=text(metadata, "creationTimestamp"),
         problem=_problem(status),
-        owner=owner_of(pod),
         containers=tuple(containers),
     )
 
