@@ -12,47 +12,66 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models, check_models
+from holmes.app.redaction import mask_logs
+from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
 from holmes.core.messages import SystemMessage, user_text
 from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.truncation.context import ContextLimits
+from holmes.core.upkeep import compact_conversation, context_usage
 from holmes.llm.litellm_loader import preload
 from holmes.llm.scripted import ScriptedModel
 from holmes.prompts import render_prompt
+from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
+    from holmes.app.models import ModelChain
     from holmes.app.requests import AskRequest
+    from holmes.app.small_windows import FittedTools
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.approvals import Approver
     from holmes.core.events import AgentEvent
+    from holmes.core.investigation import LoopModel
     from holmes.core.messages import Message
+    from holmes.core.redaction.redactor import Redactor
     from holmes.core.tools import Toolset
+    from holmes.core.upkeep import ContextUsage
     from holmes.llm.registry import ConfiguredModel
     from holmes.settings.settings import Settings
+
+_SECONDS_PER_DAY = 86_400
+_BYTES_PER_MEGABYTE = 1_000_000
 
 
 class Investigator:
     """Answers any number of questions with one configuration. Made by `open_investigator`."""
 
-    def __init__(self, loop: ToolCallingLLM, system: SystemMessage, model_name: str, warnings: tuple[str, ...]) -> None:
-        self._loop = loop
+    def __init__(self, parts: LoopParts, max_steps: int, system: SystemMessage, warnings: tuple[str, ...]) -> None:
+        self._parts = parts
+        self._loop = ToolCallingLLM(parts, max_steps=max_steps)
         self._system = system
-        self.model_name = model_name
         self.warnings = warnings
 
     def ask(self, request: AskRequest) -> AsyncGenerator[AgentEvent, None]:
         """Investigate. The last event is `AnswerFinished` or `RunFailed`; closing the generator cancels everything."""
         return self._loop.call_stream(self._messages(request))
 
+    def compact(self, conversation: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+        """Make the conversation shorter now. The last event is `HistoryReplaced` or `RunFailed`."""
+        return compact_conversation(self._parts, (self._system, *_without_system(conversation)))
+
+    async def context_usage(self, conversation: tuple[Message, ...]) -> ContextUsage:
+        """How much of the window the conversation takes, with today's system prompt and tools."""
+        return await context_usage(self._parts, (self._system, *_without_system(conversation)))
+
     def _messages(self, request: AskRequest) -> tuple[Message, ...]:
         """The conversation so far under today's system prompt, then what goes along, then the question."""
-        earlier = tuple(message for message in request.conversation if not isinstance(message, SystemMessage))
+        earlier = _without_system(request.conversation)
         attached = tuple(
             user_text(render_prompt("attachment", {"name": attachment.name, "text": attachment.text}), "attachment")
             for attachment in request.attachments
@@ -60,23 +79,28 @@ class Investigator:
         return (self._system, *earlier, *attached, user_text(request.question))
 
 
+def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
+    return tuple(message for message in conversation if not isinstance(message, SystemMessage))
+
+
 @asynccontextmanager
 async def open_investigator(
-    settings: Settings, *, approver: Approver | None = None, refresh_toolsets: bool = False
+    settings: Settings, *, redactor: Redactor | None, approver: Approver | None = None, refresh_toolsets: bool = False
 ) -> AsyncIterator[Investigator]:
     """An investigator for these settings; leaving the context closes its connections.
 
-    Raises `ConfigError` and `ClusterUnreachable`, both before anything is paid. `approver` answers for calls that need
-    a person; without one they do not run.
+    Raises `ConfigError` and `ClusterUnreachable`, both before anything is paid. `redactor` is the one of the process
+    (`holmes.app.redaction.make_redactor`), which also masks what the face keeps of a question. `approver`
+    answers for calls that need a person; without one they do not run.
     """
-    models = build_models(settings)
-    if not isinstance(models[0], ScriptedModel):
+    chain = build_models(settings)
+    if not isinstance(chain.configured[0], ScriptedModel):
         preload()  # the import takes seconds: start it before the checks, which wait for other programs
     try:
-        opened = await _checked(settings, models, refresh_toolsets=refresh_toolsets)
-        yield _assemble(settings, models, opened, approver)
+        opened = await _checked(settings, chain.configured, refresh_toolsets=refresh_toolsets)
+        yield _assemble(settings, chain, opened, approver, redactor)
     finally:
-        for model in models:
+        for model in chain.configured:
             await model.aclose()
 
 
@@ -104,43 +128,67 @@ async def _checked(settings: Settings, models: tuple[ConfiguredModel, ...], *, r
 
 
 def _assemble(
-    settings: Settings, models: tuple[ConfiguredModel, ...], opened: OpenToolsets, approver: Approver | None
+    settings: Settings,
+    chain: ModelChain,
+    opened: OpenToolsets,
+    approver: Approver | None,
+    redactor: Redactor | None,
 ) -> Investigator:
-    limits = _context_limits(settings)
-    store = FileResultStore(settings.storage.results_path) if settings.storage.results_enabled else None
-    toolsets = opened.create([model.limits for model in models], limits, store, approver)
+    store = _result_store(settings) if settings.storage.results_enabled else None
+    if redactor is not None:
+        mask_logs(redactor)
+    first = chain.models[0]
+    toolsets = opened.create(chain.models, store, approver, redactor)
+    fitted = fit_tools(toolsets, first.window_tokens, first.make_counter())
     parts = LoopParts(
-        models=models,
-        executor=ToolExecutor(toolsets),
+        models=chain.models,
+        executor=ToolExecutor(fitted.toolsets, mask=redactor.redact if redactor else None),
         store=store,
-        limits=limits,
         prompts=LoopPrompts(
             compaction=render_prompt("compaction"),
             last_step=render_prompt("last_step"),
             empty_reply=render_prompt("empty_reply"),
         ),
         steps=DirectStepRunner(),
+        redactor=redactor,
     )
     return Investigator(
-        ToolCallingLLM(parts, max_steps=settings.investigation.max_steps),
-        SystemMessage(text=_system_prompt(settings, toolsets, opened.unavailable)),
-        models[0].name,
-        (*opened.warnings, *opened.broken),
+        parts,
+        settings.investigation.max_steps,
+        SystemMessage(text=_system_prompt(settings, first, fitted.toolsets, opened.unavailable)),
+        (*opened.warnings, *opened.broken, *_left_out(first, fitted)),
     )
 
 
-def _context_limits(settings: Settings) -> ContextLimits:
-    context = settings.context
-    return ContextLimits(
-        compaction_enabled=context.compaction_enabled,
-        compaction_threshold_pct=context.compaction_threshold_pct,
-        tool_result_max_pct=context.tool_result_cap_pct,
-        tool_result_max_tokens=context.tool_result_cap_tokens,
-        user_message_char_limit=context.user_message_cap_characters,
+def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
+    if not fitted.left_out:
+        return ()
+    window = f"the window of {model.model.name!r} has only {model.window_tokens:,} tokens"
+    return (f"{window}; to leave room for the investigation it is not offered: {', '.join(fitted.left_out)}",)
+
+
+def _result_store(settings: Settings) -> FileResultStore:
+    """The store of results; what a kept conversation still points at is not deleted."""
+    storage = settings.storage
+    return FileResultStore(
+        storage.results_path,
+        retention_seconds=storage.results_retention_days * _SECONDS_PER_DAY,
+        quota_bytes=storage.results_quota_megabytes * _BYTES_PER_MEGABYTE,
+        protected=conversation_store(settings).result_ids,
     )
 
 
-def _system_prompt(settings: Settings, toolsets: tuple[Toolset, ...], unavailable: tuple[str, ...]) -> str:
+def conversation_store(settings: Settings) -> ConversationStore:
+    """The conversations of this user."""
+    storage = settings.storage
+    return ConversationStore(
+        storage.conversations_path, retention_days=storage.conversation_retention_days, limit=storage.conversation_limit
+    )
+
+
+def _system_prompt(
+    settings: Settings, model: LoopModel, toolsets: tuple[Toolset, ...], unavailable: tuple[str, ...]
+) -> str:
     investigation = settings.investigation
     return render_prompt(
         "system",
@@ -151,5 +199,6 @@ def _system_prompt(settings: Settings, toolsets: tuple[Toolset, ...], unavailabl
             "toolsets": [toolset for toolset in toolsets if toolset.instructions],
             "unavailable": unavailable,
             "additions": investigation.system_prompt_additions,
+            "citations": model.policy.evidence.citations and settings.storage.results_enabled,
         },
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.app.context_policies import context_policy
 from holmes.core.errors import ConfigError
+from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.registry import build_model
 from holmes.settings.settings import reveal
@@ -15,13 +18,37 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
 
 
-def build_models(settings: Settings) -> tuple[ConfiguredModel, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChain:
+    """`models` is what the loop asks, in order; `configured` is every model in it, those for summaries included."""
+
+    models: tuple[LoopModel, ...]
+    configured: tuple[ConfiguredModel, ...]
+
+
+def build_models(settings: Settings) -> ModelChain:
     """The chosen model and its fallbacks, in order. Imports nothing heavy and asks nobody."""
-    return tuple(build_model(_config(settings, entry)) for entry in settings.model_chain())
+    built: dict[str, ConfiguredModel] = {}
+
+    def build(entry: ModelEntry) -> ConfiguredModel:
+        config = _config(settings, entry)
+        return built.setdefault(repr((entry.name, config)), build_model(config))
+
+    models = []
+    for entry in settings.model_chain():
+        writer = settings.summary_model(entry)
+        models.append(
+            LoopModel(
+                model=build(entry),
+                policy=context_policy(settings, entry),
+                summary_model=build(writer) if writer is not None else None,
+            )
+        )
+    return ModelChain(models=tuple(models), configured=tuple(built.values()))
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:
-    """Make all models of the chain ready, without a request.
+    """Make all models ready, without a request.
 
     Raises `ConfigError` for an unknown model or a missing key; an unknown name also lists the model list's names.
     """
@@ -49,8 +76,9 @@ def _config(settings: Settings, entry: ModelEntry) -> LitellmModelConfig:
         reasoning_effort=entry.reasoning_effort or general.reasoning_effort,
         thinking=entry.thinking or general.thinking,
         request_timeout_seconds=general.request_timeout_seconds,
-        context_window_tokens=entry.context_window_tokens or general.context_window_tokens or None,
+        context_window_tokens=settings.window_tokens(entry),
         max_output_tokens=general.max_output_tokens or None,
+        prompt_caching=general.prompt_caching,
         prices=_prices(entry),
         extra_headers=tuple((name, value.get_secret_value()) for name, value in headers.items()),
         extra_arguments=tuple(entry.extra.items()),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from holmes.assets import toolset_files
 from holmes.core.approvals import ApprovalGate
 from holmes.core.environment import Environment
-from holmes.core.tokens import TokenCounter
 from holmes.settings.process import process_environment
 from holmes.settings.tool_environment import tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
+from holmes.toolsets.redacted import Redacted
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from holmes.core.approvals import Approver
-    from holmes.core.model import ModelLimits
+    from holmes.core.investigation import LoopModel
+    from holmes.core.redaction.redactor import Redactor
     from holmes.core.results import ResultStore
     from holmes.core.tools import Toolset
-    from holmes.core.truncation.context import ContextLimits
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue
     from holmes.toolsets.readiness import Readiness
@@ -76,25 +76,34 @@ class OpenToolsets:
         )
 
     def create(
-        self, models: Sequence[ModelLimits], limits: ContextLimits, store: ResultStore | None, approver: Approver | None
+        self,
+        models: Sequence[LoopModel],
+        store: ResultStore | None,
+        approver: Approver | None,
+        redactor: Redactor | None,
     ) -> tuple[Toolset, ...]:
         """The toolsets with their wrappers, and the one that reads stored results back when there is a store.
 
-        `models` are the sizes of the whole chain: what is read back must fit the smallest, or a fallback would choke.
+        `models` is the whole chain: what is read back must fit the smallest, or a fallback would choke. Secrets are
+        masked outside of all other wrappers, so that nothing unmasked leaves a toolset.
         """
-        toolsets: list[Toolset] = [
-            ApprovalGate(ready.toolset, ready.approval_patterns, approver) if ready.approval_patterns else ready.toolset
-            for ready in self.readiness.ready
-        ]
+        toolsets: list[Toolset] = []
+        for ready in self.readiness.ready:
+            toolset = ready.toolset
+            if ready.approval_patterns:
+                toolset = ApprovalGate(toolset, ready.approval_patterns, approver)
+            if redactor is not None and ready.redaction:
+                toolset = Redacted(toolset, redactor)
+            toolsets.append(toolset)
         if store is not None:
-            cap_tokens = min(limits.tool_result_cap_tokens(model.context_window_tokens) for model in models)
-            results = StoredResultsToolset(
-                store=store,
-                counter=TokenCounter(models[0].encoding),
-                cap_tokens=cap_tokens,
-                vision=models[0].vision,
+            toolsets.append(
+                StoredResultsToolset(
+                    store=store,
+                    counter=models[0].make_counter(),
+                    cap_tokens=min(model.policy.spill.cap_tokens(model.window_tokens) for model in models),
+                    vision=models[0].model.limits.vision,
+                )
             )
-            toolsets.append(results)
         return tuple(toolsets)
 
 

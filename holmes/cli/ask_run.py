@@ -6,13 +6,16 @@ import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from holmes.app.investigator import open_investigator
+from holmes.app.context_policies import context_policy
+from holmes.app.investigator import conversation_store, open_investigator
+from holmes.app.redaction import make_redactor
 from holmes.app.requests import AskRequest
 from holmes.app.toolsets import toolset_report
 from holmes.cli.approval import TerminalApprover
 from holmes.cli.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.interrupts import Interrupted
 from holmes.cli.line_reader import EditingLineReader, make_line_reader
+from holmes.cli.masking import question_mask
 from holmes.cli.opening import PromptWhileOpening, in_background
 from holmes.cli.rendering import choose_renderer
 from holmes.cli.report_file import make_report, write_report
@@ -22,7 +25,6 @@ from holmes.cli.streams import is_terminal, write_line
 from holmes.cli.toolset_lines import report_lines
 from holmes.cli.transcript import RunEnd, Transcript
 from holmes.core.errors import ConfigError, HolmesError
-from holmes.stores.conversation_store import ConversationStore
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,27 +35,35 @@ if TYPE_CHECKING:
     from holmes.cli.interrupts import Interrupts
     from holmes.core.approvals import Approver
     from holmes.core.messages import Message
+    from holmes.core.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
-    from holmes.stores.conversation_store import Conversation
+    from holmes.stores.conversation_store import Conversation, ConversationStore
 
 
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     """Answer, and return the exit code. Raises `HolmesError` for what is wrong before the first question."""
     renderer = choose_renderer(job.detail, job.environment)
-    store = _conversation_store(job.settings)
+    store = conversation_store(job.settings)
     conversation = _conversation(store, continue_last=job.options.continue_last)
+    redactor = make_redactor(job.settings)
     approver = TerminalApprover(renderer) if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
     with interrupts, conversation:
         renderer.start()
         try:
             transcript = Transcript(conversation, renderer.notice)
-            async with AsyncExitStack() as opened, in_background(_open(job, approver, opened, transcript)) as opening:
+            async with (
+                AsyncExitStack() as opened,
+                in_background(_open(job, approver, redactor, opened, transcript)) as opening,
+            ):
                 parts = SessionParts(
                     ask=lambda question, earlier: opening.result().ask(_request(question, earlier)),
+                    compact=lambda earlier: opening.result().compact(earlier),
+                    measure=lambda earlier: opening.result().context_usage(earlier),
                     renderer=renderer,
                     interrupts=interrupts,
                     store=store,
-                    kept_attachment_characters=job.settings.context.user_message_cap_characters,
+                    kept_attachment_characters=_kept_attachment_characters(job.settings),
+                    mask=question_mask(redactor),
                     report_path=job.options.json_output_file,
                 )
                 return await _converse(job, Session(parts, conversation), parts, opening)
@@ -63,16 +73,20 @@ async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
             renderer.stop()
 
 
-async def _open(job: AskJob, approver: Approver | None, opened: AsyncExitStack, transcript: Transcript) -> Investigator:
+async def _open(
+    job: AskJob, approver: Approver | None, redactor: Redactor | None, opened: AsyncExitStack, transcript: Transcript
+) -> Investigator:
     """The investigator; when there is none, the report says why."""
+    refresh = job.options.refresh_toolsets
     try:
         return await opened.enter_async_context(
-            open_investigator(job.settings, approver=approver, refresh_toolsets=job.options.refresh_toolsets)
+            open_investigator(job.settings, redactor=redactor, approver=approver, refresh_toolsets=refresh)
         )
     except HolmesError as error:
         transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
         if job.options.json_output_file:
-            write_report(job.options.json_output_file, make_report(job.question.text, transcript, 0.0))
+            question = await question_mask(redactor)(job.question)
+            write_report(job.options.json_output_file, make_report(question.text, transcript, 0.0))
         raise
 
 
@@ -100,18 +114,16 @@ async def _converse(job: AskJob, session: Session, parts: SessionParts, opening:
     async def list_tools() -> str:
         return report_lines(await toolset_report(job.settings, refresh=False))
 
-    return await InteractiveLoop(session, reader, renderer, list_tools).run(job.question)
+    color = is_terminal(sys.stderr) and not job.environment.get("NO_COLOR")
+    return await InteractiveLoop(session, reader, renderer, list_tools, color=color).run(job.question)
 
 
 def _request(question: Question, earlier: tuple[Message, ...]) -> AskRequest:
     return AskRequest(question=question.text, attachments=question.attachments, conversation=earlier)
 
 
-def _conversation_store(settings: Settings) -> ConversationStore:
-    storage = settings.storage
-    return ConversationStore(
-        storage.conversations_path, retention_days=storage.conversation_retention_days, limit=storage.conversation_limit
-    )
+def _kept_attachment_characters(settings: Settings) -> int:
+    return context_policy(settings, settings.model_chain()[0]).spill.user_message_char_limit
 
 
 def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversation:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Final
 
+from holmes.cli.context_bar import context_lines
 from holmes.cli.inputs import Question
 from holmes.cli.sanitize import one_line
-from holmes.cli.wording import usage
+from holmes.cli.streams import write_line
+from holmes.cli.wording import spending
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ COMMANDS: Final = {
     "/help": "show these commands",
     "/clear": "start a new conversation",
     "/tools": "show what Holmes can look at",
+    "/context": "show how full the model's window is",
+    "/compact": "summarise the conversation now, to make room",
     "/cost": "show what this session has cost",
     "/exit": "leave (so does Ctrl-D)",
 }
@@ -30,12 +35,19 @@ class InteractiveLoop:
     """Asks until the user leaves."""
 
     def __init__(
-        self, session: Session, reader: LineReader, renderer: Renderer, list_tools: Callable[[], Awaitable[str]]
+        self,
+        session: Session,
+        reader: LineReader,
+        renderer: Renderer,
+        list_tools: Callable[[], Awaitable[str]],
+        *,
+        color: bool = False,
     ) -> None:
         self._session = session
         self._reader = reader
         self._renderer = renderer
         self._list_tools = list_tools
+        self._color = color
 
     async def run(self, first: Question) -> int:
         """Answer `first` if it asks something, then whatever is typed. Returns the exit code.
@@ -76,13 +88,26 @@ class InteractiveLoop:
         match command:
             case "/help":
                 for name, meaning in COMMANDS.items():
-                    self._renderer.notice(f"{name:<8} {meaning}")
+                    self._renderer.notice(f"{name:<9} {meaning}")
             case "/clear":
                 self._session.start_over()
                 self._renderer.notice("a new conversation")
             case "/tools":
                 self._renderer.notice(await self._list_tools())
+            case "/context" | "/compact":
+                await self._look_after_context(command)
             case "/cost":
-                self._renderer.notice(usage(self._session.stats))
+                self._renderer.notice(spending(self._session.stats))
             case _:
                 self._renderer.notice(f"unknown command {one_line(command)!r}: type /help")
+
+    async def _look_after_context(self, command: str) -> None:
+        """Show or shorten the conversation. What goes wrong is a line, as everywhere in the loop."""
+        try:
+            if command == "/compact":
+                await self._session.compact()
+            else:
+                for line in context_lines(await self._session.context_usage(), color=self._color):
+                    write_line(sys.stderr, line)
+        except HolmesError as error:
+            self._renderer.notice(f"holmes: {one_line(str(error), limit=2_000)}")

@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from holmes.cli.citations import CitedSources, ShortCitations, render_citations
 from holmes.cli.event_lines import event_lines
 from holmes.cli.markdown import as_renderable, markdown_console, markdown_lines, print_markdown
 from holmes.cli.markdown_blocks import MarkdownBlocks
@@ -26,11 +27,14 @@ from holmes.core.events import (
     AnswerFinished,
     AssistantReplied,
     AttemptDiscarded,
+    CompactionFailed,
     CompactionStarted,
+    HistoryCompacted,
     RunFailed,
     TextDelta,
     ToolCallFinished,
     ToolCallStarted,
+    ToolResultsMasked,
     TurnStarted,
 )
 
@@ -76,17 +80,22 @@ class LiveRenderer:
         self._paused = False
         self._calls: dict[ToolCallId, _Moving] = {}
         self._status: _Moving | None = None
+        self._thinking = "thinking"
         self._blocks = MarkdownBlocks()
         self._reply_text = ""
+        self._reply_is_checked = False
         self._reply_is_on_screen = False
         self._answer_shown = ""
         self._summary = RunSummary(clock())
+        self._sources = CitedSources()
+        self._citations = ShortCitations(self._sources.by_id)
 
     def start(self) -> None:
         """Show that something happens, before the first event."""
         self._summary = RunSummary(self._clock())
         self._calls.clear()
         self._blocks, self._reply_text, self._answer_shown = MarkdownBlocks(), "", ""
+        self._citations = ShortCitations(self._sources.by_id)
         self._set_status("starting")
         self._open()
 
@@ -94,9 +103,10 @@ class LiveRenderer:
         """Show an event."""
         self._open()
         self._summary.note(event)
+        self._sources.note(event)
         match event:
             case TextDelta():
-                self._show_text(event.text)
+                self._show_text(event)
             case AttemptDiscarded():
                 self._discard_text()
             case AssistantReplied():
@@ -146,9 +156,12 @@ class LiveRenderer:
         """Keep the foot up to date."""
         match event:
             case TurnStarted():
-                self._set_status("thinking" if event.step == 1 else f"step {event.step} · thinking")
+                self._thinking = "thinking" if event.step == 1 else f"step {event.step} · thinking"
+                self._set_status(self._thinking)
             case CompactionStarted():
                 self._set_status("compacting the conversation")
+            case HistoryCompacted() | CompactionFailed() | ToolResultsMasked():
+                self._set_status(self._thinking)
             case ToolCallStarted():
                 self._calls[event.call.id] = _Moving(one_line(event.description), "", self._clock())
                 self._set_status("")
@@ -163,27 +176,32 @@ class LiveRenderer:
         elif self._status is None or self._status.text != status:
             self._status = _Moving(status, "dim", self._clock())
 
-    def _show_text(self, piece: str) -> None:
-        self._reply_text += piece
+    def _show_text(self, event: TextDelta) -> None:
+        self._reply_text += event.text
+        self._reply_is_checked = event.checked
         if self._answer_is_live:
-            for block in self._blocks.feed(piece):
+            for block in self._blocks.feed(event.text):
                 self._reply_is_on_screen = True
-                print_markdown(self._console, sanitized(block).strip("\n"))
+                print_markdown(self._console, self._shown(block).strip("\n"))
         self._set_status("writing")
 
     def _discard_text(self) -> None:
         if self._reply_is_on_screen:
             self.notice("  the text above was cut off and does not count")
         self._blocks, self._reply_text, self._reply_is_on_screen = MarkdownBlocks(), "", False
+        self._citations = ShortCitations(self._sources.by_id)
 
     def _finish_reply(self, event: AssistantReplied) -> None:
         """Print what is left of the reply; a reply that was not streamed is printed whole."""
         rest = self._blocks.finish()
+        self._reply_is_checked = event.checked
         if self._answer_is_live:
-            if text := sanitized(rest if self._reply_text else event.message.text).strip():
+            if text := self._shown(rest if self._reply_text else event.message.text).strip():
                 print_markdown(self._console, text)
         elif event.message.tool_calls and event.message.text.strip():
-            self.notice(event.message.text.strip())
+            self.notice(self._shown(event.message.text.strip()))
+        if event.message.tool_calls:
+            self._print_evidence()
         self._reply_text, self._reply_is_on_screen = "", False
         self._answer_shown = event.message.text
         self._set_status("")
@@ -191,10 +209,23 @@ class LiveRenderer:
     def _finish_answer(self, event: AnswerFinished) -> None:
         self.stop()
         if not self._answer_is_live:
-            write_line(sys.stdout, sanitized(event.text))
-        elif missing := event.text.removeprefix(self._answer_shown).strip():
-            print_markdown(self._console, sanitized(missing))
+            text, evidence = render_citations(sanitized(event.text), self._sources.by_id, event.citations)
+            write_line(sys.stdout, "\n".join((text.rstrip(), "", *evidence)) if evidence else text)
+        else:
+            if missing := event.text.removeprefix(self._answer_shown).strip():
+                print_markdown(self._console, self._shown(missing))
+            self._print_evidence()
         self._print_cost()
+
+    def _print_evidence(self) -> None:
+        """Where the numbers of the reply lead. The next reply counts from 1 again."""
+        for line in self._citations.lines():
+            self._console.print(Text(line, style="dim"))
+        self._citations = ShortCitations(self._sources.by_id)
+
+    def _shown(self, text: str) -> str:
+        """A part of the reply as people see it: safe, and with short citations if they were checked."""
+        return self._citations.shorten(sanitized(text)) if self._reply_is_checked else sanitized(text)
 
     def _print_cost(self) -> None:
         if line := self._summary.cost_line(self._clock()):
@@ -214,7 +245,8 @@ class LiveRenderer:
 
     def _text_tail(self, height: int) -> RenderableType | None:
         """The last `height` lines of the block that is being written."""
-        text = sanitized(self._blocks.rest[-_TAIL_CHARACTERS:]).strip("\n")
+        text = sanitized(self._blocks.rest[-_TAIL_CHARACTERS:])
+        text = (self._citations.peek(text) if self._reply_is_checked else text).strip("\n")
         if not text.strip():
             return None
         return as_renderable(markdown_lines(self._console, text)[-height:])

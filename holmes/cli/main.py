@@ -21,6 +21,7 @@ from holmes import __version__
 _SUBCOMMANDS: Final = {
     "ask": ("holmes.cli.ask_command:ask", "Ask why something in a cluster does not work."),
     "completion": ("holmes.cli.completion_command:completion", "Print the shell completion script."),
+    "context": ("holmes.cli.context_command:context", "Keep conversations small."),
     "toolset": ("holmes.cli.toolset_command:toolset", "Show what Holmes can look at."),
     "version": ("", "Print the version."),
 }

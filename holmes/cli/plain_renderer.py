@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from holmes.cli.citations import CitedSources, ShortCitations, render_citations
 from holmes.cli.event_lines import event_lines
 from holmes.cli.run_summary import RunSummary
 from holmes.cli.sanitize import one_line, sanitized
@@ -29,6 +30,7 @@ class PlainRenderer:
         self._pretty_answer = pretty_answer
         self._clock = clock
         self._summary = RunSummary(clock())
+        self._sources = CitedSources()
 
     def start(self) -> None:
         """Start the clock."""
@@ -37,15 +39,16 @@ class PlainRenderer:
     def show(self, event: AgentEvent) -> None:
         """Print what the event says."""
         self._summary.note(event)
+        self._sources.note(event)
         for line in event_lines(event, self._detail):
             self.notice(line.text)
         match event:
             case ToolCallStarted():
                 self.notice(f"→ {one_line(event.description)}")
             case AssistantReplied() if event.message.tool_calls and event.message.text.strip():
-                self.notice(sanitized(event.message.text.strip()))
+                self._print_thought(sanitized(event.message.text.strip()), checked=event.checked)
             case AnswerFinished():
-                self._print_answer(sanitized(event.text))
+                self._print_answer(*render_citations(sanitized(event.text), self._sources.by_id, event.citations))
                 self._print_cost()
             case RunFailed():
                 self._print_cost()
@@ -65,13 +68,22 @@ class PlainRenderer:
         """A line on standard error."""
         write_line(sys.stderr, sanitized(text))
 
-    def _print_answer(self, text: str) -> None:
+    def _print_thought(self, text: str, *, checked: bool) -> None:
+        """What the model says before it calls tools, and below it where its citations lead."""
+        citations = ShortCitations(self._sources.by_id)
+        self.notice(citations.shorten(text) if checked else text)
+        for line in citations.lines():
+            self.notice(f"  {line}")
+
+    def _print_answer(self, text: str, evidence: tuple[str, ...]) -> None:
         if self._pretty_answer:
             from holmes.cli.markdown import markdown_console, print_markdown
 
             print_markdown(markdown_console(sys.stdout), text)
         else:
-            write_line(sys.stdout, text)
+            write_line(sys.stdout, f"{text.rstrip()}\n" if evidence else text)
+        if evidence:
+            write_line(sys.stdout, "\n".join(evidence))
 
     def _print_cost(self) -> None:
         if line := self._summary.cost_line(self._clock()):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holmes.cli.transcript import Transcript
     from holmes.core.events import ToolCallFinished
     from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.core.stats import RequestStats
 
 REPORT_VERSION = 1
 _PROBE_BYTES = 4096
@@ -49,20 +50,24 @@ class ToolCallReport:
 class Report:
     """The whole file. `version` changes when a field changes its meaning or goes away; new fields may come.
 
-    `answer` is Markdown, None when the run failed, and `error` then says why. `exit_code` is that of the command.
+    `answer` is Markdown, None when the run failed, and `error` then says why. `citations` are the stored lines that
+    the markers in the answer (`[[id:12-18]]`) cite, each checked. `exit_code` is that of the command.
     `model` is the one that answered last. `stats` are the fields of `RequestStats`: tokens, dollars and calls of
-    the whole run. `messages` is the conversation, its system message first. `elapsed_seconds` counts from the question.
+    the whole run, and `cost_split` has those of the investigation and of compaction apart. `messages` is the
+    conversation, its system message first. `elapsed_seconds` counts from the question.
     """
 
     version: int
     question: str
     answer: str | None
+    citations: tuple[JsonObject, ...]
     error: str | None
     exit_code: int
     model: str
     steps: int
     elapsed_seconds: float
     stats: JsonObject
+    cost_split: JsonObject
     tool_calls: tuple[ToolCallReport, ...]
     messages: tuple[JsonObject, ...]
 
@@ -74,21 +79,30 @@ def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -
         version=REPORT_VERSION,
         question=question,
         answer=end.answer if end else None,
+        citations=tuple(asdict(citation) for citation in end.citations) if end else (),
         error=end.error if end else "the run did not end",
         exit_code=end.exit_code if end else 1,
         model=transcript.model,
         steps=transcript.steps,
         elapsed_seconds=round(elapsed_seconds, 3),
         stats=asdict(transcript.stats),
+        cost_split=_cost_split(transcript.stats),
         tool_calls=tuple(_tool_call_report(event) for event in transcript.tool_calls),
         messages=tuple(message_to_json(message) for message in transcript.messages),
     )
 
 
-def check_report_path(path: Path) -> None:
-    """Raises `ConfigError` when a report cannot be written to `path`. Leaves nothing behind."""
+def _cost_split(stats: RequestStats) -> JsonObject:
+    return {
+        "investigation": {"tokens": stats.investigation_tokens, "cost": stats.investigation_cost},
+        "compaction": {"tokens": stats.compaction_tokens, "cost": stats.compaction_cost},
+    }
+
+
+def check_report_path(path: Path, option: str = "--json-output-file") -> None:
+    """Raises `ConfigError` when nothing can be written to `path`, which `option` names. Leaves nothing behind."""
     if path.is_dir():
-        message = f"--json-output-file {str(path)!r} is a folder"
+        message = f"{option} {str(path)!r} is a folder"
         raise ConfigError(message)
     try:
         if _is_special(path):
@@ -97,20 +111,25 @@ def check_report_path(path: Path) -> None:
         with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-") as file:
             file.write(bytes(_PROBE_BYTES))  # a full disk lets files be made, and nothing be put into them
     except OSError as error:
-        message = f"--json-output-file {str(path)!r} cannot be written: {error.strerror}"
+        message = f"{option} {str(path)!r} cannot be written: {error.strerror}"
         raise ConfigError(message) from error
 
 
 def write_report(path: Path, report: Report) -> None:
     """Put the report in place in one go, readable for its owner only. Raises `HolmesError` (disk full, …)."""
-    content = json.dumps(asdict(report), indent=2) + "\n"
+    write_json_file(path, asdict(report), "the report")
+
+
+def write_json_file(path: Path, value: JsonValue, what: str) -> None:
+    """The same for any JSON; `what` is how the error names it."""
+    content = json.dumps(value, indent=2) + "\n"
     try:
         if _is_special(path):
             path.write_text(content, encoding="ascii")
         else:
             _replace_file(path.resolve(), content)
     except OSError as error:
-        message = f"the report could not be written to {str(path)!r}: {error.strerror}"
+        message = f"{what} could not be written to {str(path)!r}: {error.strerror}"
         raise HolmesError(message) from error
 
 
@@ -143,7 +162,7 @@ def _tool_call_report(event: ToolCallFinished) -> ToolCallReport:
         error=event.error,
         result=event.message.text,
         elapsed_seconds=round(event.elapsed_seconds, 3),
-        stored_results=tuple(stored_result_to_json(stored) for stored in event.message.spilled),
+        stored_results=tuple(stored_result_to_json(stored) for stored in event.message.stored),
     )
 
 

@@ -14,6 +14,7 @@ from holmes.core.events import (
     CompactionFailed,
     ContextOverflowed,
     HistoryCompacted,
+    HistoryReplaced,
     ModelSwitched,
     RunFailed,
 )
@@ -44,7 +45,7 @@ class RunningCost:
                 self._settle(self._settled + event.stats)
             case ContextOverflowed() | ModelSwitched():  # the call failed for good: no reply will count its attempts
                 self._settle(self.stats)
-            case AnswerFinished() | RunFailed():
+            case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._settle(event.stats)
             case _:
                 pass

@@ -7,26 +7,36 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from holmes.cli.inputs import Question
 from holmes.cli.interrupts import Interrupted
 from holmes.cli.report_file import make_report, write_report
+from holmes.cli.running_cost import RunningCost
 from holmes.cli.transcript import RunEnd, Transcript
 from holmes.core.errors import HolmesError
+from holmes.core.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
 from holmes.core.messages import Text, UserMessage
 from holmes.core.stats import RequestStats
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
-    from holmes.cli.inputs import Question
     from holmes.cli.interrupts import Interrupts
+    from holmes.cli.masking import MaskQuestion
     from holmes.cli.rendering import Renderer
     from holmes.core.events import AgentEvent
     from holmes.core.messages import Message
+    from holmes.core.upkeep import ContextUsage
     from holmes.stores.conversation_store import Conversation, ConversationStore
 
 Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
 """Starts an investigation of a question that continues these messages."""
+
+Compact: TypeAlias = "Callable[[tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
+"""Makes these messages shorter."""
+
+Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
+"""Says how much of the window these messages take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +48,13 @@ class SessionParts:
     """
 
     ask: Ask
+    compact: Compact
+    measure: Measure
     renderer: Renderer
     interrupts: Interrupts
     store: ConversationStore
     kept_attachment_characters: int
+    mask: MaskQuestion
     report_path: Path | None = None
 
 
@@ -68,13 +81,15 @@ class Session:
         Raises `HolmesError` when the report cannot be written, or when the investigation could not even fail properly.
         """
         started_at = time.monotonic()
-        renderer = self._parts.renderer
+        renderer, interrupts = self._parts.renderer, self._parts.interrupts
         earlier = self._conversation.messages
         transcript = Transcript(self._conversation, renderer.notice)
-        transcript.begin(self._as_message(question))
+        masked = Question(text="", attachments=())  # what is reported when masking was interrupted
         renderer.start()
         try:
-            await self._parts.interrupts.run(self._follow(question, earlier, transcript))
+            masked = await interrupts.run(self._parts.mask(question))
+            transcript.begin(self._as_message(masked))
+            await interrupts.run(self._follow(masked, earlier, transcript))
         except Interrupted as interrupted:
             transcript.interrupted(interrupted.exit_code)
         except HolmesError as error:
@@ -83,8 +98,48 @@ class Session:
         finally:
             renderer.stop()
             self.stats += transcript.stats
-            self._report(question, transcript, time.monotonic() - started_at)
+            self._report(masked, transcript, time.monotonic() - started_at)
         return transcript.end or RunEnd(answer=None, error="the investigation ended without a word", exit_code=1)
+
+    async def compact(self) -> None:
+        """Shorten the conversation now, and show and count what that took. Raises `HolmesError` when it cannot be."""
+        if not self._conversation.messages:
+            raise HolmesError("there is nothing to compact yet")
+        self._parts.renderer.start()
+        try:
+            await self._parts.interrupts.run(self._compact())
+        except Interrupted:
+            raise HolmesError("not compacted: interrupted") from None
+        finally:
+            self._parts.renderer.stop()
+
+    async def _compact(self) -> None:
+        cost, shorter, end, failure = RunningCost(), False, None, None
+        try:
+            async with aclosing(self._parts.compact(self._conversation.messages)) as events:
+                async for event in events:
+                    cost.note(event)
+                    if isinstance(event, CompactionFailed):
+                        failure = event  # said once, below
+                        continue
+                    self._parts.renderer.show(event)
+                    shorter = shorter or isinstance(event, HistoryCompacted | ToolResultsMasked)
+                    end = event
+        finally:
+            self.stats += cost.stats
+        if isinstance(end, RunFailed):
+            raise HolmesError(end.error)
+        if not isinstance(end, HistoryReplaced) or not shorter:
+            if failure is not None:
+                raise HolmesError(f"not compacted, the conversation stays as it is: {failure.reason}")
+            raise HolmesError("not compacted: the conversation is as short as it can be")
+        if failure is not None:
+            self._parts.renderer.show(failure)
+        self._conversation.replace(end.messages)
+
+    async def context_usage(self) -> ContextUsage:
+        """How much of the window the conversation takes."""
+        return await self._parts.measure(self._conversation.messages)
 
     async def _follow(self, question: Question, earlier: tuple[Message, ...], transcript: Transcript) -> None:
         """Hand every event to its readers. Closing the stream ends whatever it started."""

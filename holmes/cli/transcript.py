@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.cli.running_cost import RunningCost
-from holmes.core.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallFinished, TurnStarted
+from holmes.core.events import (
+    AnswerFinished,
+    AssistantReplied,
+    HistoryCompacted,
+    RunFailed,
+    ToolCallFinished,
+    ToolResultsMasked,
+    TurnStarted,
+)
 from holmes.stores.conversation_store import ConversationStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.core.events import AgentEvent
+    from holmes.core.events import AgentEvent, Citation
     from holmes.core.messages import Message, UserMessage
     from holmes.core.stats import RequestStats
     from holmes.stores.conversation_store import Conversation
@@ -28,6 +36,7 @@ class RunEnd:
     answer: str | None
     error: str | None
     exit_code: int
+    citations: tuple[Citation, ...] = ()
 
 
 class Transcript:
@@ -69,8 +78,12 @@ class Transcript:
             case ToolCallFinished():
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
+            case HistoryCompacted() | ToolResultsMasked():
+                self._go_on_with(event.messages)  # so that what follows an interruption does not pay for it again
             case AnswerFinished():
-                self._finish(event.messages, RunEnd(answer=event.text, error=None, exit_code=0))
+                self._finish(
+                    event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
+                )
             case RunFailed():
                 self._finish(event.messages, RunEnd(answer=None, error=event.error, exit_code=event.exit_code))
             case _:
@@ -83,6 +96,9 @@ class Transcript:
 
     def _finish(self, messages: Sequence[Message], end: RunEnd) -> None:
         self.end = end
+        self._go_on_with(messages)
+
+    def _go_on_with(self, messages: Sequence[Message]) -> None:
         if messages:
             self._keep(lambda: self._conversation.replace(messages))
 

@@ -22,6 +22,14 @@ def tokens(count: int) -> str:
     return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
 
 
+def size(size_bytes: int) -> str:
+    """`950 B`, `1.2 KB`, `20 MB`."""
+    value, units = float(size_bytes), ["B", "KB", "MB"]
+    while value >= 999.95 and len(units) > 1:
+        value, units = value / 1_000, units[1:]
+    return f"{value:,.1f}".removesuffix(".0") + f" {units[0]}"
+
+
 def duration(seconds: float) -> str:
     """`3.2 s`, `34 s`, `2 min 5 s`."""
     if seconds < 9.95:
@@ -58,10 +66,24 @@ def usage(stats: RequestStats) -> str:
     return f"{about}{tokens(stats.total_tokens)} tokens{suffix} · {price(stats)}"
 
 
+def _compaction_share(stats: RequestStats) -> str:
+    """What of tokens and price went into summaries; nothing did when older messages were only put away."""
+    if not stats.compaction_tokens:
+        return "free"
+    return f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
+
+
+def spending(stats: RequestStats) -> str:
+    """Tokens and price, and what of them compaction took, also where its summaries were of no use."""
+    if stats.compactions:
+        return f"{usage(stats)} · {counted(stats.compactions, 'compaction')} ({_compaction_share(stats)})"
+    if stats.compaction_tokens:
+        return f"{usage(stats)} · summaries that failed ({_compaction_share(stats)})"
+    return usage(stats)
+
+
 def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elapsed_seconds: float) -> str:
     """The last line of an answer: `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`."""
     parts = [model] if model else []
-    parts += [counted(steps, "step"), counted(tool_calls, "tool call"), usage(stats)]
-    if stats.compactions:
-        parts.append(f"{counted(stats.compactions, 'compaction')} ({dollars(stats.compaction_cost)})")
+    parts += [counted(steps, "step"), counted(tool_calls, "tool call"), spending(stats)]
     return " · ".join([*parts, duration(elapsed_seconds)])

@@ -56,7 +56,14 @@ class ContextOverflow(ModelError):
 
 
 class CompactionInsufficientError(HolmesError):
-    """What must stay (system prompt, tools, task, last user message) does not fit the model's window."""
+    """What must stay (system prompt, tools, task, last user message) does not fit the model's window.
+
+    `stats` is what was paid for a summary before that was known.
+    """
+
+    def __init__(self, message: str, *, stats: RequestStats | None = None) -> None:
+        super().__init__(message)
+        self.stats = stats
 
 
 class ToolError(HolmesError):

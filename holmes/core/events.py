@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from holmes.core.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
-    from holmes.core.messages import AssistantMessage, Message, ToolCall, ToolMessage
+    from holmes.core.messages import AssistantMessage, Message, ResultId, StoredResult, ToolCall, ToolMessage
     from holmes.core.stats import RequestStats
 
 
@@ -26,9 +26,10 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of the reply's text as it arrives."""
+    """A piece of the reply's text as it arrives. `checked` says that every citation in it holds (N6)."""
 
     text: str
+    checked: bool = False
     kind: Literal["text_delta"] = "text_delta"
 
 
@@ -58,11 +59,12 @@ class ModelSwitched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantReplied:
-    """A reply is complete."""
+    """A reply is complete. `checked` says that every citation in its text holds (N6)."""
 
     message: AssistantMessage
     stats: RequestStats
     model: str
+    checked: bool = False
     kind: Literal["assistant_replied"] = "assistant_replied"
 
 
@@ -94,13 +96,16 @@ class ToolCallFinished:
 class ToolResultSpilled:
     """A result was too large for the conversation: it is in the store, the model sees a pointer and a preview.
 
-    `stored` is false when the store failed and the data had to be dropped.
+    `stored` is false when the store failed and the data had to be dropped. `limit` is a clause that names the limit it
+    was over ("the limit is 25,000 tokens"), which may be one of characters or of the whole round; empty when nobody
+    said so.
     """
 
     call: ToolCall
     tokens: int
     cap_tokens: int
     stored: bool
+    limit: str = ""
     kind: Literal["tool_result_spilled"] = "tool_result_spilled"
 
 
@@ -115,7 +120,10 @@ class ApprovalRequired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """The history is over the trigger and is being compacted."""
+    """The history is being compacted. Sizes are in tokens as the provider counts them, tool schemas included.
+
+    `tokens` may be below `trigger_tokens`: a number of messages, a hook or a person can ask for it too.
+    """
 
     tokens: int
     trigger_tokens: int
@@ -124,7 +132,12 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCompacted:
-    """The history was compacted. `strategy` says how; `emergency` is the answer to a provider's overflow."""
+    """The history was compacted. `strategy` says how; `emergency` is the answer to a provider's overflow.
+
+    `flagged` are names in the summary that what it stands for never had (N8). `removed` is where the removed messages
+    lie, None when they could not be stored; `lost` says that this is so although there is a store. `messages` is the
+    history to go on with.
+    """
 
     strategy: Literal["summarize", "truncate", "emergency"]
     tokens_before: int
@@ -133,6 +146,10 @@ class HistoryCompacted:
     messages_after: int
     summary: str | None
     stats: RequestStats
+    flagged: tuple[str, ...] = ()
+    removed: StoredResult | None = None
+    lost: bool = False
+    messages: tuple[Message, ...] = ()
     kind: Literal["history_compacted"] = "history_compacted"
 
 
@@ -146,11 +163,47 @@ class CompactionFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultsMasked:
+    """Old tool results aged: `count` of them were replaced by fingerprints, previews or paths (P rows).
+
+    `messages` is the history to go on with.
+    """
+
+    count: int
+    policy: Literal["fingerprint", "preview", "path"]
+    tokens_before: int
+    tokens_after: int
+    messages: tuple[Message, ...] = ()
+    kind: Literal["tool_results_masked"] = "tool_results_masked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookFired:
+    """A hook of the user did something; `text` is one line for people."""
+
+    hook_id: str
+    action: Literal["compact_context", "inject_message", "module_action", "log"]
+    text: str
+    kind: Literal["hook_fired"] = "hook_fired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptShortened:
+    """The provider counted far fewer prompt tokens than were sent: it may have cut the prompt silently (S5)."""
+
+    model: str
+    estimated_tokens: int
+    reported_tokens: int
+    kind: Literal["prompt_shortened"] = "prompt_shortened"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextOverflowed:
-    """The provider refused the request as too long."""
+    """The provider refused the request as too long. `window_tokens` is the real window if it told it."""
 
     model: str
     reason: str
+    window_tokens: int | None = None
     kind: Literal["context_overflowed"] = "context_overflowed"
 
 
@@ -165,15 +218,38 @@ class TokensCounted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A claim of the answer and the lines of a stored result that prove it; lines count from 1, both included."""
+
+    result_id: ResultId
+    first_line: int
+    last_line: int
+    claim: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFinished:
-    """The end of a run that answered. `messages` is the whole conversation, ready to be continued."""
+    """The end of a run that answered. `messages` is the whole conversation, ready to be continued.
+
+    `citations` are the evidence that `text` cites, each checked against the stored bytes (N6).
+    """
 
     text: str
     messages: tuple[Message, ...]
     stats: RequestStats
     steps: int
     model: str
+    citations: tuple[Citation, ...] = ()
     kind: Literal["answer_finished"] = "answer_finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryReplaced:
+    """The end of a compaction that a person asked for. `messages` is the conversation to go on with."""
+
+    messages: tuple[Message, ...]
+    stats: RequestStats
+    kind: Literal["history_replaced"] = "history_replaced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +276,12 @@ AgentEvent: TypeAlias = (
     | CompactionStarted
     | HistoryCompacted
     | CompactionFailed
+    | ToolResultsMasked
+    | HookFired
+    | PromptShortened
     | ContextOverflowed
     | TokensCounted
     | AnswerFinished
+    | HistoryReplaced
     | RunFailed
 )

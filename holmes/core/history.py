@@ -13,7 +13,7 @@ from holmes.core.messages import Message
 from holmes.core.tokens import TokenCounter, upper_bound_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class History(Sequence[Message]):
@@ -84,6 +84,18 @@ class History(Sequence[Message]):
         for message in messages:
             history._append(message, known.get(id(message)))
         return history
+
+    def with_replaced(self, replacements: Mapping[int, Message]) -> History:
+        """A history with other messages of the same text at some positions; their counts are kept."""
+        history = History((), self._counter)
+        for index, message in enumerate(self._messages):
+            history._append(replacements.get(index, message), self._counts[index])
+        return history
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether `tokens()` is known without tokenizing anything."""
+        return not self._uncounted
 
     def _append(self, message: Message, count: int | None) -> None:
         if count is None:

@@ -74,15 +74,29 @@ class SystemMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionMark:
+    """How the history was right after a compaction: rounds in the kept tail, and tokens in all.
+
+    It lies in the conversation, so that the cooldown (S1) outlives a restart.
+    """
+
+    kept_rounds: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
     """What the user said (`request`), or what Holmes says in the user's place.
 
     `attachment` is a file or piped text that goes with the next request; `summary` stands for rounds that compaction
-    removed; `note` is an instruction of the loop.
+    removed, and `mark` then says where that compaction stood; `note` is an instruction of the loop. `stored` is where
+    the whole text lies when a pointer stands in its place.
     """
 
     parts: tuple[Part, ...]
     kind: UserKind = "request"
+    mark: CompactionMark | None = None
+    stored: tuple[StoredResult, ...] = ()
 
     @property
     def text(self) -> str:
@@ -103,14 +117,17 @@ class AssistantMessage:
 class ToolMessage:
     """The result of one call as the model sees it.
 
-    `spilled` lists what was moved to the store; `masked` says that ageing replaced the text by a fingerprint.
+    `stored` is where every byte of the output lies, also while the output is still whole in the conversation; empty
+    when there is no store. `spilled` says that a pointer stands in place of the output, `masked` that ageing replaced
+    it.
     """
 
     call_id: ToolCallId
     tool_name: str
     status: ToolStatus
     parts: tuple[Part, ...]
-    spilled: tuple[StoredResult, ...] = ()
+    stored: tuple[StoredResult, ...] = ()
+    spilled: bool = False
     masked: bool = False
 
     @property

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from holmes.core.stats import RequestStats
     from holmes.core.tools import Tool
 
+_LEAST_ANSWER_TOKENS = 1_024
+_LARGEST_OUTPUT_SHARE = 4
+_LARGEST_THINKING_SHARE = 2
+
+ImageFormula: TypeAlias = Literal["anthropic", "openai", "gemini", "largest"]
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter"]
 
 
@@ -20,26 +25,42 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filte
 class ModelLimits:
     """Sizes in tokens. `max_output_tokens` is what the model can write at most in one reply.
 
-    `encoding` names the tiktoken encoding that comes closest.
+    `thinking_tokens` is the thinking budget that was configured; providers take it out of the reply. `encoding` names
+    the tiktoken encoding that comes closest, `image_formula` whose way of counting pictures holds.
     """
 
     context_window_tokens: int
     max_output_tokens: int
     vision: bool = False
     encoding: Literal["cl100k_base", "o200k_base"] = "o200k_base"
+    image_formula: ImageFormula = "largest"
+    thinking_tokens: int = 0
 
     @property
     def output_reserve_tokens(self) -> int:
-        """What is kept free for the reply, and sent as max_tokens: min(model max output, window / 4).
+        """What is kept free for the reply when nothing is set and nothing was learned about the window."""
+        return self.reserve_tokens(None, self.context_window_tokens)
 
-        An unclamped reserve of 64k would make every small window compact forever (context.md, section 2, "trigger").
+    def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:
+        """What is kept free for the reply in a window of `window_tokens`, and sent as max_tokens: the same number.
+
+        `output_reserved`, which is for the answer alone, or all that the model can write; at most a quarter of the
+        window, since an unclamped 64k would make every small window compact for ever. A thinking budget needs more
+        than itself, and gets up to half of the window; what has no room even there is not asked to think.
         """
-        return min(self.max_output_tokens, self.context_window_tokens // 4)
+        wanted = output_reserved + self.thinking_tokens if output_reserved else self.max_output_tokens
+        reserve = min(wanted, self.max_output_tokens, window_tokens // _LARGEST_OUTPUT_SHARE)
+        if not self.thinking_tokens:
+            return reserve
+        least = self.thinking_tokens + _LEAST_ANSWER_TOKENS
+        return max(reserve, min(least, self.max_output_tokens, window_tokens // _LARGEST_THINKING_SHARE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One request. `messages` starts with the system message; pairing of calls and results holds.
+
+    `max_output_tokens` is what the reply may take with its thinking; a request without room for that does not think.
 
     `tools` stay in the request even with `tool_choice="none"`, since leaving them out would break the cached prefix.
     """
@@ -55,7 +76,7 @@ class ModelReply:
     """A finished reply. `stats` includes failed attempts that were billed.
 
     `context_tokens` are the prompt tokens of this attempt alone, estimated when the provider did not count; 0 when
-    unknown.
+    unknown. `reported_prompt_tokens` are the same when the provider itself counted them, else None.
     """
 
     message: AssistantMessage
@@ -63,6 +84,7 @@ class ModelReply:
     stats: RequestStats
     model: str
     context_tokens: int = 0
+    reported_prompt_tokens: int | None = None
 
 
 EmitEvent: TypeAlias = "Callable[[AgentEvent], Awaitable[None]]"

@@ -12,8 +12,8 @@ class RequestStats:
     `prompt_tokens` includes `cached_tokens` and `cache_creation_tokens`; `completion_tokens` includes
     `reasoning_tokens`. `cost` is in US dollars. `estimated` is true as soon as one summand was estimated because the
     provider reported no usage. `unpriced_calls` counts calls of models whose price is not known (cost 0 is then a
-    lower bound). `compactions` counts compactions that were adopted; `compaction_cost` is the part of `cost` that
-    writing summaries took.
+    lower bound). `compactions` counts compactions that were adopted; `compaction_cost` and `compaction_tokens` are the
+    part of `cost` and of `total_tokens` that writing summaries took; the rest is the investigation's.
     """
 
     prompt_tokens: int = 0
@@ -26,6 +26,7 @@ class RequestStats:
     unpriced_calls: int = 0
     compactions: int = 0
     compaction_cost: float = 0.0
+    compaction_tokens: int = 0
     estimated: bool = False
 
     def __add__(self, other: RequestStats) -> RequestStats:
@@ -36,6 +37,16 @@ class RequestStats:
             if field.name != "estimated"
         }
         return RequestStats(**total, estimated=self.estimated or other.estimated)
+
+    @property
+    def investigation_cost(self) -> float:
+        """What everything but compaction cost, in US dollars."""
+        return self.cost - self.compaction_cost
+
+    @property
+    def investigation_tokens(self) -> int:
+        """Tokens of everything but compaction."""
+        return self.total_tokens - self.compaction_tokens
 
     @property
     def total_tokens(self) -> int:

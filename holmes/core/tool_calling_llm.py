@@ -16,13 +16,13 @@ from holmes.core.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
-    RunFailed,
     TokensCounted,
     ToolCallFinished,
     ToolCallStarted,
     ToolResultSpilled,
     TurnStarted,
 )
+from holmes.core.hook_runner import HookRunner
 from holmes.core.investigation import Investigation
 from holmes.core.messages import AssistantMessage, user_text
 from holmes.core.tools_utils.tool_context_window_limiter import (
@@ -72,21 +72,18 @@ class ToolCallingLLM:
             try:
                 await emit(await self._investigate(investigation))
             except HolmesError as error:
-                await emit(
-                    RunFailed(
-                        error=str(error),
-                        exit_code=error.exit_code,
-                        messages=investigation.history.messages(),
-                        stats=investigation.stats,
-                    )
-                )
+                await emit(investigation.failed(error))
 
         return stream_events(produce)
 
     async def _investigate(self, investigation: Investigation) -> AnswerFinished:
+        hooks = HookRunner(
+            investigation, self._parts, lambda call, name: self._run_tool_call(investigation, call, name)
+        )
         for step in range(1, self._max_steps + 1):
             last = step == self._max_steps
             await investigation.emit(TurnStarted(step=step, max_steps=self._max_steps))
+            await hooks.run("turn_start", step)
             if last and step > 1:
                 investigation.history.append(user_text(self._parts.prompts.last_step, kind="note"))
             await investigation.compact_if_necessary(step)
@@ -96,16 +93,20 @@ class ToolCallingLLM:
             await self._join_reply(investigation, reply)
             if not reply.message.tool_calls:
                 if reply.message.text.strip():
-                    return self._answer(investigation, reply, step)
+                    await hooks.run("turn_end", step)
+                    return await self._answer(investigation, reply, step)
                 self._refuse_silence(investigation, reply, last=last)
             else:
-                for message in await self._run_tool_calls(investigation, reply.message.tool_calls, step):
-                    investigation.history.append(message)
+                await self._run_tool_calls(investigation, reply.message.tool_calls, step)
+            await hooks.run("turn_end", step)
         raise StepLimitReached(self._unanswered(investigation))
 
     async def _join_reply(self, investigation: Investigation, reply: ModelReply) -> None:
         investigation.join(reply)
-        await investigation.emit(AssistantReplied(message=reply.message, stats=reply.stats, model=reply.model))
+        checked = investigation.current.policy.evidence.citations
+        await investigation.emit(
+            AssistantReplied(message=reply.message, stats=reply.stats, model=reply.model, checked=checked)
+        )
         await investigation.emit(
             TokensCounted(
                 prompt_tokens=reply.context_tokens or reply.stats.prompt_tokens,
@@ -114,10 +115,10 @@ class ToolCallingLLM:
             )
         )
 
-    def _answer(self, investigation: Investigation, reply: ModelReply, step: int) -> AnswerFinished:
+    async def _answer(self, investigation: Investigation, reply: ModelReply, step: int) -> AnswerFinished:
         text = reply.message.text
         if reply.finish_reason == "length":
-            limit = investigation.model.limits.output_reserve_tokens
+            limit = investigation.current.output_tokens
             text += f"\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
         return AnswerFinished(
             text=text,
@@ -125,6 +126,7 @@ class ToolCallingLLM:
             stats=investigation.stats,
             steps=step,
             model=reply.model,
+            citations=await investigation.citations(text),
         )
 
     def _refuse_silence(self, investigation: Investigation, reply: ModelReply, *, last: bool) -> None:
@@ -147,24 +149,27 @@ class ToolCallingLLM:
         last_words = f" It wrote last: {found}" if found else ""
         return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
 
-    async def _run_tool_calls(
-        self, investigation: Investigation, calls: tuple[ToolCall, ...], step: int
-    ) -> tuple[ToolMessage, ...]:
-        """Run all calls of one reply at once; the results come back in the order of the calls."""
-        return await concurrently(
+    async def _run_tool_calls(self, investigation: Investigation, calls: tuple[ToolCall, ...], step: int) -> None:
+        """Run all calls of one reply at once; the results join in the order of the calls, fitted to their own cap."""
+        messages = await concurrently(
             self._run_tool_call(investigation, call, f"step-{step}/tool-{index}") for index, call in enumerate(calls)
         )
+        await investigation.join_results(calls, messages)
 
     async def _run_tool_call(self, investigation: Investigation, call: ToolCall, step_name: str) -> ToolMessage:
         executor = self._parts.executor
         toolset, description = executor.toolset_name(call), executor.describe(call)
         await investigation.emit(ToolCallStarted(call=call, toolset=toolset, description=description))
         outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(investigation, call))
-        message = outcome.spill.message
+        message = await investigation.answer_repeated(call, outcome.spill.message)
         if outcome.spill.spilled:
             await investigation.emit(
                 ToolResultSpilled(
-                    call=call, tokens=outcome.spill.tokens, cap_tokens=outcome.cap_tokens, stored=outcome.spill.stored
+                    call=call,
+                    tokens=outcome.spill.tokens,
+                    cap_tokens=outcome.cap_tokens,
+                    stored=outcome.spill.stored,
+                    limit=outcome.spill.limit,
                 )
             )
         if message.status == "approval_required":
@@ -189,8 +194,14 @@ class ToolCallingLLM:
         cap_tokens = investigation.tool_result_cap_tokens
         spill = SpillOutcome(message=message, tokens=0, spilled=False, stored=False)
         if result.spillable:
+            policy = investigation.current.policy
             spill = await spill_oversized_tool_result(
-                message, cap_tokens=cap_tokens, counter=investigation.counter, store=self._parts.store
+                message,
+                cap_tokens=cap_tokens,
+                counter=investigation.counter,
+                store=self._parts.store,
+                policy=policy.spill,
+                label=policy.evidence.citations,
             )
         return ToolOutcome(
             spill=spill,

@@ -33,7 +33,8 @@ class LitellmModelConfig:
     `name` is what users call it; `model` is litellm's id, for example `gpt-4o`, `anthropic/claude-sonnet-4-5`, or
     `openai/qwen` with an `api_base`. `request_timeout_seconds` bounds the wait for the first byte and between two
     pieces of a stream, not the whole reply. `context_window_tokens` and `max_output_tokens` override what litellm
-    knows. `extra_arguments` go to litellm as they are.
+    knows; a window of 0 asks the server at `api_base` (servers on the user's own machines are asked anyway).
+    `prompt_caching` marks where providers with explicit caches shall cache. `extra_arguments` go to litellm unchanged.
     """
 
     name: str
@@ -48,5 +49,6 @@ class LitellmModelConfig:
     context_window_tokens: int | None = None
     max_output_tokens: int | None = None
     prices: Prices | None = None
+    prompt_caching: bool = True
     extra_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     extra_arguments: tuple[tuple[str, JsonValue], ...] = field(default=(), repr=False)

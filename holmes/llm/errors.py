@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holmes.core.errors import ContextOverflow, ModelError
-from holmes.llm.overflow import overflow_window
+from holmes.llm.overflow import names_another_cause, overflow_window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from holmes.llm.config import LitellmModelConfig
 
 _MAX_REASON_CHARACTERS = 300
+_MAX_JUDGED_CHARACTERS = 4_000
+_MIN_SECRET_CHARACTERS = 8
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
 _TRACEBACK = "Traceback (most recent call last)"  # litellm puts it into messages of its own
@@ -84,9 +86,7 @@ def describe_failure(error: BaseException) -> ProviderFailure:
         return ProviderFailure(
             status=None, reason=_reason(unusable), timed_out=False, retry_after_seconds=None, unusable=unusable
         )
-    original = getattr(error, "original_exception", None)
-    if isinstance(original, BaseException):
-        error = original
+    error = _deciding(error)
     name = type(error).__name__
     timed_out = isinstance(error, TimeoutError) or "Timeout" in name or "Timeout on reading" in str(error)
     status = getattr(error, "status_code", None)
@@ -144,12 +144,14 @@ def provider_text(text: str) -> str | None:
 def model_error(error: BaseException, config: LitellmModelConfig, provider: str) -> ModelError:
     """The error that the loop understands."""
     failure = describe_failure(error)
-    reason = failure.reason.replace(config.api_key, "***") if config.api_key else failure.reason
-    overflow = overflow_window(f"{_body(error)} {failure.reason}".strip(), failure.status)
-    if overflow is None and type(error).__name__ == "ContextWindowExceededError":
-        return _overflow(config, provider, reason, None)
+    reason = _without_secrets(failure.reason, config)
+    words = failure.reason if failure.unusable is not None else _told(_deciding(error))[:_MAX_JUDGED_CHARACTERS]
+    told = f"{_asides(error)} {words}".strip()
+    overflow = overflow_window(told, failure.status)
     if overflow is not None and not failure.timed_out:
         return _overflow(config, provider, reason, overflow.window_tokens)
+    if type(error).__name__ == "ContextWindowExceededError" and not names_another_cause(told, failure.status):
+        return _overflow(config, provider, reason, None)
     message, retryable = _line(failure, reason, config, provider)
     return ModelError(message, provider=provider, model=config.name, retryable=retryable)
 
@@ -166,6 +168,23 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
 
         parsed = email.utils.parsedate_tz(value) if value else None
         return None if parsed is None else max(0.0, email.utils.mktime_tz(parsed) - time.time())
+
+
+def _deciding(error: BaseException) -> BaseException:
+    """What litellm made its own error of, else `error`."""
+    original = getattr(error, "original_exception", None)
+    return original if isinstance(original, BaseException) else error
+
+
+def _without_secrets(text: str, config: LitellmModelConfig) -> str:
+    """`text` without the key and the headers of the configuration, which some providers quote."""
+    secrets = [
+        config.api_key or "",
+        *(value for _, value in config.extra_headers if len(value) >= _MIN_SECRET_CHARACTERS),
+    ]
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "***")
+    return text
 
 
 def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: int | None) -> ContextOverflow:
@@ -210,11 +229,16 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
 
 def _reason(error: BaseException) -> str:
     """The provider's own words on one line, without the names of litellm's classes."""
+    text = _told(error)
+    return text if len(text) <= _MAX_REASON_CHARACTERS else f"{text[:_MAX_REASON_CHARACTERS]}…"
+
+
+def _told(error: BaseException) -> str:
+    """All of the provider's own words on one line."""
     text = str(getattr(error, "message", None) or error)[:_MAX_SCANNED_CHARACTERS].partition(_TRACEBACK)[0]
     while (shorter := _NOISE.sub("", text, count=1)) != text:
         text = shorter
-    text = " ".join((provider_text(text) or text).split())
-    return text if len(text) <= _MAX_REASON_CHARACTERS else f"{text[:_MAX_REASON_CHARACTERS]}…"
+    return " ".join((provider_text(text) or text).split())
 
 
 def _message_in_json(text: str) -> str | None:
@@ -223,23 +247,41 @@ def _message_in_json(text: str) -> str | None:
     except (ValueError, RecursionError):
         return None
     while isinstance(value, dict):
+        metadata = value.get("metadata")
+        raw = metadata.get("raw") if isinstance(metadata, dict) else None
+        if isinstance(raw, str) and raw:  # a router that quotes the provider behind it
+            return _message_in_json(raw) or raw
         value = value.get("error") or value.get("message") or value.get("detail")
+    if isinstance(value, list):
+        return "; ".join(_complaint(item) for item in value[:_MAX_CAUSES] if isinstance(item, dict)) or None
     return value if isinstance(value, str) and value else None
+
+
+def _complaint(item: dict[str, Any]) -> str:
+    """One finding of a validator, without the input that it quotes."""
+    place = item.get("loc")
+    where = ".".join(map(str, place)) if isinstance(place, list) else ""
+    return f"{where}: {item.get('msg')}"
 
 
 def _transport_error(error: BaseException) -> BaseException | None:
     """The failure of the connection below `error`; litellm calls it an answer of status 500."""
     for below in causes(error):
+        if any(base.__name__ == "HTTPStatusError" for base in type(below).__mro__):
+            return None  # an answer came
         if isinstance(below, OSError) or type(below).__module__.partition(".")[0] == "httpx":
             return below
     return None
 
 
-def _body(error: BaseException) -> str:
-    """The code in the error's body, which says `context_length_exceeded` when the text does not."""
-    body: Any = getattr(error, "body", None)
-    code = body.get("code") if isinstance(body, dict) else None
-    return code if isinstance(code, str) else ""
+def _asides(error: BaseException) -> str:
+    """What the body says beside its text: the code, for example `context_length_exceeded`, and llama.cpp's window."""
+    bodies: list[Any] = [getattr(below, "body", None) for below in causes(error)]
+    body = next((found for found in bodies if isinstance(found, dict)), None)
+    if body is None:
+        return ""
+    code, window = body.get("code"), body.get("n_ctx")
+    return f"{code if isinstance(code, str) else ''} {f'n_ctx={window}' if isinstance(window, int) else ''}".strip()
 
 
 def _headers(error: BaseException) -> Mapping[str, str]:

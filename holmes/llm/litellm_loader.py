@@ -53,6 +53,7 @@ async def close_connections() -> None:
         return
     await litellm.close_litellm_async_clients()
     litellm.in_memory_llm_clients_cache.flush_cache()
+    litellm.__dict__.pop("module_level_aclient", None)  # closed by now, and litellm would go on using it
 
 
 def transport_errors() -> tuple[type[BaseException], ...]:
@@ -76,6 +77,7 @@ def _import_litellm() -> LitellmModule:
 
     # What odd providers send is judged where it is read; a warning about it on stderr helps nobody.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
+    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # of what it imports for some providers
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
     litellm.disable_hf_tokenizer_download = True  # or it fetches one to count what a provider did not count

@@ -21,10 +21,12 @@ from holmes.llm.errors import UnusableAnswer, describe_failure, model_error
 from holmes.llm.limits import resolve_limits
 from holmes.llm.litellm_stream import read_stream
 from holmes.llm.model_facts import model_facts
+from holmes.llm.prompt_cache import cache_marks, mark_for_cache
 from holmes.llm.readiness import usable_api_key
 from holmes.llm.reply_assembler import ReplyAssembler
-from holmes.llm.request_arguments import fixed_arguments, max_tokens_to_ask, prompt_characters
+from holmes.llm.request_arguments import fixed_arguments, prompt_characters, reply_arguments
 from holmes.llm.retries import AttemptFailed, RetryPolicy, with_retries
+from holmes.llm.served_window import served_window_tokens
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 from holmes.llm.usage import Billing, counts_of, estimated_counts
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.litellm_stream import StreamUsage
     from holmes.llm.model_facts import ModelFacts
+    from holmes.llm.prompt_cache import CacheMarks
     from holmes.llm.watched_answer import AnswerLimits
 
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -54,6 +57,7 @@ class _Ready:
     limits: ModelLimits
     codec: MessageCodec
     billing: Billing
+    marks: CacheMarks
     arguments: dict[str, Any]
     transport_errors: tuple[type[BaseException], ...]
 
@@ -72,6 +76,7 @@ class LitellmModel:
         self._retry_policy = retry_policy or RetryPolicy()
         self._answer_limits = answer_limits
         self._prepared: _Ready | None = None
+        self._has_asked_the_server = False
 
     def __repr__(self) -> str:
         return f"LitellmModel({self._config!r})"
@@ -83,11 +88,17 @@ class LitellmModel:
 
     @property
     def limits(self) -> ModelLimits:
-        """Sizes in tokens. Imports litellm, which takes seconds, unless `check` ran before."""
+        """Sizes in tokens. Imports litellm, which takes seconds, unless `check` ran before.
+
+        What a server says about its window (C3) is only known after `check` or the first request.
+        """
         return self._prepare().limits
 
     async def check(self) -> None:
-        """Make ready without a request. Raises `ConfigError` for an unknown model or a missing key, in one line."""
+        """Make ready without a request to the model; servers that report their window are asked for it, once.
+
+        Raises `ConfigError` for an unknown model or a missing key, in one line.
+        """
         await self._ready()
 
     async def aclose(self) -> None:
@@ -119,10 +130,15 @@ class LitellmModel:
         )
 
     async def _ready(self) -> _Ready:
-        if self._prepared is not None:
-            return self._prepared
-        await litellm_loader.litellm_module()  # seconds, and not in the thread pool, which nobody can leave early
-        return await asyncio.to_thread(self._prepare)
+        if self._prepared is None:
+            await litellm_loader.litellm_module()  # seconds, and not in the thread pool, which nobody can leave early
+            self._prepared = await asyncio.to_thread(self._prepare)
+        if not self._has_asked_the_server:
+            served = await served_window_tokens(self._config, self._prepared.facts)
+            limits = resolve_limits(self._config, self._prepared.facts, served_window_tokens=served)
+            self._prepared = replace(self._prepared, limits=limits)
+            self._has_asked_the_server = True
+        return self._prepared
 
     def _prepare(self) -> _Ready:
         if self._prepared is None:
@@ -135,6 +151,7 @@ class LitellmModel:
                 limits=limits,
                 codec=MessageCodec(provider=facts.provider, vision=limits.vision),
                 billing=Billing(litellm, facts, self._config.prices),
+                marks=cache_marks(facts) if self._config.prompt_caching else "none",
                 arguments=fixed_arguments(self._config, usable_api_key(litellm, self._config, facts)),
                 transport_errors=(*litellm_loader.transport_errors(), UnusableAnswer),
             )
@@ -175,13 +192,15 @@ class LitellmModel:
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
         """What litellm is called with; fresh for each attempt, because litellm changes what it is given."""
+        messages, tools = ready.codec.encode(request.messages), ready.codec.encode_tools(request.tools)
+        mark_for_cache(messages, tools, ready.marks)
         arguments: dict[str, Any] = {
             **ready.arguments,
-            "messages": ready.codec.encode(request.messages),
-            "max_tokens": max_tokens_to_ask(self._config, ready.limits, request.max_output_tokens),
+            "messages": messages,
+            **reply_arguments(self._config, request.max_output_tokens),
         }
-        if request.tools:
-            arguments["tools"] = ready.codec.encode_tools(request.tools)
+        if tools:
+            arguments["tools"] = tools
             if request.tool_choice == "none":
                 arguments["tool_choice"] = "none"
         return arguments
@@ -224,4 +243,5 @@ class LitellmModel:
             stats=stats,
             model=self.name,
             context_tokens=stats.prompt_tokens,
+            reported_prompt_tokens=stats.prompt_tokens if stats.prompt_tokens and not stats.estimated else None,
         )

@@ -1,7 +1,7 @@
 """What litellm knows about a model: provider, size, price, vision. Called by limits, usage and the check before a run.
 
-Asks only the packaged price map. litellm would ask an Ollama server over the network for its models, so those are
-looked up in the map directly. Refuses to guess: an unknown fact is None.
+Asks only the packaged price map and, for addresses, litellm, which would ask an Ollama server over the network for its
+models; so those are looked up in the map directly. Refuses to guess: an unknown fact is None.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ LOCAL_PROVIDERS = frozenset(
 class ModelFacts:
     """`model` is litellm's id without its provider. `is_local` says that it runs on the user's own machine or network.
 
-    The sizes are in tokens. `is_priced` says whether litellm's map has a price.
+    `api_base` is the address that litellm will use when none is configured, as far as it tells. The sizes are in
+    tokens. `is_priced` says whether litellm's map has a price.
     """
 
     provider: str
     model: str
     is_local: bool
+    api_base: str | None = None
     context_window_tokens: int | None = None
     max_output_tokens: int | None = None
     vision: bool | None = None
@@ -44,7 +46,7 @@ class ModelFacts:
 def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFacts:
     """The facts about a configured model. Raises `ConfigError` when litellm cannot tell its provider."""
     try:
-        model, provider, _, _ = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
+        model, provider, _, api_base = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     info = _map_entry(litellm, model, provider)
@@ -54,6 +56,7 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
         provider=provider,
         model=model,
         is_local=provider in LOCAL_PROVIDERS or is_loopback(config.api_base),
+        api_base=api_base or (litellm.get_secret("OLLAMA_API_BASE") if provider in _OLLAMA else None),
         context_window_tokens=window if isinstance(window, int) else None,
         max_output_tokens=output if isinstance(output, int) else None,
         vision=vision if isinstance(vision, bool) else None,

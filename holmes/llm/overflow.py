@@ -22,12 +22,21 @@ class Overflow:
 
 
 _RATE_LIMIT = re.compile(
-    r"rate.?limit|tokens per (min|day)|requests per (min|day)|\bTPM\b|quota|throttl|please wait|try again in ", _FLAGS
+    r"rate.?limit|tokens per (min|day)|requests per (min|day)|\bTPM\b|quota|throttl|please wait|try again in \d", _FLAGS
 )
 _LARGER_THAN_ALLOWANCE = re.compile(rf"limit[: ]+{_NUMBER}\D+?requested[: ]+(?P<requested>\d[\d,_]*)", _FLAGS)
 _ABOUT_THE_REPLY = re.compile(
-    r"max_tokens is too large: \d+\. this model supports at most|greater than thinking\.budget_tokens", _FLAGS
+    r"max_tokens is too large: \d+\. this model supports at most|greater than `?thinking\.budget_tokens"
+    r"|maximum allowed number of output tokens|maximum tokens you requested exceeds",
+    _FLAGS,
 )
+_ABOUT_A_FIELD = re.compile(r"(string|array) too long\. expected (a|an) (string|array) with maximum length", _FLAGS)
+_ABOUT_THE_MESSAGES = re.compile(r"invalid '(messages|input)\b[^']*(content|text|input)[^']*': string too long", _FLAGS)
+_ABOUT_AN_ATTACHMENT = re.compile(
+    r"\b(image|file|pdf|audio|video)s?\b.{0,60}(too large|too big|exceed|larger than|maximum)", _FLAGS
+)
+# Validators quote what they were given, and what was given may be a log about another model's window.
+_QUOTED_INPUT = re.compile(r"(['\"]input['\"]: |\binput_value=).*", _FLAGS)
 
 # With the window, most telling first.
 _WITH_WINDOW = tuple(
@@ -35,32 +44,49 @@ _WITH_WINDOW = tuple(
     for pattern in (
         rf"too long: \d[\d,_]* tokens ?> ?{_NUMBER} maximum",
         rf"exceed context limit: \d[\d,_]* ?\+ ?\d[\d,_]* ?> ?{_NUMBER}",
-        rf"(context|prompt|sequence|model) (length|window|size|len)( of| is|:)?( only)?( \w+)?:? \(?{_NUMBER}",
+        rf"n_keep \(\d+\) >= n_ctx \({_NUMBER}\)",
         rf"maximum context (length|window|limit)\D{{0,20}}{_NUMBER}",
         rf"{_NUMBER} (tokens? )?maximum context length",
         rf"(longer|larger|greater) than the (\w+|model's)? ?(model|context) (length|window|size)\D{{0,12}}{_NUMBER}",
         rf"available context size \({_NUMBER} tokens\)",
-        rf"exceeds? the (configured )?limit of {_NUMBER}",
+        rf"input token count is \d[\d,_]* but model only supports up to {_NUMBER}",
         rf"maximum (number of tokens allowed|allowed (token|input)\w* \w+)\D{{0,4}}{_NUMBER}",
         rf"current length is \d[\d,_]* while limit is {_NUMBER}",
         rf"`inputs` tokens \+ `max_new_tokens` must be <= {_NUMBER}",
         rf"`inputs` must have less than {_NUMBER}",
         rf"tokens in the prompt cannot exceed {_NUMBER}",
+        rf"too many tokens: .{{0,120}}limit for this model is {_NUMBER} tokens",
+        rf"max input tokens: {_NUMBER}",
+        rf"max size: {_NUMBER} tokens",
+        rf"prompt tokens limit exceeded: \d[\d,_]* > {_NUMBER}",
         rf"exceeded model token limit:? {_NUMBER}",
         rf"loaded with context length of( only)? {_NUMBER}",
+        rf"range of input length should be \[\d+, {_NUMBER}\]",
+    )
+)
+# Many things have a size and a limit; only a number that can be a window makes these an overflow.
+_GENERIC_WITH_WINDOW = tuple(
+    re.compile(pattern, _FLAGS)
+    for pattern in (
+        rf"(context|prompt|sequence|model) (length|window|size|len)( of| is|:)?( only)?( (?!by\b)\w+)?:? \(?{_NUMBER}",
+        rf"tokens? (count )?(of \d[\d,_]* )?exceeds? the (configured )?limit of {_NUMBER}",
     )
 )
 _WITHOUT_WINDOW = re.compile(
-    r"context_length_exceeded|model_context_window_exceeded|context length exceeded|prompt is too long"
+    r"context_length_exceeded|model_context_window_exceeded|context length exceeded|prompt (is )?too long"
     r"|input is too long|request was too long|request too large|request_too_large|exceeds the maximum size"
     r"|exceeds the context window|context window exceeds limit|exceeds the available context size"
     r"|exceeds the (model's )?(maximum )?context (length|window|size)|maximum context (length|window)"
     r"|maximum prompt length|input token count .{0,40}exceeds|input tokens exceed"
-    r"|reduce the length of the (messages|prompt|input)|exceed(s|ed)? context (limit|length|window)"
-    r"|when context the overflows|greater than the context length|too many tokens: total number"
+    r"|reduce the length of the (messages|prompt|input)|exceed(s|ed)? (max )?context (limit|length|window)"
+    r"|when context the overflows|greater than the context length|too many tokens: (total number|size limit)"
+    r"|context size has been exceeded|exceed_context_size_error|prompt exceeds max length|payload size exceeds"
+    r"|expected maxLength: \d+, actual: \d+"
     r"|too large for model with|^\s*400 status code \(no body\)|error code: 400\s*$",
     _FLAGS,
 )
+_STATED_ASIDE = re.compile(rf"\bn_ctx={_NUMBER}")
+_MIN_WINDOW_TOKENS = 1_000
 
 
 def overflow_window(message: str, status: int | None) -> Overflow | None:
@@ -68,17 +94,41 @@ def overflow_window(message: str, status: int | None) -> Overflow | None:
 
     `status` is the HTTP status when there was one.
     """
+    message = _QUOTED_INPUT.sub("", message)
     if status == 429 or _RATE_LIMIT.search(message):
         return _larger_than_allowance(message)
     if _ABOUT_THE_REPLY.search(message):
         return None
-    for pattern in _WITH_WINDOW:
-        found = pattern.search(message)
-        if found is not None:
-            return Overflow(window_tokens=_number(found["window"]))
-    if status == 413 or _WITHOUT_WINDOW.search(message):
-        return Overflow(window_tokens=None)
+    stated = _stated_window(message)
+    if stated is not None:
+        return _overflow(stated)
+    if names_another_cause(message, status):
+        return None
+    if status == 413 or _WITHOUT_WINDOW.search(message) or _ABOUT_THE_MESSAGES.search(message):
+        aside = _STATED_ASIDE.search(message)
+        return Overflow(window_tokens=None) if aside is None else _overflow(aside["window"])
     return None
+
+
+def _stated_window(message: str) -> str | None:
+    """The digits in the most telling pattern that `message` has."""
+    found = next((match for pattern in _WITH_WINDOW if (match := pattern.search(message))), None)
+    if found is not None:
+        return found["window"]
+    generic = (match["window"] for pattern in _GENERIC_WITH_WINDOW if (match := pattern.search(message)))
+    return next((digits for digits in generic if _number(digits) >= _MIN_WINDOW_TOKENS), None)
+
+
+def names_another_cause(message: str, status: int | None) -> bool:
+    """Whether `message` is about something that a shorter conversation would not change.
+
+    litellm takes some of these for an overflow.
+    """
+    if status == 429 or _RATE_LIMIT.search(message) or _ABOUT_THE_REPLY.search(message):
+        return True
+    if _ABOUT_A_FIELD.search(message) and not _ABOUT_THE_MESSAGES.search(message):
+        return True
+    return _ABOUT_AN_ATTACHMENT.search(message) is not None
 
 
 def _larger_than_allowance(message: str) -> Overflow | None:
@@ -86,7 +136,13 @@ def _larger_than_allowance(message: str) -> Overflow | None:
     found = _LARGER_THAN_ALLOWANCE.search(message)
     if found is None or _number(found["requested"]) <= _number(found["window"]):
         return None
-    return Overflow(window_tokens=_number(found["window"]))
+    return _overflow(found["window"])
+
+
+def _overflow(digits: str) -> Overflow:
+    """A number that can be no window (an error code, a count of something else) is left out."""
+    window = _number(digits)
+    return Overflow(window_tokens=window if window >= _MIN_WINDOW_TOKENS else None)
 
 
 def _number(digits: str) -> int:

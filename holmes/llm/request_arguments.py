@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from holmes.core.model import ModelLimits
     from holmes.llm.config import LitellmModelConfig
 
 
@@ -34,24 +33,37 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
     }
 
 
-def max_tokens_to_ask(config: LitellmModelConfig, limits: ModelLimits, wanted_tokens: int) -> int:
-    """`wanted_tokens` for the reply, plus the thinking budget, which providers take out of the same number."""
-    budget = config.thinking.get("budget_tokens") if isinstance(config.thinking, Mapping) else None
-    if not isinstance(budget, int):
-        return wanted_tokens
-    return max(min(budget + wanted_tokens, limits.max_output_tokens), budget + 1)
+def thinking_tokens(config: LitellmModelConfig) -> int:
+    """The thinking budget, which providers take out of the reply; 0 when none is set."""
+    thinking = config.thinking
+    if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
+        return 0
+    budget = thinking.get("budget_tokens")
+    return budget if isinstance(budget, int) and budget > 0 else 0
+
+
+def reply_arguments(config: LitellmModelConfig, max_tokens: int) -> dict[str, Any]:
+    """How long the reply may be: what was kept free for it, and never more, or the request would leave the window.
+
+    Where that has no room for the thinking budget (a short summary, a small window), the model is not asked to think:
+    providers refuse a budget that is not below max_tokens.
+    """
+    if max_tokens <= thinking_tokens(config):
+        return {"max_tokens": max_tokens, "thinking": None}
+    return {"max_tokens": max_tokens}
 
 
 def prompt_characters(arguments: Mapping[str, Any]) -> int:
     """The size of messages and tools, without images, which are not paid by the character."""
-    return _characters(arguments["messages"]) + _characters(arguments.get("tools", []))
+    return characters_of(arguments["messages"]) + characters_of(arguments.get("tools", []))
 
 
-def _characters(value: Any) -> int:  # noqa: ANN401  any JSON
+def characters_of(value: Any) -> int:  # noqa: ANN401  any JSON
+    """The size of any part of a request, without images."""
     if isinstance(value, str):
         return 0 if value.startswith("data:image/") else len(value)
     if isinstance(value, dict):
-        return sum(len(key) + _characters(item) for key, item in value.items())
+        return sum(len(key) + characters_of(item) for key, item in value.items())
     if isinstance(value, list):
-        return sum(map(_characters, value))
+        return sum(map(characters_of, value))
     return 0

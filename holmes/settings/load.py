@@ -1,33 +1,34 @@
 """Puts the settings together: command line over environment over file. Called by the faces.
 
-Refuses unknown keys, with the nearest valid one; keys that HolmesGPT knows and Holmes does not have yet are collected
-for one warning instead.
+Refuses what `config_keys` refuses, values of the wrong kind, and files that are not there.
 """
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
+from holmes.settings.config_keys import FileKeys, read_keys
 from holmes.settings.context import ContextSettings
 from holmes.settings.errors import SettingsError
 from holmes.settings.investigation import InvestigationSettings
+from holmes.settings.located import first_location, name_of, path_in_file, reason, value_at
 from holmes.settings.model import ModelSettings
+from holmes.settings.model_access import refuse_lost_keys
 from holmes.settings.model_list import ModelEntry, read_model_list
 from holmes.settings.setting import Setting, SettingsGroup, setting_of
-from holmes.settings.settings import GROUPS, Settings
+from holmes.settings.settings import Settings
 from holmes.settings.storage import StorageSettings
 from holmes.settings.tools import ToolSettings
-from holmes.settings.upstream import UPSTREAM_KEYS, UPSTREAM_VARIABLES
-from holmes.settings.validation import reason_of
+from holmes.settings.upstream import UPSTREAM_VARIABLES
 from holmes.settings.yaml_file import YamlFile, read_yaml_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from holmes.yaml_documents import KeyPath
 
 Group = TypeVar("Group", bound=SettingsGroup)
 
@@ -36,10 +37,11 @@ DEFAULT_CONFIG_FILE = Path("~/.holmes/config.yaml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """A value that somebody gave, and where."""
+    """A value that somebody gave, and where: a path in the file, or the name of the option or variable."""
 
     value: object
-    place: str
+    name: str = ""
+    path: KeyPath = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,23 +51,21 @@ class _Sources:
     overrides: Mapping[str, object]
     environment: Mapping[str, str]
     file: YamlFile | None
+    keys: FileKeys
     home: Path
 
     def find(self, setting: Setting) -> _Given | None:
         """The strongest value for a setting, or None when nobody gave one."""
         key = setting.file_key
         option = self.overrides.get(key) if key else None
-        in_file = self.file.content.get(key) if self.file and key else None
-        place_in_file = f"{self.file.place(key)}: {key!r}" if self.file and key else ""
+        in_file = self.keys.given.get(key) if key else None
         if option is not None and option != ():
-            if setting.adds and isinstance(option, tuple) and isinstance(in_file, (list, str)):
-                option = (*([in_file] if isinstance(in_file, str) else in_file), *option)
-            return _Given(value=option, place=f"{setting.option}")
+            if in_file and setting.adds and isinstance(option, tuple) and isinstance(in_file.value, (list, str)):
+                option = (*([in_file.value] if isinstance(in_file.value, str) else in_file.value), *option)
+            return _Given(value=option, name=setting.option or f"{key}")
         if setting.env and (variable := self.environment.get(setting.env, "").strip()):
-            return _Given(value=variable, place=setting.env)
-        if in_file is not None:
-            return _Given(value=in_file, place=place_in_file)
-        return None
+            return _Given(value=variable, name=setting.env)
+        return _Given(value=in_file.value, path=in_file.path) if in_file else None
 
 
 def load_settings(
@@ -81,9 +81,9 @@ def load_settings(
     # Toolsets keep their references: their own engine resolves them, and a variable that is missing costs one toolset.
     config = read_yaml_file(path, environment, raw_keys=("toolsets",)) if file or path.exists() else None
     _refuse_unset(config)
-    ignored = _check_keys(config) if config else ()
+    keys = read_keys(config) if config else FileKeys()
     given = overrides or {}
-    sources = _Sources(overrides=given, environment=environment, file=config, home=home)
+    sources = _Sources(overrides=given, environment=environment, file=config, keys=keys, home=home)
     model = _group(ModelSettings, sources)
     models = _model_list(model, environment)
     if models and sources.find(setting_of(ModelSettings, "model")) is None:
@@ -93,25 +93,17 @@ def load_settings(
     settings = Settings(
         model=model,
         investigation=_group(InvestigationSettings, sources),
-        context=_group(ContextSettings, sources),
+        context=_context(sources),
         tools=tools,
         storage=_group(StorageSettings, sources),
         model_list=models,
         config_file=config.path if config else None,
         config_lines=config.document.lines if config else {},
-        ignored_keys=(*ignored, *sorted(name for name in UPSTREAM_VARIABLES if environment.get(name))),
+        ignored_keys=(*keys.ignored, *sorted(name for name in UPSTREAM_VARIABLES if environment.get(name))),
         api_key_is_option=bool(given.get("api_key")),
     )
-    for entry in settings.model_chain():
-        if entry.unset_variable:
-            raise SettingsError(entry.unset_variable)
+    _refuse_unusable(settings)
     return settings
-
-
-def config_keys() -> tuple[str, ...]:
-    """All keys of the config file that do something, sorted."""
-    settings = (setting_of(group, name) for group in GROUPS.values() for name in group.model_fields)
-    return tuple(sorted(setting.file_key for setting in settings if setting.file_key))
 
 
 def expand_home(path: Path, home: Path) -> Path:
@@ -124,17 +116,19 @@ def _refuse_unset(file: YamlFile | None) -> None:
         raise SettingsError(message)
 
 
-def _check_keys(file: YamlFile) -> tuple[str, ...]:
-    """The keys that do nothing yet. Raises `SettingsError` for a key that nobody knows."""
-    valid = config_keys()
-    for key in file.content:
-        if key in valid or key in UPSTREAM_KEYS:
-            continue
-        near = difflib.get_close_matches(key, valid, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(valid)}"
-        message = f"{file.place(key)}: unknown key {key!r}; {advice}"
-        raise SettingsError(message)
-    return tuple(key for key in file.content if key in UPSTREAM_KEYS and key not in valid)
+def _refuse_unusable(settings: Settings) -> None:
+    """Raises `SettingsError` when a chosen model, or the one of its summaries, refers to a variable that is not set."""
+    for entry in settings.model_chain():
+        for chosen in (entry, settings.summary_model(entry)):
+            if chosen is not None and chosen.unset_variable:
+                raise SettingsError(chosen.unset_variable)
+
+
+def _context(sources: _Sources) -> ContextSettings:
+    given = sources.find(setting_of(ContextSettings, "summary_model"))
+    if sources.file and given and given.path and isinstance(given.value, Mapping):
+        refuse_lost_keys(sources.file, given.path, given.value)
+    return _group(ContextSettings, sources)
 
 
 def _group(group: type[Group], sources: _Sources) -> Group:
@@ -145,7 +139,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
         given = sources.find(setting_of(group, name))
         if given is not None:
             if isinstance(given.value, str) and "\0" in given.value:
-                message = f"{given.place}: a NUL character is not allowed"
+                message = f"{_place(given, (), sources)}: a NUL character is not allowed"
                 raise SettingsError(message)
             places[name] = given
             values[name] = given.value
@@ -154,7 +148,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
     try:
         made = group.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(_bad_value(group, error, places)) from None
+        raise SettingsError(_bad_value(group, error, places, sources)) from None
     return made.model_copy(update=_expanded_paths(made, sources.home))
 
 
@@ -170,12 +164,24 @@ def _expanded_paths(group: SettingsGroup, home: Path) -> dict[str, object]:
     return expanded
 
 
-def _bad_value(group: type[SettingsGroup], error: ValidationError, places: Mapping[str, _Given]) -> str:
-    name = str(error.errors(include_url=False)[0]["loc"][0])
-    given = places[name]
-    holds_secret = "SecretStr" in repr(group.model_fields[name].annotation)
-    shown = "" if holds_secret else f"={_shorten(given.value)}"
-    return f"{given.place}{shown}: {reason_of(error)}"
+def _bad_value(
+    group: type[SettingsGroup], error: ValidationError, places: Mapping[str, _Given], sources: _Sources
+) -> str:
+    name, *rest = first_location(error)
+    given = places[str(name)]
+    below = path_in_file(tuple(rest), given.value)
+    value = value_at(given.value, below)
+    kind = repr(group.model_fields[str(name)].annotation)
+    hidden = "SecretStr" in kind or "ModelAccess" in kind or isinstance(value, Mapping) or (below and value is None)
+    shown = "" if hidden else f"={_shorten(value)}"
+    return f"{_place(given, below, sources)}{shown}: {reason(error)}"
+
+
+def _place(given: _Given, below: KeyPath, sources: _Sources) -> str:
+    """`file:line: key`, or the option or variable."""
+    if sources.file and given.path:
+        return f"{sources.file.place(*given.path, *below)}: {name_of(given.path, below, given.value)}"
+    return given.name
 
 
 def _shorten(value: object, limit: int = 80) -> str:

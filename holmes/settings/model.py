@@ -42,11 +42,18 @@ class ModelSettings(SettingsGroup):
     extra_headers: Annotated[dict[str, SecretStr] | None, JsonText, Setting("EXTRA_HEADERS")] = None
     """Headers of every request to the provider, as a JSON object."""
 
+    prompt_caching: Annotated[bool, Setting("HOLMES_PROMPT_CACHING")] = True
+    """Whether requests mark what the provider shall cache, where it wants marks (Anthropic, Bedrock)."""
+
     request_timeout_seconds: Annotated[float, Setting("LLM_REQUEST_TIMEOUT"), Field(gt=0)] = 600
     """Seconds after which a request to the model is given up and made again."""
 
-    context_window_tokens: Annotated[int | None, Setting("OVERRIDE_MAX_CONTENT_SIZE"), Field(ge=0)] = None
-    """The model's context window in tokens, when the known value is wrong. 0 is the same as unset."""
+    context_window_tokens: Annotated[
+        int | None, Setting("OVERRIDE_MAX_CONTENT_SIZE", aliases=("context.max_tokens",)), Field(ge=0)
+    ] = None
+    """The model's context window in tokens, when the known value is wrong. 0 asks the provider. Unset: what is known of
+    the model, else 32,768 for a local one and 200,000 for any other.
+    """
 
     max_output_tokens: Annotated[int | None, Setting("OVERRIDE_MAX_OUTPUT_TOKEN"), Field(ge=0)] = None
     """The most tokens the model writes in one reply, when the known value is wrong. 0 is the same as unset."""

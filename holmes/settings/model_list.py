@@ -1,99 +1,34 @@
 """The file that names models. Called by `load`; `holmes.llm` is handed the chosen entries.
 
-Every key that is not known here is an argument for litellm, so what is refused is a missing `model`, a value of the
-wrong kind, and what would get lost: other `custom_args` and the names of our own fields.
+An entry says how the model is reached and, below `context`, how its window is managed. Refuses what `model_access` and
+the settings of `context` refuse, with file and line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, JsonValue, SecretStr, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
+from holmes.settings.context import ContextSettings
 from holmes.settings.errors import SettingsError
-from holmes.settings.validation import reason_of
+from holmes.settings.located import complaint, mapping_at, refuse_unknown_keys
+from holmes.settings.model_access import ModelAccess, refuse_lost_keys
 from holmes.settings.yaml_file import YamlFile, read_yaml_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Price = Annotated[float | None, Field(ge=0)]
-
-_WINDOW_KEY = "max_context_size"
-_OWN_FIELDS = {
-    "name": "the name of a model is the key above it",
-    "context_window_tokens": f"the window goes into custom_args: {{{_WINDOW_KEY}: …}}",
-    "extra": "arguments for litellm stand beside 'model'",
-    "unset_variable": "it has no meaning here",
-}
-"""Fields that the file may not set, and what to do instead."""
+_OTHER_NAMES = {"summary_brain": "summary_model"}
+"""Keys of `context` that other systems document, and ours."""
 
 
-class ModelEntry(BaseModel):
-    """One way to reach one model. Prices are US dollars per token."""
+class ModelEntry(ModelAccess):
+    """One model of the list."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    name: str
-    """What users call it."""
-
-    model: str = Field(min_length=1)
-    """What litellm calls it."""
-
-    api_key: SecretStr | None = None
-    """The provider's key; None leaves it to the provider's own variable."""
-
-    api_base: str | None = Field(default=None, validation_alias=AliasChoices("api_base", "base_url"))
-    """The provider's address."""
-
-    api_version: str | None = None
-    """The version of the provider's interface."""
-
-    context_window_tokens: int | None = Field(default=None, ge=1)
-    """`custom_args.max_context_size`: the real window."""
-
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    """Overrides the general one."""
-
-    thinking: dict[str, JsonValue] | None = None
-    """Overrides the general one."""
-
-    reasoning_effort: str | None = None
-    """Overrides the general one."""
-
-    input_cost_per_token: Price = None
-    """A fresh prompt token."""
-
-    output_cost_per_token: Price = None
-    """A completion token."""
-
-    cache_read_input_token_cost: Price = None
-    """A cached prompt token."""
-
-    cache_creation_input_token_cost: Price = None
-    """A prompt token that is written to the cache."""
-
-    extra: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
-    """More arguments for litellm; may hold secrets, so it is never shown."""
-    unset_variable: str | None = Field(default=None, repr=False)
-    """Why the entry cannot be used here: a variable that it refers to is not set. Only a mistake if it is chosen."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _sort_keys(cls, raw: object) -> object:
-        """Split what the file says into known fields and arguments for litellm."""
-        if not isinstance(raw, Mapping):
-            message = "a mapping with at least the key 'model' is expected"
-            raise ValueError(message)  # noqa: TRY004  pydantic turns ValueErrors into its own
-        entry = {str(key): value for key, value in raw.items()}
-        custom = entry.pop("custom_args", None)
-        if isinstance(custom, Mapping) and _WINDOW_KEY in custom:
-            entry["context_window_tokens"] = custom[_WINDOW_KEY]
-        known = {*cls.model_fields, "base_url"}
-        extra = {key: value for key, value in entry.items() if key not in known}
-        fields = {key: value for key, value in entry.items() if key in known}
-        return {**fields, "extra": extra} if extra else fields
+    context: ContextSettings = Field(default_factory=ContextSettings)
+    """What is different for this model in the settings of `context`."""
 
 
 def read_model_list(path: Path, environment: Mapping[str, str]) -> tuple[ModelEntry, ...]:
@@ -102,36 +37,42 @@ def read_model_list(path: Path, environment: Mapping[str, str]) -> tuple[ModelEn
     return tuple(_entry(file, name, raw) for name, raw in file.content.items())
 
 
-def _refuse_lost_keys(file: YamlFile, name: str, raw: Mapping[object, object]) -> None:
-    """Raises `SettingsError` for a key that would do nothing, or something else than it says."""
-    for field, advice in _OWN_FIELDS.items():
-        if field in raw:
-            message = f"{file.place(name, field)}: '{name}.{field}' is not a key of a model: {advice}"
-            raise SettingsError(message)
-    custom = raw.get("custom_args")
-    if custom is None:
-        return
-    if not isinstance(custom, Mapping):
-        message = f"{file.place(name, 'custom_args')}: '{name}.custom_args' must be a mapping with {_WINDOW_KEY!r}"
-        raise SettingsError(message)
-    for key in custom:
-        if key != _WINDOW_KEY:
-            place = file.place(name, "custom_args", str(key))
-            message = f"{place}: unknown key '{name}.custom_args.{key}'; the only one is {_WINDOW_KEY!r}"
-            raise SettingsError(message)
-
-
 def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
+    fields = raw
     if isinstance(raw, Mapping):
-        _refuse_lost_keys(file, name, raw)
-    try:
+        refuse_lost_keys(file, (name,), raw)
         unset = next((message for path, message in file.unset.items() if path[0] == name), None)
-        fields = {**raw, "name": name, "unset_variable": unset} if isinstance(raw, Mapping) else raw
+        context, own = _context(file, name, raw)
+        fields = {**raw, "name": name, "unset_variable": unset, "context": context, **own}
+    try:
         return ModelEntry.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = str(first["loc"][0]) if first["loc"] else ""
-        place = file.place(name, "custom_args" if key == "context_window_tokens" else key)
-        what = f"{name}.{key}" if key else name
-        message = f"{place}: {what!r}: {reason_of(error)}"
-        raise SettingsError(message) from None
+        raise SettingsError(complaint(file, (name,), raw, error)) from None
+
+
+def _context(
+    file: YamlFile, name: str, raw: Mapping[object, object]
+) -> tuple[Mapping[str, object], Mapping[str, object]]:
+    """The part below `context` with our names, and the fields of the entry itself that it stands for."""
+    below = mapping_at(file, (name, "context"), raw.get("context"))
+    if "store_dir" in below:
+        place = file.place(name, "context", "store_dir")
+        message = f"{place}: '{name}.context.store_dir' is the same for all models: set tool_result_storage_path"
+        raise SettingsError(message)
+    refuse_unknown_keys(file, (name, "context"), below, (*ContextSettings.model_fields, *_OTHER_NAMES, "max_tokens"))
+    for other, ours in _OTHER_NAMES.items():
+        if other in below and ours in below:
+            message = f"{file.place(name, 'context', other)}: {other!r} is another name of {ours!r}: remove one of them"
+            raise SettingsError(message)
+    own: dict[str, object] = {}
+    if below.get("max_tokens") is not None:
+        own["context_window_tokens"] = below["max_tokens"]
+        if isinstance(raw.get("custom_args"), Mapping):
+            place = file.place(name, "context", "max_tokens")
+            message = f"{place}: 'max_tokens' is another name of 'custom_args.max_context_size': remove one of them"
+            raise SettingsError(message)
+    for key in ("summary_model", "summary_brain"):
+        if isinstance(model := below.get(key), Mapping):
+            refuse_lost_keys(file, (name, "context", key), model)
+    context = {_OTHER_NAMES.get(key, key): value for key, value in below.items() if key != "max_tokens"}
+    return context, own

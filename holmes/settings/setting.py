@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -15,22 +15,40 @@ class Setting:
 
     `env` is the variable, `key` the key in the config file (the variable's name in lower case without `HOLMES_` when
     left out), `option` the option of `holmes ask`. `adds` says that the option adds to the file's list instead of
-    replacing it.
+    replacing it. `aliases` are other keys of the file that are accepted, because other systems document them.
+    `shown_default` is what the table shows for a field that is None until somebody sets it.
     """
 
     env: str | None = None
     key: str | None = None
     option: str | None = None
     adds: bool = False
+    aliases: tuple[str, ...] = ()
+    shown_default: str | None = None
 
     @property
     def file_key(self) -> str | None:
         """The key in the config file."""
-        return self.key or (self.env.lower().removeprefix("holmes_") if self.env else None)
+        return self.key or self.flat_key
+
+    @property
+    def flat_key(self) -> str | None:
+        """The name of the variable in lower case, without `HOLMES_`."""
+        return self.env.lower().removeprefix("holmes_") if self.env else None
+
+    def below(self, section: str, field_name: str) -> Setting:
+        """The same setting as `section.field_name` of the file; the variable's own key becomes an alias."""
+        flat = (self.flat_key,) if self.flat_key else ()
+        return replace(self, key=f"{section}.{field_name}", aliases=(*flat, *self.aliases))
 
 
 class SettingsGroup(BaseModel):
-    """The base of all groups: frozen, no unknown fields, described by the docstring under each field."""
+    """The base of all groups: frozen, no unknown fields, described by the docstring under each field.
+
+    The fields of a group with a `section` stand below this key in the file, each under its own name.
+    """
+
+    section: ClassVar[str] = ""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
@@ -39,7 +57,7 @@ def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
     """The names of a field. Raises `TypeError` when the field was declared without a `Setting`."""
     for item in group.model_fields[field_name].metadata:
         if isinstance(item, Setting):
-            return item
+            return item.below(group.section, field_name) if group.section else item
     message = f"{group.__name__}.{field_name} has no Setting"
     raise TypeError(message)
 

@@ -65,6 +65,33 @@ class Settings:
         """The names of the model list, for a message that says what could be chosen."""
         return tuple(entry.name for entry in self.model_list)
 
+    def context_of(self, entry: ModelEntry) -> ContextSettings:
+        """The settings of `context` for one model: its own over the general ones (C9)."""
+        return self.context.with_overrides(entry.context)
+
+    def window_tokens(self, entry: ModelEntry) -> int | None:
+        """The window that the user gives a model: None leaves it to what is known, 0 asks the provider (C3)."""
+        own = entry.context_window_tokens
+        return self.model.context_window_tokens if own is None else own
+
+    def summary_model(self, entry: ModelEntry) -> ModelEntry | None:
+        """The model that writes the summaries of the conversations of `entry`; None when it does so itself (K12).
+
+        It is reached with its own key, address and window. A name leads to an entry of the model list, or is taken as
+        litellm's; then the general key and address hold as they do for a fallback.
+        """
+        chosen = self.context_of(entry).summary_model
+        if chosen is None:
+            return None
+        if isinstance(chosen, str):
+            writer = self._entry(chosen)
+        else:
+            fields = {name: getattr(chosen, name) for name in type(chosen).model_fields}
+            writer = ModelEntry.model_construct(**{**fields, "name": chosen.name or chosen.model})
+        if writer.context_window_tokens is None and self.model.context_window_tokens is not None:
+            return writer.model_copy(update={"context_window_tokens": 0})  # the general window is of another model
+        return writer
+
     def _entry(self, name: str) -> ModelEntry:
         is_chosen = name == self.model.model
         for entry in self.model_list:

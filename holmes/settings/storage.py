@@ -17,12 +17,20 @@ class StorageSettings(SettingsGroup):
     """Files that Holmes keeps."""
 
     results_enabled: Annotated[bool, Setting("HOLMES_TOOL_RESULT_STORAGE_ENABLED")] = True
-    """Whether tool results that are too large for the conversation are kept on disk. If not, they are dropped and
-    the model must ask for less.
+    """Whether tool results are kept on disk. If not, those that are too large for the conversation are dropped and the
+    model must ask for less.
     """
 
-    results_path: Annotated[Path, Setting("HOLMES_TOOL_RESULT_STORAGE_PATH")] = Path("~/.holmes/results")
-    """The folder of stored tool results. Nothing deletes them yet."""
+    results_path: Annotated[Path, Setting("HOLMES_TOOL_RESULT_STORAGE_PATH", aliases=("context.store_dir",))] = Path(
+        "~/.holmes/results"
+    )
+    """The folder of stored tool results."""
+
+    results_retention_days: Annotated[float, Setting("HOLMES_TOOL_RESULT_RETENTION_DAYS"), Field(gt=0)] = 30
+    """Days after which a stored tool result is deleted."""
+
+    results_quota_megabytes: Annotated[int, Setting("HOLMES_TOOL_RESULT_QUOTA_MEGABYTES"), Field(gt=0)] = 2_000
+    """The most that stored tool results take on disk, in MB; the oldest are deleted first."""
 
     conversations_path: Annotated[Path, Setting("HOLMES_CONVERSATIONS_PATH")] = Path("~/.holmes/conversations")
     """The folder of conversations, for `holmes ask --continue`."""

@@ -28,6 +28,9 @@ class ToolSettings(SettingsGroup):
     ] = ()
     """Files with more toolsets. The option may be repeated and adds to the files of the config file."""
 
+    redaction: Annotated[bool, Setting("HOLMES_REDACTION")] = True
+    """Whether secrets are masked in everything that tools return, before it is stored, summarised or sent."""
+
     memory_limit_megabytes: Annotated[int, Setting("TOOL_MEMORY_LIMIT_MB"), Field(gt=0)] = 800
     """The memory of one tool process, in MB."""
 

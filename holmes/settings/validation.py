@@ -19,7 +19,10 @@ _WORDS = {
     "string_too_short": "must not be empty",
     "missing": "is missing",
     "dict_type": "must be an object: keys and values",
+    "model_type": "must be an object: keys and values",
+    "model_attributes_type": "must be an object: keys and values",
     "tuple_type": "must be a list",
+    "union_tag_not_found": "the key 'type' is missing",
 }
 
 
@@ -28,5 +31,7 @@ def reason_of(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if words := _WORDS.get(first["type"]):
         return words
+    if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
+        return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
     message = first["msg"].removeprefix("Value error, ")
     return f"must be {message.removeprefix('Input should be ')}" if message.startswith("Input should be ") else message

@@ -17,10 +17,11 @@ import os
 import re
 import time
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Self
 
 from holmes.core.errors import HolmesError
+from holmes.core.messages import ResultId
 from holmes.stores.message_codec import message_from_json, message_to_json
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from holmes.core.messages import Message
 
 _VERSION = 1
+_RESULT_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
 _FILE_NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}\.jsonl")
 _SECONDS_PER_DAY = 86_400
 
@@ -45,6 +47,7 @@ class Conversation:
     def __init__(self, path: Path, messages: Iterable[Message] = (), *, descriptor: int | None = None) -> None:
         self._path = path
         self._messages = list(messages)
+        self._on_disk = len(self._messages)  # so many at the beginning are surely in the file
         self._descriptor = descriptor
 
     def __enter__(self) -> Self:
@@ -66,28 +69,38 @@ class Conversation:
         return tuple(self._messages)
 
     def append(self, message: Message) -> None:
-        """Add a message and put it on disk. Raises `ConversationStoreError`; the message is then in memory only."""
+        """Add a message and put it on disk. Raises `ConversationStoreError`; the message is then in memory only.
+
+        What could not be written before is written with it.
+        """
         self._messages.append(message)
-        self._write({"type": "message", "message": message_to_json(message)})
+        if self._on_disk == len(self._messages) - 1:
+            self._write({"type": "message", "message": message_to_json(message)})
+        else:
+            self._write_from(self._on_disk)
 
     def replace(self, messages: Iterable[Message]) -> None:
         """Say what the conversation is from now on. Writes only what differs. Raises `ConversationStoreError`."""
         new = list(messages)
-        if new == self._messages:
+        if new == self._messages and self._on_disk == len(new):
             return
         pairs = zip(self._messages, new, strict=False)
         keep = next((index for index, (old, fresh) in enumerate(pairs) if old != fresh), None)
         if keep is None:
             keep = min(len(self._messages), len(new))
         self._messages = new
-        encoded = [message_to_json(message) for message in new[keep:]]
-        self._write({"type": "history", "keep": keep, "messages": encoded})
+        self._on_disk = min(self._on_disk, keep)
+        self._write_from(self._on_disk)
 
     def close(self) -> None:
         """Close the file; a later `append` would open it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _write_from(self, keep: int) -> None:
+        encoded = [message_to_json(message) for message in self._messages[keep:]]
+        self._write({"type": "history", "keep": keep, "messages": encoded})
 
     def _write(self, record: JsonObject) -> None:
         try:
@@ -97,6 +110,7 @@ class Conversation:
         except OSError as error:
             message = f"the conversation could not be kept in {str(self._path)!r}: {error.strerror or error}"
             raise ConversationStoreError(message) from error
+        self._on_disk = len(self._messages)
 
 
 class ConversationStore:
@@ -111,6 +125,18 @@ class ConversationStore:
         """A new conversation; its file appears with the first message. Old ones are deleted now."""
         self.prune()
         return Conversation(self._new_path())
+
+    def result_ids(self) -> frozenset[ResultId]:
+        """Every stored result that a kept conversation may point at; a few other numbers among them do no harm.
+
+        A file that cannot be read counts as empty.
+        """
+        found: set[bytes] = set()
+        for path in self._paths():
+            with suppress(OSError), path.open("rb") as lines:
+                for line in lines:
+                    found.update(_RESULT_ID.findall(line))
+        return frozenset(ResultId(each.decode("ascii")) for each in found)
 
     def latest(self) -> Conversation | None:
         """The conversation that was used last, or None. Raises `ConversationStoreError` when it cannot be read.
@@ -194,28 +220,42 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
         raise
 
 
+def is_conversation(line: bytes) -> bool:
+    """Whether a file whose first line this is holds a conversation."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(record, dict) and record.get("type") == "conversation"
+
+
 def _read(path: Path) -> tuple[list[Message], int]:
-    """The messages of a file and how many of its bytes are whole lines that could be read.
+    """The messages of a file and how many of its bytes are whole lines that could be read."""
+    with path.open("rb") as file:
+        return read_lines(file, path)
+
+
+def read_lines(lines: Iterable[bytes], path: Path) -> tuple[list[Message], int]:
+    """The messages in the lines of a conversation and how many of their bytes could be read; `path` names it in errors.
 
     Only the last line may be broken: that is what a kill leaves. Anything else was done by somebody else, and going on
     would lose what stands behind it: `ConversationStoreError`.
     """
     messages: list[Message] = []
     complete_bytes = broken_line = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if broken_line:
-                message = (
-                    f"the conversation {str(path)!r} is damaged in line {broken_line}: "
-                    "repair or remove the file, or start a new conversation without --continue"
-                )
-                raise ConversationStoreError(message)
-            try:
-                _apply_line(line, messages, path)
-            except (ValueError, RecursionError):
-                broken_line = number
-                continue
-            complete_bytes += len(line)
+    for number, line in enumerate(lines, start=1):
+        if broken_line:
+            message = (
+                f"the conversation {str(path)!r} is damaged in line {broken_line}: "
+                "repair or remove the file, or start a new conversation without --continue"
+            )
+            raise ConversationStoreError(message)
+        try:
+            _apply_line(line, messages, path)
+        except (ValueError, RecursionError):
+            broken_line = number
+            continue
+        complete_bytes += len(line)
     return messages, complete_bytes
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, assert_never, get_args
 
 from holmes.core.messages import (
     AssistantMessage,
+    CompactionMark,
     Image,
     Reasoning,
     ResultId,
@@ -39,7 +40,7 @@ def message_to_json(message: Message) -> JsonObject:
         case SystemMessage():
             return {"role": "system", "text": message.text}
         case UserMessage():
-            return {"role": "user", "kind": message.kind, "parts": _parts_to_json(message.parts)}
+            return _user_to_json(message)
         case AssistantMessage():
             return _assistant_to_json(message)
         case ToolMessage():
@@ -55,7 +56,12 @@ def message_from_json(raw: object) -> Message:
         case "system":
             return SystemMessage(text=_string(fields, "text"))
         case "user":
-            return UserMessage(parts=_parts_from_json(fields), kind=_user_kind(fields))
+            return UserMessage(
+                parts=_parts_from_json(fields),
+                kind=_user_kind(fields),
+                mark=_mark_from_json(fields),
+                stored=tuple(_stored_from_json(item) for item in _objects(fields, "stored")),
+            )
         case "assistant":
             return AssistantMessage(
                 text=_string(fields, "text"),
@@ -71,7 +77,8 @@ def message_from_json(raw: object) -> Message:
                 tool_name=_string(fields, "tool_name"),
                 status=_status(fields),
                 parts=_parts_from_json(fields),
-                spilled=tuple(_stored_from_json(item) for item in _objects(fields, "spilled")),
+                stored=tuple(_stored_from_json(item) for item in _objects(fields, "stored")),
+                spilled=fields.get("spilled") is True,
                 masked=fields.get("masked") is True,
             )
         case role:
@@ -87,6 +94,22 @@ def stored_result_to_json(stored: StoredResult) -> JsonObject:
         "size_bytes": stored.size_bytes,
         "media_type": stored.media_type,
     }
+
+
+def _user_to_json(message: UserMessage) -> JsonObject:
+    encoded: dict[str, JsonValue] = {"role": "user", "kind": message.kind, "parts": _parts_to_json(message.parts)}
+    if message.mark is not None:
+        encoded["mark"] = {"kept_rounds": message.mark.kept_rounds, "tokens": message.mark.tokens}
+    if message.stored:
+        encoded["stored"] = [stored_result_to_json(stored) for stored in message.stored]
+    return encoded
+
+
+def _mark_from_json(fields: Mapping[str, object]) -> CompactionMark | None:
+    if "mark" not in fields:
+        return None
+    mark = _object(fields["mark"])
+    return CompactionMark(kept_rounds=_integer(mark, "kept_rounds"), tokens=_integer(mark, "tokens"))
 
 
 def _assistant_to_json(message: AssistantMessage) -> JsonObject:
@@ -106,8 +129,10 @@ def _tool_to_json(message: ToolMessage) -> JsonObject:
         "status": message.status,
         "parts": _parts_to_json(message.parts),
     }
+    if message.stored:
+        encoded["stored"] = [stored_result_to_json(stored) for stored in message.stored]
     if message.spilled:
-        encoded["spilled"] = [stored_result_to_json(stored) for stored in message.spilled]
+        encoded["spilled"] = True
     if message.masked:
         encoded["masked"] = True
     return encoded
@@ -130,14 +155,10 @@ def _call_from_json(fields: Mapping[str, object]) -> ToolCall:
 
 
 def _stored_from_json(fields: Mapping[str, object]) -> StoredResult:
-    size_bytes = fields.get("size_bytes")
-    if not isinstance(size_bytes, int):
-        message = "size_bytes is not a number"
-        raise ValueError(message)  # noqa: TRY004  callers handle one error
     return StoredResult(
         id=ResultId(_string(fields, "id")),
         path=_string(fields, "path") if fields.get("path") is not None else None,
-        size_bytes=size_bytes,
+        size_bytes=_integer(fields, "size_bytes"),
         media_type=_string(fields, "media_type"),
     )
 
@@ -201,5 +222,13 @@ def _string(fields: Mapping[str, object], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str):
         message = f"{name!r} is not text"
+        raise ValueError(message)  # noqa: TRY004  callers handle one error
+    return value
+
+
+def _integer(fields: Mapping[str, object], name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int):
+        message = f"{name!r} is not a number"
         raise ValueError(message)  # noqa: TRY004  callers handle one error
     return value

@@ -1,7 +1,9 @@
-"""The list of what is in a file store: one JSON object a line, appended, never rewritten. Used by `result_store`.
+"""The list of what is in a file store: one JSON object a line. Used by `result_store` and `result_retention`.
 
 A line is whole or not there: appending takes a lock that other processes respect, and a write that the disk cuts short
-is taken back. A line that cannot be read (a crash in the middle) is skipped.
+is taken back. A line that cannot be read (a crash in the middle) is skipped. The first line names the generation of the
+file; `rewrite` puts a shorter file of a new generation in its place in one step, and readers start again when they see
+it. Lines of older stores, without a time and without a generation, stay readable.
 """
 
 from __future__ import annotations
@@ -11,43 +13,63 @@ import fcntl
 import json
 import os
 import threading
+import uuid
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.messages import ResultId
+from holmes.stores.result_files import BLOBS_FOLDER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+_HEADER_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """One stored result of one call. `name` is relative to the store; `sha256` names the blob."""
+    """One stored result of one call.
+
+    `name` is relative to the store; `sha256` names the blob. `stored_at` is in seconds of the epoch, 0 when unknown.
+    """
 
     id: ResultId
     sha256: str
     name: str
     media_type: str
     size_bytes: int
+    stored_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedEntry:
+    """What was deleted by age or quota, so that a reader learns that it has been there. Times as above."""
+
+    id: ResultId
+    sha256: str
+    name: str
+    removed_at: float
 
 
 class ResultManifest:
-    """Reads only what was appended since the last look, by this process or another."""
+    """Reads only what was appended since the last look, by this process or another. Safe for threads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: tuple[ManifestEntry, ...] = ()
-        self._read_bytes = 0
         self._lock = threading.Lock()
+        self._forget()
 
     def append(self, entry: ManifestEntry) -> None:
         """Add one line. Raises `OSError`; the file is then as it was before."""
-        line = json.dumps(asdict(entry), ensure_ascii=True).encode() + b"\n"
+        line = _line(asdict(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
-            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            if not size:
+                line = _header() + line
+            elif os.pread(descriptor, 1, size - 1) != b"\n":
                 line = b"\n" + line
             if os.write(descriptor, line) != len(line):
                 os.ftruncate(descriptor, size)
@@ -55,30 +77,104 @@ class ResultManifest:
         finally:
             os.close(descriptor)
 
-    def entries(self) -> tuple[ManifestEntry, ...]:
-        """All entries, oldest first. Raises `OSError` when the file is there and cannot be read."""
+    def rewrite(self, entries: Iterable[ManifestEntry], removed: Iterable[RemovedEntry]) -> None:
+        """Replace the file by these lines in one step. Nobody may append meanwhile. Raises `OSError`."""
+        temporary = self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"  # where leftovers are looked for
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_header())
+                file.writelines(_line(asdict(each)) for each in removed)
+                file.writelines(_line(asdict(each)) for each in entries)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    def find(self, result_id: ResultId) -> ManifestEntry | None:
+        """The newest entry of an id. Raises `OSError` when the file is there and cannot be read."""
         with self._lock:
-            try:
-                with self._path.open("rb") as file:
-                    file.seek(self._read_bytes)
-                    new = file.read()
-            except FileNotFoundError:
-                return self._entries
-            whole = new[: new.rfind(b"\n") + 1]
-            self._read_bytes += len(whole)
-            self._entries += tuple(entry for line in whole.splitlines() if (entry := _parse(line)) is not None)
-            return self._entries
+            self._refresh()
+            return self._by_id.get(result_id)
+
+    def find_removed(self, result_id: ResultId) -> RemovedEntry | None:
+        """The last removal of an id or of a name that is not there any more. Raises `OSError`."""
+        with self._lock:
+            self._refresh()
+            return self._removed.get(result_id)
+
+    def entries(self) -> tuple[ManifestEntry, ...]:
+        """All entries, oldest first. Raises `OSError`."""
+        with self._lock:
+            self._refresh()
+            return tuple(self._entries)
+
+    def removed(self) -> tuple[RemovedEntry, ...]:
+        """What is remembered of removed entries, oldest first. Raises `OSError`."""
+        with self._lock:
+            self._refresh()
+            return tuple(each for key, each in self._removed.items() if key == each.id)
+
+    def _forget(self) -> None:
+        self._generation = b""
+        self._read_bytes = 0
+        self._entries: list[ManifestEntry] = []
+        self._by_id: dict[ResultId, ManifestEntry] = {}
+        self._removed: dict[str, RemovedEntry] = {}
+
+    def _refresh(self) -> None:
+        try:
+            with self._path.open("rb") as file:
+                generation = _generation_of(file.read(_HEADER_BYTES))
+                if generation != self._generation or os.fstat(file.fileno()).st_size < self._read_bytes:
+                    self._forget()
+                    self._generation = generation
+                file.seek(self._read_bytes)
+                new = file.read()
+        except FileNotFoundError:
+            return
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read_bytes += len(whole)
+        for line in whole.splitlines():
+            self._add(_parse(line))
+
+    def _add(self, line: ManifestEntry | RemovedEntry | None) -> None:
+        if isinstance(line, ManifestEntry):
+            self._entries.append(line)
+            self._by_id[line.id] = line
+        elif line is not None:
+            self._removed[line.id] = line
+            self._removed[line.name] = line
 
 
-def _parse(line: bytes) -> ManifestEntry | None:
+def _line(fields: dict[str, object]) -> bytes:
+    return json.dumps(fields, ensure_ascii=True).encode() + b"\n"
+
+
+def _header() -> bytes:
+    return _line({"generation": uuid.uuid4().hex})
+
+
+def _generation_of(start: bytes) -> bytes:
+    line = start.partition(b"\n")[0]
+    return line if line.startswith(b'{"generation"') else b""
+
+
+def _parse(line: bytes) -> ManifestEntry | RemovedEntry | None:
     try:
         fields = json.loads(line)
+        result_id, sha256, name = ResultId(str(fields["id"])), str(fields["sha256"]), str(fields["name"])
+        if "removed_at" in fields:
+            return RemovedEntry(id=result_id, sha256=sha256, name=name, removed_at=float(fields["removed_at"]))
         return ManifestEntry(
-            id=ResultId(str(fields["id"])),
-            sha256=str(fields["sha256"]),
-            name=str(fields["name"]),
+            id=result_id,
+            sha256=sha256,
+            name=name,
             media_type=str(fields["media_type"]),
             size_bytes=int(fields["size_bytes"]),
+            stored_at=float(fields.get("stored_at", 0.0)),
         )
     except (ValueError, KeyError, TypeError):
         return None

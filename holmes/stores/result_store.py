@@ -1,13 +1,15 @@
-"""Results that are too large for the conversation, as files. The default `ResultStore`, built in `holmes.app`.
+"""The outputs of tools, as files. The default `ResultStore`, built in `holmes.app`.
 
 Layout below the folder that is handed in:
 
     blobs/<sha256>                      the content, verbatim, once however often it is stored
     <tool>_<call id>.txt|json|png|...   the same file under a name that people can read (a hard link)
     manifest.jsonl                      one line for each call: which blob, what kind, when
+    .lock                               what several processes agree by
 
 Folders are private (0700), files too (0600). Nothing is ever overwritten, nothing half-written stays behind, and no
-name leaves the folder, whatever a tool or a call is called. Everything survives a restart. Deletes nothing.
+name leaves the folder. Everything survives a restart. What is too old or too much is deleted, see `result_retention`;
+without limits, nothing is.
 """
 
 from __future__ import annotations
@@ -15,81 +17,100 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import difflib
-import errno
 import hashlib
 import os
-import re
 import threading
-import uuid
+import time
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
+from holmes.core.errors import HolmesError, ResultStoreError
 from holmes.core.messages import ResultId, StoredResult
-from holmes.core.previews import readable_json
+from holmes.stores.folder_lock import folder_lock
+from holmes.stores.result_files import BLOBS_FOLDER, give_name, json_view, write_blob
 from holmes.stores.result_manifest import ManifestEntry, ResultManifest
+from holmes.stores.result_retention import RetentionRules, SweepReport, sweep, would_remove
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from holmes.core.messages import ToolCallId
 
 ID_CHARACTERS = 12
 MAX_ID_CHARACTERS = 4_096
-_NAME_CHARACTERS = 80
-_WRITE_BYTES = 1 << 20
+SWEEP_EVERY_PUTS = 500
+SWEEP_THREAD = "holmes-results-sweep"
 _LISTED_IDS = 10
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-_EXTENSIONS = {
-    "text/plain": "txt",
-    "application/json": "json",
-    "image/png": "png",
-    "image/jpeg": "jpg",
-    "image/jpg": "jpg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-}
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+_WRITE_TIMEOUT_SECONDS = 10.0
+_SWEEP_TIMEOUT_SECONDS = 2.0
 
 
 class FileResultStore:
-    """Stores results below `directory`, which is made on the first `put`. Safe for threads and several processes."""
+    """Stores results below `directory`, which is made on the first `put`. Safe for threads and several processes.
 
-    def __init__(self, directory: Path) -> None:
+    A result goes `retention_seconds` after its last use, and the least recently used go when all together are above
+    `quota_bytes`; None means never. `protected` names the results that must stay because a conversation that is kept
+    points at them; when it raises a `HolmesError`, nothing is deleted.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        retention_seconds: float | None = None,
+        quota_bytes: int | None = None,
+        protected: Callable[[], frozenset[ResultId]] = frozenset,
+    ) -> None:
         self._directory = directory
-        self._blobs = directory / "blobs"
+        self._blobs = directory / BLOBS_FOLDER
         self._manifest = ResultManifest(directory / "manifest.jsonl")
         self._lock = threading.Lock()
+        self._rules = RetentionRules(retention_seconds=retention_seconds, quota_bytes=quota_bytes, protected=protected)
+        self._puts_until_sweep = 0
+        self._sweeping: threading.Thread | None = None
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call, in a thread.
 
-        Raises `ResultStoreError` (disk full, read-only); what the failed call had created is gone again.
+        Raises `ResultStoreError` (disk full, read-only); what the failed call had created is gone again. The first
+        result of a process and every 500th start a clean-up in the background, which holds up nobody's end.
         """
-        return await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
+        stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
+        self._sweep_if_due()
+        return stored
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
         """Content and description of an id, or of a path that lies inside the store.
 
-        Raises `ResultStoreError` for an unknown id, naming the nearest known ones, and for content that was changed.
+        Raises `ResultStoreError` for an unknown id, naming the nearest known ones, for one that was deleted by age or
+        quota, and for content that was changed.
         """
         return await asyncio.to_thread(self._read, result_id)
+
+    async def sweep(self) -> SweepReport:
+        """Delete what is too old or too much now. Raises `ResultStoreError` when the folder cannot be changed."""
+        try:
+            return await asyncio.to_thread(self._sweep)
+        except OSError as error:
+            raise ResultStoreError(f"cannot clean up {str(self._directory)!r}: {error.strerror}") from error
 
     def _put(self, content: bytes, name: str, media_type: str) -> StoredResult:
         digest = hashlib.sha256(content).hexdigest()
         made: list[Path] = []
         try:
-            with self._lock:
-                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._blobs.mkdir(mode=0o700, exist_ok=True)
-                blob = self._write_blob(content, digest, made)
-                path = self._give_name(blob, _json_view(content, media_type), _safe(name), media_type, made)
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._blobs.mkdir(mode=0o700, exist_ok=True)
+            view = json_view(content, media_type)
+            with self._lock, self._held(shared=True, timeout_seconds=_WRITE_TIMEOUT_SECONDS):
+                blob = write_blob(self._directory, content, digest, made)
+                path = give_name(blob, view, name, media_type, made)
                 entry = ManifestEntry(
                     id=self._free_id(digest),
                     sha256=digest,
                     name=path.relative_to(self._directory).as_posix(),
                     media_type=media_type,
                     size_bytes=len(content),
+                    stored_at=time.time(),
                 )
                 self._manifest.append(entry)
         except OSError as error:
@@ -99,71 +120,41 @@ class FileResultStore:
             raise ResultStoreError(f"cannot store a result in {str(self._directory)!r}: {error.strerror}") from error
         return self._describe(entry)
 
-    def _write_blob(self, content: bytes, digest: str, made: list[Path]) -> Path:
-        """Write to a temporary name, then rename: a blob is whole or not there."""
-        blob = self._blobs / digest
-        if not (blob.is_file() and blob.stat().st_size == len(content)):
-            temporary = self._blobs / f".{uuid.uuid4().hex}.tmp"
-            _write_private(temporary, content)
-            temporary.replace(blob)
-            made.append(blob)
-        return blob
-
-    def _give_name(self, blob: Path, view: bytes | None, stem: str, media_type: str, made: list[Path]) -> Path:
-        """The readable file of this call: a link to the blob, or `view`. The blob itself where links do not work."""
-        for path in self._candidates(stem, _EXTENSIONS.get(media_type, "bin")):
-            try:
-                if view is None:
-                    os.link(blob, path)
-                else:
-                    _write_private(path, view)
-            except FileExistsError:
-                if _holds(path, blob, view):
-                    return path
-            except OSError as error:
-                if view is None and error.errno in _NO_LINKS:
-                    return blob
-                raise
-            else:
-                made.append(path)
-                return path
-        return blob
-
-    def _candidates(self, stem: str, extension: str) -> Iterator[Path]:
-        yield self._directory / f"{stem}.{extension}"
-        for number in range(2, 1000):
-            yield self._directory / f"{stem}-{number}.{extension}"
-
     def _free_id(self, digest: str) -> ResultId:
-        """The shortest prefix of at least 12 digits that no other content has."""
-        known = {entry.id: entry.sha256 for entry in self._manifest.entries()}
-        for length in range(ID_CHARACTERS, len(digest) + 1, 4):
-            if known.get(ResultId(digest[:length]), digest) == digest:
-                return ResultId(digest[:length])
+        """The shortest prefix of at least 12 digits that no other content has, or had."""
+        for length in range(ID_CHARACTERS, len(digest), 4):
+            candidate = ResultId(digest[:length])
+            known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
+            if known is None or known.sha256 == digest:
+                return candidate
         return ResultId(digest)
 
     def _read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
         entry = self._find(result_id)
+        blob = self._blobs / entry.sha256
         try:
-            content = (self._blobs / entry.sha256).read_bytes()
+            content = blob.read_bytes()
         except OSError as error:
             raise ResultStoreError(
                 f"result {result_id!r} cannot be read: {error.strerror}; run its call again"
             ) from error
         if hashlib.sha256(content).hexdigest() != entry.sha256:
             raise ResultStoreError(f"result {result_id!r} was changed on disk and is not used; run its call again")
+        with contextlib.suppress(OSError):  # a folder that is only readable can still be read
+            os.utime(blob)
         return content, self._describe(entry)
 
     def _find(self, result_id: ResultId) -> ManifestEntry:
+        if "\0" in result_id or len(result_id) > MAX_ID_CHARACTERS:
+            raise ResultStoreError(f"no stored result {result_id[:40]!r}…; use the id or path that the pointer names")
         try:
+            if entry := self._manifest.find(result_id):
+                return entry
+            if self._manifest.find_removed(result_id):
+                raise _expired(result_id)
             entries = self._manifest.entries()
         except OSError as error:
             raise ResultStoreError(f"cannot read {str(self._directory)!r}: {error.strerror}") from error
-        by_id = {entry.id: entry for entry in entries}
-        if result_id in by_id:
-            return by_id[result_id]
-        if "\0" in result_id or len(result_id) > MAX_ID_CHARACTERS:
-            raise ResultStoreError(f"no stored result {result_id[:40]!r}…; use the id or path that the pointer names")
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
         newest = list(dict.fromkeys(entry.id for entry in reversed(entries)))
@@ -179,8 +170,10 @@ class FileResultStore:
             raise ResultStoreError(f"{path!r} lies outside the stored results in {str(self._directory)!r}")
         relative = wanted.relative_to(root).as_posix()
         for entry in reversed(entries):
-            if relative in {entry.name, f"blobs/{entry.sha256}"}:
+            if relative in {entry.name, f"{BLOBS_FOLDER}/{entry.sha256}"}:
                 return entry
+        if self._manifest.find_removed(ResultId(relative)):
+            raise _expired(path)
         raise ResultStoreError(f"{path!r} is not a stored result; use the id or path that the pointer names")
 
     def _describe(self, entry: ManifestEntry) -> StoredResult:
@@ -191,41 +184,35 @@ class FileResultStore:
             media_type=entry.media_type,
         )
 
+    def _held(self, *, shared: bool, timeout_seconds: float) -> contextlib.AbstractContextManager[None]:
+        return folder_lock(self._directory / ".lock", shared=shared, timeout_seconds=timeout_seconds)
 
-def _write_private(path: Path, content: bytes) -> None:
-    """Make a new file of mode 0600; `FileExistsError` when there is one. A failed write leaves no file."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            for start in range(0, len(content), _WRITE_BYTES):
-                piece = memoryview(content)[start : start + _WRITE_BYTES]
-                while piece:
-                    piece = piece[file.write(piece) :]
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
+    def _sweep_if_due(self) -> None:
+        if not self._rules.active:
+            return
+        self._puts_until_sweep -= 1
+        if self._puts_until_sweep < 0 and (self._sweeping is None or not self._sweeping.is_alive()):
+            self._puts_until_sweep = SWEEP_EVERY_PUTS
+            # Nobody waits for it: a process that ends kills it, at any moment, and the next one finishes what it began.
+            self._sweeping = threading.Thread(target=self._sweep_quietly, name=SWEEP_THREAD, daemon=True)
+            self._sweeping.start()
 
+    def _sweep_quietly(self) -> None:
+        """A clean-up that fails is tried again later; what the user asked for goes on."""
+        with contextlib.suppress(OSError, HolmesError):
+            self._sweep()
 
-def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
-    """Whether the file at `path` is what would be put there."""
-    try:
-        return path.samefile(blob) if view is None else not path.is_symlink() and path.read_bytes() == view
-    except OSError:
-        return False
-
-
-def _json_view(content: bytes, media_type: str) -> bytes | None:
-    """JSON of one line with one value per line, or None when the content is readable as it is."""
-    if media_type != "application/json" or b"\n" in content.strip():
-        return None
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return None
-    view = readable_json(text)
-    return None if view is text else view.encode()
+    def _sweep(self) -> SweepReport:
+        if not self._rules.active or not self._directory.is_dir():
+            return SweepReport()
+        needed = would_remove(self._directory, self._manifest, self._rules, time.time())
+        protected = self._rules.protected() if needed else None
+        with self._lock, self._held(shared=False, timeout_seconds=_SWEEP_TIMEOUT_SECONDS):
+            return sweep(self._directory, self._manifest, self._rules, protected, time.time())
 
 
-def _safe(name: str) -> str:
-    """`name` as a file name: no separators, no leading dot, not too long."""
-    return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"
+def _expired(reference: str) -> ResultStoreError:
+    return ResultStoreError(
+        f"result {reference!r} has expired: it was deleted to keep the stored results within their limits of age and "
+        "size; run its call again"
+    )

@@ -48,6 +48,7 @@ class PythonToolset:
     source: str
     config: Mapping[str, JsonValue] = field(default_factory=dict)
     approval_patterns: tuple[str, ...] = ()
+    redaction: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +259,12 @@ def _python_toolsets(
                 continue
             enabled = enabled if keys.enabled is None else keys.enabled
             config = {**made.config, **(keys.config or {})}
-            made = replace(made, config=config, approval_patterns=tuple(keys.approval_required_tools))
+            made = replace(
+                made,
+                config=config,
+                approval_patterns=tuple(keys.approval_required_tools),
+                redaction=keys.redaction,
+            )
         if enabled:
             toolsets.append(made)
         else:

@@ -33,10 +33,14 @@ _CLEAN_UP_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyToolset:
-    """A toolset that can be used. Calls of tools that match one of `approval_patterns` (globs) need a person's word."""
+    """A toolset that can be used. Calls of tools that match one of `approval_patterns` (globs) need a person's word.
+
+    `redaction` is false when the user wants the results of this toolset unmasked.
+    """
 
     toolset: Toolset
     approval_patterns: tuple[str, ...] = ()
+    redaction: bool = True
     tags: tuple[str, ...] = ()
 
 
@@ -118,7 +122,12 @@ class _Checker:
         toolset = YamlToolset(
             definition=definition, environment=environment, memory_limit_mb=self.context.memory_limit_mb
         )
-        ready = ReadyToolset(toolset=toolset, approval_patterns=definition.approval_patterns, tags=definition.tags)
+        ready = ReadyToolset(
+            toolset=toolset,
+            approval_patterns=definition.approval_patterns,
+            redaction=definition.redaction,
+            tags=definition.tags,
+        )
         return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
 
     async def check_python(self, python: PythonToolset) -> _Checked:
@@ -130,7 +139,9 @@ class _Checker:
         if reason is not None:
             return _Checked(status=replace(status, state="failed", reason=reason))
         toolset = factory.create(context)
-        ready = ReadyToolset(toolset=toolset, approval_patterns=python.approval_patterns, tags=factory.tags)
+        ready = ReadyToolset(
+            toolset=toolset, approval_patterns=python.approval_patterns, redaction=python.redaction, tags=factory.tags
+        )
         return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
 
     def _known(self, name: str, key: str) -> float | None:

@@ -43,6 +43,7 @@ def system_prompt(toolsets: list[Toolset]) -> str:
             "toolsets": toolsets,
             "unavailable": ["helm/core: 'helm' is not installed"],
             "additions": "Answer in English.",
+            "citations": True,
         },
     )
 
@@ -78,7 +79,10 @@ def test_system_prompt_and_shipped_schemas_stay_below_6000_tokens() -> None:
 
 def test_without_options_the_prompt_says_nothing_of_them() -> None:
     nothing = dict.fromkeys(("cluster_name", "context_name", "namespace", "additions"))
-    prompt = render_prompt("system", {**nothing, "toolsets": (), "unavailable": ()})
+    prompt = render_prompt("system", {**nothing, "citations": False, "toolsets": (), "unavailable": ()})
+    assert "citation" not in prompt
+    assert "[[" not in prompt
+    assert "where it comes from.\n" in prompt
     assert "# This cluster" not in prompt
     assert "# From the user" not in prompt
     assert prompt.endswith("A simple question gets a simple answer without headings.")

@@ -45,8 +45,15 @@ ANSWER = "# Cause\n\nThe ConfigMap **checkout** is missing.\n\n- create it\n- re
 
 def tool_message(call: ToolCall, text: str, status: ToolStatus = "success") -> ToolMessage:
     stored = StoredResult(id=ResultId("res-1"), path="/results/res-1.txt", size_bytes=9, media_type="text/plain")
-    spilled = (stored,) if call is LOGS else ()
-    return ToolMessage(call_id=call.id, tool_name=call.name, status=status, parts=(Text(text=text),), spilled=spilled)
+    spilled = call is LOGS
+    return ToolMessage(
+        call_id=call.id,
+        tool_name=call.name,
+        status=status,
+        parts=(Text(text=text),),
+        stored=(stored,) if spilled else (),
+        spilled=spilled,
+    )
 
 
 def finished(call: ToolCall, message: ToolMessage, error: str | None = None, elapsed: float = 1.25) -> ToolCallFinished:
@@ -89,7 +96,7 @@ EVENTS: tuple[AgentEvent, ...] = (
     started(PODS),
     started(LOGS),
     finished(PODS, PODS_RESULT),
-    ToolResultSpilled(call=LOGS, tokens=120_000, cap_tokens=25_000, stored=True),
+    ToolResultSpilled(call=LOGS, tokens=120_000, cap_tokens=25_000, stored=True, limit="the limit is 25,000 tokens"),
     ApprovalRequired(call=LOGS, description="read logs"),
     finished(LOGS, LOGS_RESULT, error="pod 'checkout' not found"),
     ContextOverflowed(model="gpt-4.1", reason="maximum context length"),

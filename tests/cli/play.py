@@ -19,11 +19,21 @@ from holmes.cli.inputs import Question
 from holmes.cli.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.interrupts import Interrupts
 from holmes.cli.line_reader import make_line_reader
+from holmes.cli.masking import question_mask
 from holmes.cli.rendering import choose_renderer
 from holmes.cli.session import Session, SessionParts
-from holmes.core.events import AnswerFinished, AssistantReplied, TextDelta
+from holmes.core.events import (
+    AnswerFinished,
+    AssistantReplied,
+    CompactionStarted,
+    HistoryCompacted,
+    HistoryReplaced,
+    TextDelta,
+)
 from holmes.core.messages import AssistantMessage
+from holmes.core.stats import RequestStats
 from holmes.core.tools import Tool, ToolInvocation
+from holmes.core.upkeep import ContextUsage
 from holmes.stores.conversation_store import ConversationStore
 from tests.cli.events import ANSWER, EVENTS, FAILURE, PODS, STATS, finished, started, tool_message
 
@@ -33,6 +43,15 @@ if TYPE_CHECKING:
     from holmes.core.events import AgentEvent
     from holmes.core.messages import Message
 
+COMPACTION_STATS = RequestStats(
+    prompt_tokens=9_000,
+    completion_tokens=500,
+    cost=0.02,
+    calls=1,
+    compactions=1,
+    compaction_cost=0.02,
+    compaction_tokens=9_500,
+)
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x1b[31m \u202eabc\x9b5n"
 
 
@@ -74,6 +93,35 @@ async def play(mode: str, folder: Path, approver: TerminalApprover) -> AsyncGene
             await asyncio.sleep(60)
 
 
+async def compact(messages: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+    """A compaction that leaves the last message."""
+    yield CompactionStarted(tokens=9_000, trigger_tokens=8_000)
+    yield HistoryCompacted(
+        strategy="summarize",
+        tokens_before=9_000,
+        tokens_after=1_000,
+        messages_before=len(messages),
+        messages_after=1,
+        summary="short",
+        stats=COMPACTION_STATS,
+    )
+    yield HistoryReplaced(messages=messages[-1:], stats=COMPACTION_STATS)
+
+
+async def measure(messages: tuple[Message, ...]) -> ContextUsage:
+    """Half of a window of 32k, and as many messages as there are."""
+    return ContextUsage(
+        model="claude",
+        policy="balanced",
+        window_tokens=32_000,
+        reserve_tokens=8_000,
+        trigger_tokens=22_400,
+        schema_tokens=3_000,
+        by_role=(("system", 1_000), ("tool", 12_000)),
+        messages=len(messages),
+    )
+
+
 async def main(mode: str, folder: Path) -> int:
     environment = dict(os.environ)
     renderer = choose_renderer(Detail(tool_output="SHOW_OUTPUT" in environment), environment)
@@ -87,6 +135,9 @@ async def main(mode: str, folder: Path) -> int:
     with interrupts:
         parts = SessionParts(
             ask=ask,
+            compact=compact,
+            measure=measure,
+            mask=question_mask(None),
             renderer=renderer,
             interrupts=interrupts,
             store=store,

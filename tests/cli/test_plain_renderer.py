@@ -14,19 +14,20 @@ from tests.cli.events import ANSWER, EVENTS, FAILURE, LOGS, PODS, finished, tool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PROGRESS = """\
-  gpt-4.1 failed, again in 2.0 s: 429 slow down
+STORED = "stored, the model sees a preview"
+PROGRESS = f"""\
+  gpt-4.1 failed, trying again in 2.0 s: 429 slow down
 I look at the pods.
 → kubectl_get call-1
 → kubernetes_logs call-2
 ✓ kubectl_get call-1 · 1.2 s · 2 lines
-  result of kubernetes_logs: 120k tokens are over the limit of 25k: kept on disk, the model sees a preview
+  result of kubernetes_logs is too large: 120k tokens, the limit is 25,000 tokens; {STORED}
   not approved: read logs
 ✗ kubernetes_logs call-2 · 1.2 s · pod 'checkout' not found
   gpt-4.1 says the conversation is too long: maximum context length
-  the conversation has 130k tokens: compacting it
-  conversation not compacted: the summary was empty
-  conversation compacted (truncate): 130k → 9k tokens, 40 → 5 messages
+  compacting the conversation: 130k tokens, compacted above 121.6k
+  no summary: the summary was empty
+  older messages cut off: 130k → 9k tokens, 40 → 5 messages
   going on with claude: gpt-4.1 failed: 503 overloaded
 claude · 2 steps · 2 tool calls · 23.4k tokens (18k cached) · $0.012 · 0.0 s
 """

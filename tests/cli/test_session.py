@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,16 @@ from holmes.app.requests import Attachment
 from holmes.cli.event_lines import Detail
 from holmes.cli.inputs import Question
 from holmes.cli.interrupts import Interrupts
+from holmes.cli.masking import question_mask
 from holmes.cli.plain_renderer import PlainRenderer
-from holmes.cli.session import Session, SessionParts
-from holmes.core.events import AgentEvent, RunFailed
+from holmes.cli.session import Compact, Session, SessionParts
+from holmes.core.errors import HolmesError
+from holmes.core.events import AgentEvent, CompactionFailed, HistoryReplaced, RunFailed, ToolResultsMasked
 from holmes.core.messages import Message, Text, UserMessage, user_text
 from holmes.core.stats import RequestStats
 from holmes.stores.conversation_store import ConversationStore
 from tests.cli.events import ANSWER, CONVERSATION
+from tests.cli.play import compact, measure
 from tests.cli.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
@@ -125,20 +130,86 @@ async def test_of_an_attachment_only_as_much_is_kept_as_the_loop_would_let_in(tm
     async def fails_at_once(_question: Question, _earlier: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
         yield RunFailed(error="no", exit_code=1, messages=(), stats=RequestStats())
 
+    async def mask(question: Question) -> Question:
+        return replace(question, text=question.text.replace("hunter2", "[masked]"))
+
     store = ConversationStore(tmp_path, retention_days=1, limit=9)
     with Interrupts() as interrupts, store.start() as conversation:
         parts = SessionParts(
             ask=fails_at_once,
+            compact=compact,
+            measure=measure,
+            mask=mask,
             renderer=PlainRenderer(Detail(), pretty_answer=False),
             interrupts=interrupts,
             store=store,
             kept_attachment_characters=5,
         )
         log = Attachment(name="a.log", text="123456789")
-        await Session(parts, conversation).ask(Question(text="why?", attachments=(log,)))
+        await Session(parts, conversation).ask(Question(text="why hunter2?", attachments=(log,)))
         (kept,) = conversation.messages
     assert isinstance(kept, UserMessage)
-    assert [part.text for part in kept.parts if isinstance(part, Text)] == ["why?", "a.log:\n12345"]
+    assert [part.text for part in kept.parts if isinstance(part, Text)] == ["why [masked]?", "a.log:\n12345"]
+
+
+def compaction_that_ends_in(*events: AgentEvent) -> Compact:
+    async def play(messages: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+        for event in events:
+            yield event
+        yield HistoryReplaced(messages=messages, stats=SUMMARY_STATS)
+
+    return play
+
+
+FAILED_SUMMARY = CompactionFailed(reason="the summary was empty; nothing was removed", stats=RequestStats())
+MASKED = ToolResultsMasked(count=1, policy="path", tokens_before=9, tokens_after=3)
+SUMMARY_STATS = RequestStats(calls=1, cost=0.5)
+
+
+@pytest.mark.row("C10")
+@pytest.mark.parametrize(
+    ("events", "error", "shown"),
+    [
+        ((), "not compacted: the conversation is as short as it can be", ""),
+        (
+            (FAILED_SUMMARY,),
+            "not compacted, the conversation stays as it is: the summary was empty; nothing was removed",
+            "",
+        ),
+        ((MASKED, FAILED_SUMMARY), None, "  no summary: the summary was empty; nothing was removed\n"),
+    ],
+)
+async def test_compact_says_why_it_did_nothing_and_what_it_cost(
+    events: tuple[AgentEvent, ...],
+    error: str | None,
+    shown: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def never(_question: Question, _earlier: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+        yield RunFailed(error="no", exit_code=1, messages=(), stats=RequestStats())
+
+    store = ConversationStore(tmp_path, retention_days=1, limit=9)
+    with Interrupts() as interrupts, store.start() as conversation:
+        conversation.append(user_text("why?"))
+        parts = SessionParts(
+            ask=never,
+            compact=compaction_that_ends_in(*events),
+            measure=measure,
+            mask=question_mask(None),
+            renderer=PlainRenderer(Detail(), pretty_answer=False),
+            interrupts=interrupts,
+            store=store,
+            kept_attachment_characters=5,
+        )
+        session = Session(parts, conversation)
+        if error is None:
+            await session.compact()
+        else:
+            with pytest.raises(HolmesError, match=re.escape(error)):
+                await session.compact()
+        assert session.stats == SUMMARY_STATS
+    assert capsys.readouterr().err.endswith(shown)
 
 
 def test_the_second_signal_does_not_wait_for_what_does_not_end(tmp_path: Path) -> None:
@@ -250,8 +321,17 @@ def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) 
         screen.wait_for("claude · 2 steps")
         screen.press("/tools\r")
         screen.wait_for("TOOLS")
+        screen.press("/context\r")
+        screen.wait_for("50% GOOD")
+        screen.wait_for("compacts in 6.4k tokens")
+        screen.press("/compact\r")
+        screen.wait_for("older messages summarised: 9k → 1k tokens")
         screen.press("/cost\r")
-        screen.wait_for("tokens")
+        screen.wait_for("$0.034")
+        screen.press("/clear\r")
+        screen.wait_for("a new conversation")
+        screen.press("/compact\r")
+        screen.wait_for("there is nothing to compact yet")
         screen.press("/clear\r")
         screen.wait_for("a new conversation")
         screen.press("/nonsense\r")

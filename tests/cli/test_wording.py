@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.cli.wording import cost_line, dollars, duration, price, tokens, usage
+from holmes.cli.wording import cost_line, dollars, duration, price, size, spending, tokens, usage
 from holmes.core.stats import RequestStats
 
 
@@ -56,5 +56,27 @@ def test_an_estimate_is_called_one() -> None:
 
 
 def test_compactions_are_part_of_the_cost_line() -> None:
-    stats = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compactions=1, compaction_cost=0.1)
-    assert "1 compaction ($0.10)" in cost_line("m", 1, 0, stats, 1)
+    stats = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compactions=1, compaction_cost=0.1, compaction_tokens=9)
+    assert "1 compaction (9 tokens · $0.10 of it)" in cost_line("m", 1, 0, stats, 1)
+    free = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compactions=2)
+    assert "2 compactions (free)" in cost_line("m", 1, 0, free, 1)
+
+
+def test_summaries_that_failed_are_part_of_the_cost_too() -> None:
+    stats = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compaction_cost=0.1, compaction_tokens=9)
+    assert spending(stats) == "10 tokens · $0.50 · summaries that failed (9 tokens · $0.10 of it)"
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_234, "1.2 KB"),
+        (999_960, "1 MB"),
+        (20_000_000, "20 MB"),
+        (5_000_000_000, "5,000 MB"),
+    ],
+)
+def test_sizes(size_bytes: int, text: str) -> None:
+    assert size(size_bytes) == text

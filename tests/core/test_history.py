@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_a_message_is_tokenized_once_in_its_life(messages: tuple[Message, ...], 
     assert counter.bytes_tokenized <= offered_bytes(messages) + 3 * 40
 
 
+@pytest.mark.row("N9")
 def test_a_replaced_history_knows_the_counts_of_what_stayed_without_counting() -> None:
     history = History([user_text("checkout failed " * 50), user_text("why?")], TokenCounter())
     exact = history.tokens()
@@ -64,6 +66,7 @@ def test_the_bound_settles_a_small_history_without_tokenizing() -> None:
     assert history.exceeds(5)
 
 
+@pytest.mark.row("N9")
 def test_asking_costs_the_same_however_long_the_history_is() -> None:
     def seconds_for(messages: int) -> float:
         history = History([user_text(f"message {index} " * 20) for index in range(messages)], TokenCounter())

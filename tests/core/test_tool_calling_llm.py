@@ -22,15 +22,15 @@ from holmes.core.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from holmes.core.investigation import LoopParts
+from holmes.core.investigation import LoopModel, LoopParts
 from holmes.core.messages import AssistantMessage, Message, Reasoning, ToolCall, ToolMessage, UserMessage, user_text
 from holmes.core.model import ModelLimits, ModelRequest
+from holmes.core.policy import ContextPolicy
 from holmes.core.stats import RequestStats
 from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.truncation.context import ContextLimits
 from holmes.llm.scripted import ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
 from tests.support.investigations import PROMPTS, QUESTION, build_loop, events_of
 from tests.support.toolsets import FunctionToolset, echo, echo_toolset, tool
@@ -171,6 +171,7 @@ async def test_the_last_model_of_the_chain_ends_the_run_with_its_error() -> None
     assert (failed.error, failed.exit_code, failed.messages) == ("the provider is down", 1, QUESTION)
 
 
+@pytest.mark.row("S3")
 async def test_an_overflow_shrinks_the_history_and_asks_once_more() -> None:
     overflow = ContextOverflow("too long", provider="scripted", model="scripted", window_tokens=8_000)
     calls: list[ScriptedEntry] = [ScriptedReply(tool_calls=(scripted_call("echo", text="word " * 1500),))] * 4
@@ -223,10 +224,14 @@ async def test_a_broken_store_ends_the_run_with_its_error_and_not_with_a_hang() 
             return await step()
 
     parts = LoopParts(
-        models=(ScriptedModel([ScriptedReply(tool_calls=(scripted_call("echo", text="x"),) * 3)]),),
+        models=(
+            LoopModel(
+                model=ScriptedModel([ScriptedReply(tool_calls=(scripted_call("echo", text="x"),) * 3)]),
+                policy=ContextPolicy(),
+            ),
+        ),
         executor=ToolExecutor([Broken(bodies=echo_toolset().bodies)]),
         store=None,
-        limits=ContextLimits(),
         prompts=PROMPTS,
         steps=BrokenSteps(),
     )
@@ -303,6 +308,7 @@ async def test_a_conversation_that_was_interrupted_is_repaired_before_it_goes_on
     assert repaired[3].status == "error"
 
 
+@pytest.mark.row("C1", "K13")
 @pytest.mark.parametrize("window_tokens", [8_000, 32_000])
 async def test_a_long_conversation_never_exceeds_the_window_and_ends_with_an_answer(
     window_tokens: int, count_request: Callable[[ModelRequest], int]

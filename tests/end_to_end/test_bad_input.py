@@ -221,7 +221,7 @@ def test_invalid_utf_8_is_shown_with_replacements(home: Home, tmp_path: Path) ->
     done, call = run_tool(home, tmp_path, "printf 'caf\\351 \\xff\\xfe ok'")
     assert done.exit_code == 0
     assert call["status"] == "success"
-    assert call["result"] == "caf\ufffd \ufffd\ufffd ok"
+    assert str(call["result"]).splitlines()[0] == "caf\ufffd \ufffd\ufffd ok"
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -23,7 +23,7 @@ from tests.support.openai_server import OpenAIServer, Script
 LITELLM_WARNINGS = (
     "ignore:Accessing the '.*' attribute on the instance is deprecated:DeprecationWarning",
     "ignore:Pydantic serializer warnings:UserWarning",
-    "ignore:Item '.*' on TypedDict class '.*' is using the `ReadOnly` qualifier:UserWarning",
+    "ignore:Items? '.*' on TypedDict class '.*' \\w+ using the `ReadOnly` qualifier:UserWarning",
 )
 
 QUICK = RetryPolicy(backoff_seconds=0.01, max_backoff_seconds=0.05)
@@ -73,7 +73,12 @@ def provider(
     """A model whose provider plays `script`."""
     with OpenAIServer(script) as server:
         config = LitellmModelConfig(
-            name="tested", model=model, api_key=KEY, api_base=server.base_url, request_timeout_seconds=5
+            name="tested",
+            model=model,
+            api_key=KEY,
+            api_base=server.base_url,
+            request_timeout_seconds=5,
+            context_window_tokens=128_000,  # or the server is asked for it
         )
         yield Provider(server=server, model=LitellmModel(change(config), retry_policy=policy))
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +15,9 @@ from holmes.core.messages import AssistantMessage, Text, ToolCall, ToolCallId, T
 from holmes.llm.config import Prices
 from tests.llm.conftest import KEY, Recorder, provider, request
 from tests.support.openai_server import Call, ErrorReply, EventStream, Hang, OpenAIServer, Reply, Usage, call
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonValue
 
 
 async def test_text_is_streamed_as_it_arrives_and_returned_whole(recorder: Recorder) -> None:
@@ -144,10 +147,13 @@ async def test_call_written_into_the_text_is_recognised_and_taken_out(recorder: 
     assert reply.finish_reason == "tool_calls"
 
 
+@pytest.mark.row("S8")
 async def test_usage_and_cost_come_from_the_provider_and_the_local_price_map(recorder: Recorder) -> None:
     usage = Usage(prompt_tokens=1000, completion_tokens=100, cached_tokens=400, reasoning_tokens=60)
     with provider([Reply(text="ok", usage=usage)]) as parts:
-        stats = (await parts.model.complete(request(), recorder.emit)).stats
+        reply = await parts.model.complete(request(), recorder.emit)
+    stats = reply.stats
+    assert reply.reported_prompt_tokens == 1000
     assert (stats.prompt_tokens, stats.completion_tokens, stats.cached_tokens) == (1000, 100, 400)
     assert (stats.reasoning_tokens, stats.calls, stats.unpriced_calls, stats.estimated) == (60, 1, 0, False)
     assert stats.cost == pytest.approx(600 * 2.5e-6 + 400 * 1.25e-6 + 100 * 10e-6)
@@ -164,7 +170,9 @@ async def test_custom_prices_win(recorder: Recorder) -> None:
 async def test_missing_usage_is_estimated_and_marked(recorder: Recorder) -> None:
     question = user_text("Why is the checkout pod failing? " * 100)
     with provider([Reply(text="Because of memory. " * 20, usage=None)]) as parts:
-        stats = (await parts.model.complete(request(question), recorder.emit)).stats
+        reply = await parts.model.complete(request(question), recorder.emit)
+    stats = reply.stats
+    assert (reply.reported_prompt_tokens, reply.context_tokens) == (None, stats.prompt_tokens)
     assert stats.estimated
     assert 600 < stats.prompt_tokens < 1400
     assert 50 < stats.completion_tokens < 200
@@ -205,6 +213,7 @@ def anthropic_events() -> tuple[dict[str, Any], ...]:
     )
 
 
+@pytest.mark.row("S8")
 async def test_signed_thinking_of_anthropic_goes_back_untouched_and_its_cache_is_counted(recorder: Recorder) -> None:
     with provider(
         [EventStream(events=anthropic_events())] * 2,
@@ -225,13 +234,32 @@ async def test_signed_thinking_of_anthropic_goes_back_untouched_and_its_cache_is
         {"type": "thinking", "thinking": "First, memory.", "signature": "c2lnbmVk"},
         {"type": "redacted_thinking", "data": "b3BhcXVl"},
     ]
-    assert sent["max_tokens"] > 1024, "the thinking budget is taken out of max_tokens"
+    assert "thinking" not in sent, "the budget is larger than what the request leaves for the reply"
     assert reply.message.text == "Looking."
     assert [(made.id, made.arguments) for made in reply.message.tool_calls] == [("toolu_1", '{"kind": "pod"}')]
     stats = reply.stats
     assert (stats.prompt_tokens, stats.cached_tokens, stats.cache_creation_tokens) == (100, 70, 20)
-    assert (stats.completion_tokens, stats.estimated) == (25, False)
+    assert (stats.completion_tokens, stats.estimated, reply.reported_prompt_tokens) == (25, False, 100)
     assert stats.cost == pytest.approx(10 * 3e-6 + 70 * 0.3e-6 + 20 * 3.75e-6 + 25 * 15e-6)
+
+
+@pytest.mark.row("C2")
+@pytest.mark.parametrize(("max_tokens", "thinks"), [(1_025, True), (14_096, True), (1_024, False), (300, False)])
+async def test_max_tokens_is_what_was_kept_free_and_a_thinking_budget_never_adds_to_it(
+    recorder: Recorder, max_tokens: int, thinks: bool
+) -> None:
+    thinking: JsonValue = {"type": "enabled", "budget_tokens": 1024}
+    with provider(
+        [EventStream(events=anthropic_events())],
+        model="anthropic/claude-sonnet-4-5",
+        change=lambda config: replace(
+            config, api_base=str(config.api_base).removesuffix("/v1"), thinking=thinking, temperature=None
+        ),
+    ) as parts:
+        await parts.model.complete(replace(request(), max_output_tokens=max_tokens), recorder.emit)
+        assert parts.model.limits.thinking_tokens == 1_024
+    sent = parts.server.requests[0].body
+    assert (sent["max_tokens"], sent.get("thinking")) == (max_tokens, thinking if thinks else None)
 
 
 async def test_readable_reasoning_goes_back_only_to_its_provider(recorder: Recorder) -> None:

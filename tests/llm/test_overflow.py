@@ -1,15 +1,34 @@
-"""Every known "too long" of every provider is recognised, no look-alike is, and the stated window is learned."""
+"""Every known "too long" of every provider is recognised, no look-alike is, and the stated window is learned.
+
+The table holds what providers answer: the whole body when it begins with `{` or `<`, else the message that an
+OpenAI-compatible server wraps. Each row is sent by a real server and comes through litellm's own client and exception
+mapping for that provider. Two providers can only be reached with credentials of a real account (Vertex AI, Copilot):
+their rows enter at the exception mapping.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holmes.core.errors import ContextOverflow, ModelError
+from holmes.llm.config import LitellmModelConfig
+from holmes.llm.errors import model_error
+from holmes.llm.litellm_loader import load_litellm
+from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.overflow import Overflow, overflow_window
-from tests.llm.conftest import Recorder, provider, request
+from holmes.llm.retries import RetryPolicy
+from tests.llm.conftest import KEY, Recorder, provider, request
 from tests.support.openai_server import ErrorReply
 
 TABLE = tuple(
@@ -19,28 +38,148 @@ TABLE = tuple(
         quoting=csv.QUOTE_NONE,
     )
 )
+OF_ROW_S4 = {
+    "anthropic", "openai", "azure", "bedrock", "gemini", "vertex_ai", "groq", "openrouter", "deepseek", "xai",
+    "github_copilot", "mistral", "cerebras", "cohere_chat", "together_ai", "huggingface", "moonshot", "minimax",
+    "hosted_vllm", "llamafile", "lm_studio", "ollama", "ollama_chat",
+}  # fmt: skip
+WITH_REAL_ACCOUNTS_ONLY = {"vertex_ai", "github_copilot"}
+WITHOUT_V1 = {"anthropic", "azure", "bedrock", "gemini", "huggingface", "ollama", "ollama_chat"}
+AWS = (("aws_access_key_id", "a"), ("aws_secret_access_key", "b"), ("aws_region_name", "us-east-1"))
 
 
-def test_the_table_is_whole() -> None:
-    assert len(TABLE) == 20
+class _Provider(ThreadingHTTPServer):
+    """Answers every request with one status and body."""
+
+    daemon_threads = True
+    status = 500
+    body = b""
+    requests = 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Provider
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", "0")))
+        self.server.requests += 1
+        self.send_response(self.server.status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the parent's parameter
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[_Provider]:
+    server = _Provider(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def _name(row: dict[str, str]) -> str:
+    return f"{row['provider']}-{row['model']}-{row['http_status']}-{row['message'][:60]}"
+
+
+def _body(message: str) -> str:
+    if message.endswith("(no body)"):
+        return ""
+    if message[0] in "{<":
+        return message
+    return json.dumps({"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}})
+
+
+def _config(row: dict[str, str], address: str) -> LitellmModelConfig:
+    name = row["provider"]
+    return LitellmModelConfig(
+        name="tested",
+        model=f"{name}/{row['model']}",
+        api_key=KEY,
+        api_base=address if name in WITHOUT_V1 else f"{address}/v1",
+        api_version="2024-06-01" if name == "azure" else None,
+        request_timeout_seconds=10,
+        context_window_tokens=128_000,
+        extra_arguments=AWS if name == "bedrock" else (),
+    )
+
+
+def _mapped(row: dict[str, str]) -> BaseException:
+    """What litellm's exception mapping makes of the row."""
+    load_litellm()
+    from litellm.litellm_core_utils.exception_mapping_utils import exception_type
+    from litellm.llms.base_llm.chat.transformation import BaseLLMException
+
+    error: Any = BaseLLMException(status_code=int(row["http_status"]), message=_body(row["message"]), headers={})
+    try:
+        mapped: BaseException = exception_type(row["model"], error, row["provider"])
+    except Exception as raised:  # noqa: BLE001  the function raises what it makes
+        mapped = raised
+    return mapped
+
+
+async def _outcome(row: dict[str, str], refusing: _Provider, recorder: Recorder) -> ModelError | None:
+    """What the loop gets to see; None when litellm makes a reply of the error."""
+    address = f"http://127.0.0.1:{refusing.server_port}"
+    if row["provider"] in WITH_REAL_ACCOUNTS_ONLY:
+        return model_error(_mapped(row), _config(row, address), row["provider"])
+    refusing.status, refusing.body, refusing.requests = int(row["http_status"]), _body(row["message"]).encode(), 0
+    model = LitellmModel(_config(row, address), retry_policy=RetryPolicy(max_attempts=1))
+    try:
+        await model.complete(request(tools=()), recorder.emit)
+    except ModelError as error:
+        return error
+    finally:
+        assert refusing.requests >= 1, "it never came to the provider"
+    return None
+
+
+@pytest.mark.row("S4")
+def test_the_table_has_overflows_and_look_alikes_of_every_provider() -> None:
+    kinds = Counter((row["provider"], row["is_overflow"]) for row in TABLE)
+    assert len(TABLE) == 176
+    assert {name for name in OF_ROW_S4 if not kinds[name, "yes"]} == set()
+    assert {name for name in OF_ROW_S4 - {"ollama"} if not kinds[name, "no"]} == set()
     assert {row["is_overflow"] for row in TABLE} == {"yes", "no"}
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row['provider']}-{row['model']}")
-def test_row_of_the_table(row: dict[str, str]) -> None:
-    found = overflow_window(row["message"], int(row["http_status"]))
-    assert (found is not None) == (row["is_overflow"] == "yes")
+@pytest.mark.row("S4")
+@pytest.mark.parametrize("row", TABLE, ids=_name)
+async def test_row_of_the_table_through_litellm(row: dict[str, str], refusing: _Provider, recorder: Recorder) -> None:
+    error = await _outcome(row, refusing, recorder)
+    assert isinstance(error, ContextOverflow) == (row["is_overflow"] == "yes"), error
+    if isinstance(error, ContextOverflow):
+        assert error.window_tokens == (int(row["window"]) if row["window"] else None)
+        assert not error.retryable
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row['provider']}-{row['model']}")
-async def test_row_of_the_table_through_litellm(row: dict[str, str], recorder: Recorder) -> None:
-    status = int(row["http_status"])
-    bare = row["message"].endswith("(no body)")
-    body = "" if bare else row["message"] if row["message"].startswith("{") else None
-    reply = ErrorReply(status=status, message=row["message"], body=body, headers={"retry-after": "600"})
-    with provider(lambda _: reply) as parts, pytest.raises(ModelError) as caught:
+@pytest.mark.row("S4")
+async def test_what_the_provider_quotes_of_key_and_headers_is_not_in_the_message(recorder: Recorder) -> None:
+    message = f"prompt is too long: 213462 tokens > 200000 maximum (key {KEY}, X-Team: secret-team-token)"
+
+    def with_headers(config: LitellmModelConfig) -> LitellmModelConfig:
+        return replace(config, extra_headers=(("X-Team", "secret-team-token"),))
+
+    script = [ErrorReply(status=400, message=message)]
+    with provider(script, change=with_headers) as parts, pytest.raises(ContextOverflow) as caught:
         await parts.model.complete(request(), recorder.emit)
-    assert isinstance(caught.value, ContextOverflow) == (row["is_overflow"] == "yes")
+    assert KEY not in str(caught.value)
+    assert "secret-team-token" not in str(caught.value)
+    assert caught.value.window_tokens == 200_000
+
+
+@pytest.mark.row("S4")
+def test_a_very_long_message_is_judged_by_its_beginning_and_quickly() -> None:
+    for filler in ("image " * 50_000, "limit 1 " * 50_000, "(" * 300_000, "too many tokens: " * 20_000):
+        started = time.process_time()
+        overflow_window(filler[:4_000], 400)
+        assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize(
@@ -62,6 +201,8 @@ async def test_row_of_the_table_through_litellm(row: dict[str, str], recorder: R
         (4081, "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000."),
         (8192, "Invalid request: Your request exceeded model token limit: 8192"),
         (128000, "prompt token count of 140000 exceeds the limit of 128000"),
+        (None, "context length exceeded by 3000 tokens"),
+        (None, "This model's maximum context length is 12 tokens"),
         (None, "Input is too long for requested model."),
         (None, "invalid params, context window exceeds limit (2013)"),
         (None, "input length exceeds the context length"),
@@ -71,6 +212,7 @@ def test_the_window_is_learned_when_the_message_states_it(window: int | None, me
     assert overflow_window(message, 400) == Overflow(window_tokens=window)
 
 
+@pytest.mark.row("S4")
 @pytest.mark.parametrize(
     ("status", "message"),
     [
@@ -78,6 +220,8 @@ def test_the_window_is_learned_when_the_message_states_it(window: int | None, me
         (429, "Too many tokens, please wait before trying again."),
         (400, "ThrottlingException: Too many tokens, please wait before trying again."),
         (429, "Rate limit reached: Limit 6000, Used 5900, Requested 500. Please try again in 4s."),
+        (429, "Request too large on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Try again in 2s."),
+        (429, "The input tokens exceed the limit of 40,000 tokens per minute, please wait."),
         (400, "messages: text content blocks must be non-empty"),
         (400, "Invalid value for 'tools[0].function.name'"),
         (500, "The server had an error while processing your request"),

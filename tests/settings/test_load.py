@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from holmes.settings.config_keys import config_keys
 from holmes.settings.errors import SettingsError
-from holmes.settings.load import config_keys, load_settings
+from holmes.settings.load import load_settings
 from holmes.settings.settings import GROUPS, Settings, reveal
 
 
@@ -36,10 +37,9 @@ def complaint(
 
 def test_without_any_file_or_variable_the_documented_defaults_hold(tmp_path: Path) -> None:
     settings = load(tmp_path)
-    assert settings.context.tool_result_cap_pct == 15
-    assert settings.context.tool_result_cap_tokens == 25_000
-    assert settings.context.compaction_threshold_pct == 95
-    assert settings.context.compaction_enabled is True
+    assert settings.tools.redaction is True
+    assert settings.storage.results_retention_days == 30
+    assert settings.storage.results_quota_megabytes == 2_000
     assert settings.model.request_timeout_seconds == 600
     assert settings.tools.memory_limit_megabytes == 800
     assert settings.tools.prerequisite_timeout_seconds == 20
@@ -88,6 +88,7 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
             "max_steps: 5\nextra_headers:\n  X-Team: '{{ env.MISSING }}'\n",
             "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the variable 'MISSING', which is not set",
         ),
+        ("extra_headers: {X: [1]}\n", "~/.holmes/config.yaml:1: 'extra_headers.X': must be text"),
         ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': there is no such file"),
     ],
 )

@@ -86,7 +86,7 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
         ("a:\n  api_key: x\n", "model_list.yaml:1: 'a.model': is missing"),
         ("a:\n  model: x\n  temperature: warm\n", "model_list.yaml:3: 'a.temperature': must be a number"),
         ("a: x\n", "model_list.yaml:1: 'a': a mapping with at least the key 'model' is expected"),
-        ("a:\n  model: x\n  custom_args: {max_context_size: big}\n", "model_list.yaml:3: 'a.context_window_tokens'"),
+        ("a:\n  model: x\n  custom_args: {max_context_size: big}\n", ":3: 'a.custom_args.max_context_size': must"),
         (
             "a:\n  model: x\n  custom_args: 32768\n",
             "model_list.yaml:3: 'a.custom_args' must be a mapping with 'max_con",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.settings.load import config_keys
+from holmes.settings.config_keys import config_keys
 from holmes.settings.table import BEGIN, END, settings_table, with_table
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_table_has_every_config_key_once() -> None:
     cells = [row.split("|")[1].strip() for row in settings_table().splitlines()[2:]]
     assert sorted(cells) == sorted(f"`{key}`" for key in config_keys())
+
+
+def test_the_table_shows_what_a_policy_fills_in_and_what_other_systems_call_it() -> None:
+    row = next(row for row in settings_table().splitlines() if row.startswith("| `context.reserved`"))
+    assert row.endswith("0: no such trigger. Also accepted: `compaction.reserved`. |")
+    row = next(row for row in settings_table().splitlines() if row.startswith("| `context.strategy`"))
+    assert "| `summarize` |" in row
 
 
 def test_check_fails_until_write_has_put_the_table_in_place(tmp_path: Path) -> None:

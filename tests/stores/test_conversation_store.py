@@ -42,7 +42,13 @@ MESSAGES: tuple[Message, ...] = (
     UserMessage(parts=(Text(text="warum? 🔥"), Image(data=b"\x89PNG\x00", media_type="image/png"))),
     AssistantMessage(text="", tool_calls=(CALL,), reasoning=(Reasoning(provider="anthropic", payload='{"a":1}'),)),
     ToolMessage(
-        call_id=CALL.id, tool_name="logs", status="error", parts=(Text(text="\ud800"),), spilled=(STORED,), masked=True
+        call_id=CALL.id,
+        tool_name="logs",
+        status="error",
+        parts=(Text(text="\ud800"),),
+        stored=(STORED,),
+        spilled=True,
+        masked=True,
     ),
     user_text("what was removed", kind="summary"),
     AssistantMessage(text="done"),
@@ -242,3 +248,20 @@ def test_an_empty_file_and_a_pipe_are_not_the_last_conversation(tmp_path: Path) 
     (tmp_path / "conversations" / "20990101T000000-00000000.jsonl").touch()
     os.mkfifo(tmp_path / "conversations" / "20990101T000001-00000000.jsonl")
     assert latest_messages(tmp_path) == (user_text("one"),)
+
+
+def test_what_a_full_disk_refused_is_written_with_the_next_message(tmp_path: Path) -> None:
+    conversations = store(tmp_path)
+    said = [user_text(f"line {number}") for number in range(4)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with conversations.start() as conversation:
+        conversation.append(said[0])
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+            with pytest.raises(ConversationStoreError, match="File too large"):
+                conversation.append(said[1])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        conversation.append(said[2])
+        conversation.replace([*said[:2], said[3]])
+    assert latest_messages(tmp_path) == (*said[:2], said[3])

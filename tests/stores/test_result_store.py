@@ -27,7 +27,7 @@ NAMES = st.one_of(
 
 
 def files_below(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.rglob("*") if not path.is_dir())
+    return sorted(path for path in directory.rglob("*") if not path.is_dir() and path.name != ".lock")
 
 
 async def put(store: FileResultStore, content: bytes, call_id: str = "c1", media_type: str = "text/plain") -> ResultId:
@@ -35,6 +35,7 @@ async def put(store: FileResultStore, content: bytes, call_id: str = "c1", media
     return stored.id
 
 
+@pytest.mark.row("T5", "K11", "I6")
 async def test_content_comes_back_verbatim_and_after_a_restart(tmp_path: Path) -> None:
     content = b"\x00\xffnot utf-8\r\n" * 1_000
     result_id = await put(FileResultStore(tmp_path / "results"), content)
@@ -47,6 +48,7 @@ async def test_content_comes_back_verbatim_and_after_a_restart(tmp_path: Path) -
     assert (stored.size_bytes, stored.media_type) == (len(content), "text/plain")
 
 
+@pytest.mark.row("I13")
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(NAMES, NAMES, st.binary(max_size=30)), min_size=1, max_size=4))
 def test_every_path_stays_inside_is_private_and_nothing_is_overwritten(calls: list[tuple[str, str, bytes]]) -> None:
@@ -72,6 +74,7 @@ def test_every_path_stays_inside_is_private_and_nothing_is_overwritten(calls: li
             assert stat.S_IMODE(path.lstat().st_mode) == (0o700 if path.is_dir() else 0o600)
 
 
+@pytest.mark.row("N3")
 async def test_equal_content_is_one_blob_and_the_same_call_twice_keeps_both(tmp_path: Path) -> None:
     store = FileResultStore(tmp_path)
     first, second, third = [await put(store, content) for content in (b"one", b"two", b"one")]
@@ -83,7 +86,17 @@ async def test_equal_content_is_one_blob_and_the_same_call_twice_keeps_both(tmp_
         "manifest.jsonl",
     ]
     assert (tmp_path / "kubectl_logs_c1.txt").samefile(tmp_path / "blobs" / hashlib.sha256(b"one").hexdigest())
-    assert len((tmp_path / "manifest.jsonl").read_text().splitlines()) == 3
+    assert len((tmp_path / "manifest.jsonl").read_text().splitlines()) == 1 + 3
+
+
+@pytest.mark.row("T7")
+async def test_a_call_id_that_occurs_again_and_again_costs_no_more_each_time(tmp_path: Path) -> None:
+    store = FileResultStore(tmp_path)
+    ids = [await put(store, b"%d" % number) for number in range(40)]
+    names = {path.name for path in files_below(tmp_path)}
+    assert {"kubectl_logs_c1.txt", "kubectl_logs_c1-2.txt", "kubectl_logs_c1-9.txt"} < names
+    assert f"kubectl_logs_c1-{hashlib.sha256(b'39').hexdigest()}.txt" in names
+    assert [(await store.read(result_id))[0] for result_id in ids] == [b"%d" % number for number in range(40)]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +108,7 @@ async def test_files_have_the_right_extension(tmp_path: Path, media_type: str, e
     assert (tmp_path / f"kubectl_logs_c1.{extension}").read_bytes() == b"picture"
 
 
+@pytest.mark.row("T5")
 async def test_one_line_json_gets_a_readable_file_and_keeps_its_bytes(tmp_path: Path) -> None:
     store, content = FileResultStore(tmp_path), b'{"a":[1,2.50]}'
     result_id = await put(store, content, media_type="application/json")
@@ -106,6 +120,7 @@ async def test_one_line_json_gets_a_readable_file_and_keeps_its_bytes(tmp_path: 
     assert len(files_below(tmp_path)) == 3
 
 
+@pytest.mark.row("I13")
 async def test_a_path_inside_the_store_reads_and_everything_else_is_refused(tmp_path: Path) -> None:
     store = FileResultStore(tmp_path / "results")
     await put(store, b"mine")
@@ -173,7 +188,7 @@ async def test_parallel_calls_and_a_second_store_on_the_same_folder_lose_nothing
     )
     for result_id, content in zip(ids, contents, strict=True):
         assert (await stores[0].read(result_id))[0] == content
-    assert len((tmp_path / "manifest.jsonl").read_text().splitlines()) == 60
+    assert len((tmp_path / "manifest.jsonl").read_text().splitlines()) == 1 + 60
     assert not [path for path in files_below(tmp_path) if path.suffix == ".tmp"]
 
 
@@ -237,6 +252,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(tmp_path)], check=True)
 
 
+@pytest.mark.row("T10")
 async def test_a_full_disk_is_one_clear_line_and_nothing_half_written(full_disk: Path) -> None:
     store = FileResultStore(full_disk / "results")
     result_id = await put(store, b"x" * 8_000)

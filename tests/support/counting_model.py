@@ -21,12 +21,30 @@ Answer: TypeAlias = "Callable[[ModelRequest], AssistantMessage | ModelReply | Mo
 
 
 class CountingModel:
-    """Answers with what `answer` returns, keeps every request, checks window and pairing like a strict provider."""
+    """Answers with what `answer` returns, keeps every request, checks window and pairing like a strict provider.
 
-    def __init__(self, answer: Answer, *, window_tokens: int = 32_000, max_output_tokens: int = 8_000) -> None:
+    It counts `factor` tokens where `counter`, our exact one by default, counts one. `charged` is what it billed, one
+    entry for each request that was billed: replies, and errors that cost something; a refusal costs `refusal_stats`.
+    """
+
+    def __init__(
+        self,
+        answer: Answer,
+        *,
+        window_tokens: int = 32_000,
+        max_output_tokens: int = 8_000,
+        factor: float = 1.0,
+        counter: TokenCounter | None = None,
+        refusal_stats: RequestStats | None = None,
+    ) -> None:
         self._answer = answer
+        self._factor = factor
+        self._refusal_stats = refusal_stats
+        self.charged: list[tuple[ModelRequest, RequestStats]] = []
+        self.replies: list[AssistantMessage] = []
+        self.refused = 0
         self._limits = ModelLimits(context_window_tokens=window_tokens, max_output_tokens=max_output_tokens)
-        self._counter = TokenCounter()
+        self._counter = counter or TokenCounter()
         self.requests: list[tuple[Message, ...]] = []
         self.raw_requests: list[ModelRequest] = []
 
@@ -40,7 +58,8 @@ class CountingModel:
 
     def request_tokens(self, request: ModelRequest) -> int:
         """Prompt of `request` as this provider counts it."""
-        return sum(map(self._counter.count_message, request.messages)) + self._counter.count_tools(request.tools)
+        ours = sum(map(self._counter.count_message, request.messages)) + self._counter.count_tools(request.tools)
+        return round(ours * self._factor)
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:  # noqa: ARG002  the protocol's
         self.requests.append(tuple(request.messages))
@@ -48,23 +67,33 @@ class CountingModel:
         assert pairing_errors(request.messages) == []
         prompt = self.request_tokens(request)
         if prompt + request.max_output_tokens > self._limits.context_window_tokens:
+            self.refused += 1
+            self._charge(request, self._refusal_stats)
             text = f"{prompt} + {request.max_output_tokens} tokens exceed {self._limits.context_window_tokens}"
-            raise ContextOverflow(text, provider="test", model=self.name)
+            raise ContextOverflow(text, provider="test", model=self.name, stats=self._refusal_stats)
         answer = self._answer(request)
         if isinstance(answer, ModelError):
+            self._charge(request, answer.stats)
             raise answer
-        if isinstance(answer, ModelReply):
-            return answer
-        return model_reply(answer, prompt_tokens=prompt)
+        reply = answer if isinstance(answer, ModelReply) else model_reply(answer, prompt_tokens=prompt, counted=True)
+        self._charge(request, reply.stats)
+        self.replies.append(reply.message)
+        return reply
+
+    def _charge(self, request: ModelRequest, stats: RequestStats | None) -> None:
+        if stats is not None:
+            self.charged.append((request, stats))
 
 
-def model_reply(message: AssistantMessage, *, prompt_tokens: int = 100) -> ModelReply:
-    """A finished reply that cost one cent."""
+def model_reply(message: AssistantMessage, *, prompt_tokens: int = 100, counted: bool = False) -> ModelReply:
+    """A finished reply that cost one cent. `counted`: the provider reports its prompt tokens."""
     return ModelReply(
         message=message,
         finish_reason="tool_calls" if message.tool_calls else "stop",
         stats=RequestStats(prompt_tokens=prompt_tokens, completion_tokens=10, cost=0.01, calls=1),
         model="counting",
+        context_tokens=prompt_tokens,
+        reported_prompt_tokens=prompt_tokens if counted else None,
     )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holmes.core.events import AgentEvent
-from holmes.core.investigation import LoopParts, LoopPrompts
+from holmes.core.investigation import LoopModel, LoopParts, LoopPrompts
 from holmes.core.messages import Message, SystemMessage, user_text
 from holmes.core.model import ChatModel
+from holmes.core.policy import ContextPolicy
 from holmes.core.results import ResultStore
 from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools import Toolset
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.truncation.context import ContextLimits
 
 PROMPTS = LoopPrompts(
     compaction="Summarise the investigation.", last_step="Answer now.", empty_reply="Your reply was empty."
@@ -26,15 +26,14 @@ def build_loop(
     toolsets: Sequence[Toolset] = (),
     *,
     store: ResultStore | None = None,
-    limits: ContextLimits | None = None,
+    policy: ContextPolicy | None = None,
     max_steps: int = 100,
 ) -> ToolCallingLLM:
-    """A loop over these models and toolsets, with default limits."""
+    """A loop over these models and toolsets, with the default policy."""
     parts = LoopParts(
-        models=tuple(models),
+        models=tuple(LoopModel(model=model, policy=policy or ContextPolicy()) for model in models),
         executor=ToolExecutor(toolsets),
         store=store,
-        limits=limits or ContextLimits(),
         prompts=PROMPTS,
         steps=DirectStepRunner(),
     )

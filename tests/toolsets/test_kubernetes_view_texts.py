@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from collections.abc import Callable
 
 import pytest
 import yaml
 
 from holmes.toolsets.kubernetes_view.__main__ import view
 from holmes.toolsets.kubernetes_view.contract import Json
-from holmes.toolsets.kubernetes_view.secrets import without_secrets
+from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, without_secrets
 from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
 
 _PLANTED = "hunter2-planted"
@@ -121,3 +123,53 @@ def test_the_events_after_one_that_quotes_a_secret_stay() -> None:
 def test_text_without_a_secret_comes_out_as_it_went_in(form: str) -> None:
     table = "NAME  READY   \nweb   1/1\n"
     assert view([form], table) == table
+
+
+_MANIFEST: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"p": _PLANTED}}
+_TEXTS_WITH_SECRETS = [
+    json.dumps(_MANIFEST),
+    json.dumps(json.dumps(_MANIFEST)),
+    json.dumps({"patch": json.dumps({"inner": json.dumps(_MANIFEST)})}),
+    json.dumps({"kind": "SecretList", "items": [{"data": {"p": _PLANTED}}]}),
+    f"kind: Secret\nmetadata:\n  name: a\nstringData:\n  p: {_PLANTED}\n",
+    f"apiVersion: v1\nstringData: {{p: {_PLANTED}}}\nkind: 'Secret'\n",
+    f"kind: ConfigMap\ndata: {{}}\n---\nkind: Secret\nstringData:\n  p: |\n    line\n    {_PLANTED}\n",
+]
+
+
+@pytest.mark.parametrize("text", _TEXTS_WITH_SECRETS)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda text: {"kind": "Manifest", "spec": {"raw": text}},
+        lambda text: {"kind": "ConfigMap", "data": {"secret.yaml": text}},
+        lambda text: {"kind": "Pod", "metadata": {"name": "x", "annotations": {"copy": text}}},
+        lambda text: {"kind": "Secret", "metadata": {"name": "x", "annotations": {"copy": text}}},
+        lambda text: {"kind": "Job", "spec": {"args": ["apply", text]}},
+    ],
+    ids=["custom resource", "config map", "annotation", "annotation of a secret", "argument"],
+)
+def test_a_manifest_of_a_secret_inside_of_a_text_is_found(text: str, around: Callable[[str], Json]) -> None:
+    assert _PLANTED not in json.dumps(without_secrets(around(text)))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("tool/applied", f'{{"password":"{_PLANTED}"}}', "(hidden)"),
+        ("tool/applied", f"password: {_PLANTED}", "(hidden)"),
+        ("tool/applied", f"a\n{_PLANTED}", "(hidden)"),
+        ("tool/applied", base64.b64encode(f'{{"p":"{_PLANTED}"}}'.encode()).decode(), "(hidden)"),
+        ("tool/db-password", _PLANTED, "(hidden)"),
+        (LAST_APPLIED, _PLANTED, None),
+        ("team", "payments", "payments"),
+        ("kubernetes.io/service-account.name", "default", "default"),
+        ("cert-manager.io/issuer-name", "ca", "ca"),
+        ("reloaded-at", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+    ],
+)
+def test_of_the_annotations_of_a_secret_only_plain_words_are_shown(name: str, text: str, shown: str | None) -> None:
+    secret: Json = {"kind": "Secret", "metadata": {"name": "a", "annotations": {name: text, "plain": "x"}}}
+    cleaned = without_secrets(secret)
+    expected: Json = {"plain": "x"} if shown is None else {name: shown, "plain": "x"}
+    assert cleaned == {"kind": "Secret", "metadata": {"name": "a", "annotations": expected}}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holmes.core.errors import ToolError
 from holmes.toolsets.kubernetes_logs.request import line_filter, log_request
 from holmes.toolsets.patterns import bounded_pattern
-from holmes.toolsets.stored_search import SearchQuery, search_lines
+from holmes.toolsets.stored_results.search import SearchQuery, search_lines
 
 _HOSTILE = "(((((a{1000}){1000}){1000}){1000}){1000})"
 _MEMORY_LIMIT_KB = 3_000_000

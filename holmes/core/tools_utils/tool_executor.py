@@ -16,7 +16,7 @@ from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holmes.core.messages import ToolCall
     from holmes.core.tools import Tool, Toolset
@@ -27,9 +27,19 @@ _log = logging.getLogger(__name__)
 
 
 class ToolExecutor:
-    """All tools by name. At most 16 calls run at once, however many replies or investigations share the executor."""
+    """All tools by name. At most 16 calls run at once, however many replies or investigations share the executor.
 
-    def __init__(self, toolsets: Sequence[Toolset], *, max_concurrent: int = MAX_CONCURRENT_TOOL_CALLS) -> None:
+    `mask` hides secrets in what a tool's failure says; None when redaction is off. Results are masked by wrappers.
+    """
+
+    def __init__(
+        self,
+        toolsets: Sequence[Toolset],
+        *,
+        max_concurrent: int = MAX_CONCURRENT_TOOL_CALLS,
+        mask: Callable[[str], str] | None = None,
+    ) -> None:
+        self._mask = mask or str
         self._toolset_by_tool: dict[str, Toolset] = {}
         self._tool_by_name: dict[str, Tool] = {}
         for toolset in toolsets:
@@ -69,10 +79,11 @@ class ToolExecutor:
             async with self._slots:
                 return await self._toolset_by_tool[call.name].call(invocation)
         except HolmesError as error:
-            return ToolResult(status="error", error=str(error))
+            return ToolResult(status="error", error=self._mask(str(error)))
         except Exception as error:  # noqa: BLE001  a broken toolset must not end the investigation
             _log.warning("tool %s failed", call.name, exc_info=True)
-            return ToolResult(status="error", error=f"The tool {call.name!r} failed: {type(error).__name__}: {error}")
+            text = f"The tool {call.name!r} failed: {type(error).__name__}: {error}"
+            return ToolResult(status="error", error=self._mask(text))
 
     def _prepare(self, call: ToolCall) -> ToolInvocation:
         tool = self._tool_by_name.get(call.name)

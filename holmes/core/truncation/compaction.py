@@ -1,7 +1,7 @@
 """Replaces old messages by a summary that the model writes. Called by `compact_if_necessary`.
 
-Decides nothing about when; refuses a summary that failed or that does not make the history shorter (K16), so that the
-caller can truncate instead.
+Decides nothing about when. What is removed is stored before it goes (K11). Refuses a summary that failed or that does
+not make the history shorter (K16), so that the caller can truncate instead.
 """
 
 from __future__ import annotations
@@ -10,28 +10,50 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import user_text
+from holmes.core.evidence.ledger import ledger_of
+from holmes.core.messages import AssistantMessage, CompactionMark
 from holmes.core.stats import RequestStats
+from holmes.core.truncation.context import SMALLEST_SUMMARY_TOKENS
+from holmes.core.truncation.entity_check import NOTEWORTHY_SCORE, mark_invented, survey
 from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.summary import request_summary
+from holmes.core.truncation.removed import store_groups, store_removed, where_removed_lie
+from holmes.core.truncation.summary import removed_groups, request_summary
+from holmes.core.truncation.summary_message import (
+    SUMMARY_HEADING,
+    StandIn,
+    largest_message_tokens,
+    ledger_room_tokens,
+    summary_message,
+)
+from holmes.core.truncation.summary_request import SummaryJob
 
 if TYPE_CHECKING:
     from holmes.core.history import History
+    from holmes.core.messages import StoredResult, UserMessage
     from holmes.core.truncation.context import Budget, CompactionContext
+    from holmes.core.truncation.plan import Plan
 
-SUMMARY_HEADING = (
-    "Summary of the investigation until here. The messages it stands for were removed to save space; "
-    "results with an id can still be read back. Go on from here without repeating what was checked."
-)
+__all__ = ["SUMMARY_HEADING", "CompactionAttempt", "compact_conversation_history"]
+
 _SMALLEST_GAIN_SHARE = 0.10
+_SUMMARY_SHARE_OF_REMOVED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionAttempt:
-    """`history` is None when nothing was adopted, then `failure` says why. `stats` is what it cost either way."""
+    """`history` is None when nothing was adopted, then `failure` says why. `stats` is what it cost either way.
+
+    `flagged` are names in the summary that what it stands for never had (N8). `removed` is where the removed messages
+    lie, None when they could not be stored, and `lost` says that there were some; `groups` are the same as one text for
+    each group, if the policy has groups.
+    """
 
     history: History | None = None
     summary: str | None = None
+    flagged: tuple[str, ...] = ()
+    removed: StoredResult | None = None
+    lost: bool = False
+    groups: tuple[StoredResult, ...] = ()
     failure: str | None = None
     stats: RequestStats = field(default_factory=RequestStats)
 
@@ -41,29 +63,81 @@ async def compact_conversation_history(
 ) -> CompactionAttempt:
     """System prompt, task, summary, last user message, tail of whole rounds (K1 and section 2 of context.md).
 
-    Does not ask the model when less than 10% of the usable window would come free.
+    Does not ask the model when less than 10% of the history would come free, or no more than the policy's
+    `compress_above_tokens` (K10).
     """
-    plan = await asyncio.to_thread(plan_removal, history, _room(budget, budget.summary_tokens), context.counter)
-    if plan.removed_tokens <= max(budget.summary_tokens, int(budget.usable_tokens * _SMALLEST_GAIN_SHARE)):
-        reason = f"only {plan.removed_tokens:,} tokens could be removed"
-        return CompactionAttempt(failure=reason)
-    written = await request_summary(history, plan.removed, context, budget)
-    stats = replace(written.stats, compaction_cost=written.stats.cost)
+    room = Room.of(budget, largest_message_tokens(budget.summary_tokens))
+    plan = await asyncio.to_thread(plan_removal, history, room, context.counter)
+    cap_tokens = summary_cap_tokens(plan, budget)
+    if plan.removed_tokens <= _least_removed_tokens(history, cap_tokens, context):
+        return CompactionAttempt(failure=f"only {plan.removed_tokens:,} tokens could be removed")
+    job = SummaryJob(history=history, removed=plan.removed, context=context, budget=budget, cap_tokens=cap_tokens)
+    if context.policy.summary.verify_entities:
+        found = await asyncio.to_thread(survey, plan.removed, plan.assemble(), history.messages(), context.tools)
+        job = replace(job, survey=found)
+    written = await request_summary(job)
+    stats = replace(written.stats, compaction_cost=written.stats.cost, compaction_tokens=written.stats.total_tokens)
     if written.text is None:
         return CompactionAttempt(failure=written.failure, stats=stats)
-    stand_in = user_text(f"{SUMMARY_HEADING}\n\n{written.text}", kind="summary")
-    room = _room(budget, context.counter.count_message(stand_in))
-    plan = await asyncio.to_thread(plan_removal, history, room, context.counter)
+    attempt = await _adopted(job, plan, written.text)
+    return replace(attempt, stats=replace(stats, compactions=0 if attempt.history is None else 1))
+
+
+def summary_cap_tokens(plan: Plan, budget: Budget) -> int:
+    """The longest summary that is asked for: the budget's, but at most a third of what it stands for."""
+    return min(budget.summary_tokens, max(SMALLEST_SUMMARY_TOKENS, plan.removed_tokens // _SUMMARY_SHARE_OF_REMOVED))
+
+
+def _least_removed_tokens(history: History, cap_tokens: int, context: CompactionContext) -> int:
+    least = context.policy.summary.compress_above_tokens
+    return max(cap_tokens, int(history.tokens() * _SMALLEST_GAIN_SHARE) if least is None else least)
+
+
+async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
+    """The compacted history, or a failure when it is not short enough."""
+    history, context = job.history, job.context
+    removed = await store_removed(plan.removed, context, step="summary-removed")
+    stand_in, flagged = await asyncio.to_thread(_stand_in, job, text, removed)
     compacted = history.replaced(plan.assemble(stand_in))
-    if compacted.tokens() >= history.tokens() or compacted.tokens() > budget.hard_limit_tokens:
-        reason = "the summary does not make the history short enough"
-        return CompactionAttempt(failure=reason, stats=stats)
-    return CompactionAttempt(history=compacted, summary=written.text, stats=replace(stats, compactions=1))
+    tokens = await asyncio.to_thread(compacted.tokens)
+    if tokens >= history.tokens() or tokens > job.budget.hard_limit_tokens:
+        return CompactionAttempt(failure="the summary does not make the history short enough")
+    groups = await store_groups(removed_groups(job), context) if _wants_groups(context) else ()
+    rounds = sum(isinstance(message, AssistantMessage) for message in plan.tail)
+    mark = CompactionMark(kept_rounds=rounds, tokens=tokens)
+    compacted = history.replaced(plan.assemble(replace(stand_in, mark=mark, stored=(*stand_in.stored, *groups))))
+    return CompactionAttempt(
+        history=compacted,
+        summary=text,
+        flagged=flagged,
+        removed=removed,
+        lost=removed is None,
+        groups=groups,
+    )
 
 
-def _room(budget: Budget, summary_tokens: int) -> Room:
-    return Room(
-        tail_tokens=budget.tail_tokens,
-        newest_round_tokens=budget.newest_round_tokens,
-        history_tokens=budget.history_limit_tokens - summary_tokens,
+def _stand_in(job: SummaryJob, text: str, removed: StoredResult | None) -> tuple[UserMessage, tuple[str, ...]]:
+    """The message that stands for what is removed, and the names in it that were never there."""
+    context, found = job.context, job.survey
+    invented = found.invented_in(text) if found else ()
+    missing = found.missing_from(text) if found else ()
+    ledger = ledger_of(job.removed).render(ledger_room_tokens(job.cap_tokens), context.counter)
+    stand_in = StandIn(
+        summary=mark_invented(text, invented),
+        removed=removed,
+        missing=tuple(item for item in missing if item.score >= NOTEWORTHY_SCORE),
+        ledger=ledger,
+        tools=context.tools if context.policy.summary.reminder else (),
+    )
+    message = summary_message(stand_in, job.cap_tokens, context.counter)
+    message = replace(message, stored=where_removed_lie(job.removed, removed))
+    return message, tuple(entity.value for entity in invented)
+
+
+def _wants_groups(context: CompactionContext) -> bool:
+    """Whether the policy is one that keeps the groups as files of their own (K10)."""
+    summary = context.policy.summary
+    return any(
+        setting is not None
+        for setting in (summary.group_token_threshold, summary.compress_above_tokens, summary.chat_id)
     )

@@ -1,6 +1,7 @@
 """What compaction is handed, what it hands back, and how the window is divided. Used by every stage of this package.
 
-Built by the loop from the model and the settings. No policy here: the stages decide, these values only do sums.
+Built by the loop from the model and the policy. No decisions here: the stages decide, these values only do sums.
+All sizes are in our own tokens; what a provider counts differently is in the window already.
 """
 
 from __future__ import annotations
@@ -10,56 +11,49 @@ from typing import TYPE_CHECKING
 
 from holmes.core.messages import SystemMessage
 from holmes.core.stats import RequestStats
+from holmes.core.truncation.guard import CompactionGuard
 
 if TYPE_CHECKING:
     from holmes.core.history import History
     from holmes.core.model import ChatModel, EmitEvent
+    from holmes.core.policy import ContextPolicy
+    from holmes.core.results import ResultStore
     from holmes.core.steps import StepRunner
     from holmes.core.tokens import TokenCounter
     from holmes.core.tools import Tool
 
-TAIL_SHARE = 0.20
-MAX_TAIL_TOKENS = 20_000
-NEWEST_ROUND_SHARE = 0.30
 MAX_SUMMARY_TOKENS = 4_096
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextLimits:
-    """The limits that users set; the variables are named in the documents of the settings.
-
-    `user_message_char_limit` is in characters, percentages are of the model's window.
-    """
-
-    compaction_enabled: bool = True
-    compaction_threshold_pct: float = 95.0
-    tool_result_max_pct: float = 15.0
-    tool_result_max_tokens: int = 25_000
-    user_message_char_limit: int = 30_000
-
-    def tool_result_cap_tokens(self, window_tokens: int) -> int:
-        """The most one tool result may take (T2). A percentage outside (0, 100] leaves the absolute cap alone."""
-        if not 0 < self.tool_result_max_pct <= 100:
-            return self.tool_result_max_tokens
-        return min(int(window_tokens * self.tool_result_max_pct / 100), self.tool_result_max_tokens)
+SMALLEST_SUMMARY_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionContext:
     """Everything a compaction needs besides the history.
 
-    `prompt` is the rendered compaction prompt, `step_name` the unique name of the loop's iteration, to which the stages
-    add their own suffix.
+    `window_tokens` and `reserve_tokens` are the model's in our tokens; `count_factor` is the provider's tokens for one
+    of ours. `summary_model` writes summaries in place of `model` if it is not None (K12). `store` is None when storage
+    is switched off. `prompt` is the rendered compaction prompt, `step_name` the unique name of the loop's iteration, to
+    which the stages add their own suffix. `guard` is the run's.
     """
 
     model: ChatModel
+    window_tokens: int
+    reserve_tokens: int
+    policy: ContextPolicy
     tools: tuple[Tool, ...]
-    limits: ContextLimits
+    store: ResultStore | None
     emit: EmitEvent
     steps: StepRunner
     counter: TokenCounter
     prompt: str
     step_name: str
+    summary_model: ChatModel | None = None
+    guard: CompactionGuard = field(default_factory=CompactionGuard)
+    count_factor: float = 1.0
+
+    def provider_tokens(self, our_tokens: int) -> int:
+        """`our_tokens` as the provider counts them, for what people read."""
+        return round(our_tokens * self.count_factor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +66,36 @@ class CompactionOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How a window is divided. All sizes in tokens; `schema_tokens` is what the tools take in every request."""
+    """How a window is divided. All sizes in tokens; `schema_tokens` is what the tools take in every request.
+
+    `max_output_tokens` is what the model can write at most, for the trigger that reserves it (A).
+    """
 
     window_tokens: int
     reserve_tokens: int
     schema_tokens: int
     system_tokens: int
-    threshold_pct: float
+    max_output_tokens: int
+    policy: ContextPolicy
 
     @property
     def history_limit_tokens(self) -> int:
-        """A history above this is compacted: (total + reserve) > window * threshold (C2)."""
-        return int(self.window_tokens * self.threshold_pct / 100) - self.reserve_tokens - self.schema_tokens
+        """A history above this is compacted: the smallest of the triggers that are set (C2), at most the hard limit."""
+        trigger = self.policy.trigger
+        totals = [self.window_tokens - self.reserve_tokens]
+        if trigger.threshold_pct is not None:  # (total + reserve) > window * threshold
+            totals.append(int(self.window_tokens * trigger.threshold_pct / 100) - self.reserve_tokens)
+        if trigger.tokens is not None:
+            totals.append(trigger.tokens)
+        if trigger.fraction is not None:
+            totals.append(int(self.window_tokens * trigger.fraction))
+        if trigger.pressure is not None:
+            totals.append(int((self.window_tokens - self.reserve_tokens) * trigger.pressure))
+        if trigger.reserved is not None:
+            # More than half of a window for the reply would make a small window compact for ever.
+            reserved = min(max(trigger.reserved, self.max_output_tokens), self.window_tokens // 2)
+            totals.append(self.window_tokens - reserved)
+        return min(totals) - self.schema_tokens
 
     @property
     def hard_limit_tokens(self) -> int:
@@ -96,29 +108,44 @@ class Budget:
         return max(0, self.hard_limit_tokens - self.system_tokens)
 
     @property
+    def target_tokens(self) -> int:
+        """What a history should have at most after a compaction, schemas not counted (invariant 11)."""
+        return self._share_of_limit(self.policy.safety.compaction_target_share)
+
+    @property
+    def mask_is_enough_tokens(self) -> int:
+        """What a history should have at most after masking, so that no summary is needed."""
+        return self._share_of_limit(self.policy.safety.mask_is_enough_share)
+
+    def _share_of_limit(self, share: float) -> int:
+        limit = self.history_limit_tokens + self.schema_tokens
+        return int(limit * share) - self.schema_tokens
+
+    @property
     def tail_tokens(self) -> int:
         """What the rounds that stay verbatim may take."""
-        return min(int(self.usable_tokens * TAIL_SHARE), MAX_TAIL_TOKENS)
+        return min(int(self.usable_tokens * self.policy.keep.tail_share), self.policy.keep.tail_tokens)
 
     @property
     def newest_round_tokens(self) -> int:
         """What the newest round may take, since the model has not seen its results yet."""
-        return max(self.tail_tokens, int(self.usable_tokens * NEWEST_ROUND_SHARE))
+        return max(self.tail_tokens, int(self.usable_tokens * self.policy.keep.newest_round_share))
 
     @property
     def summary_tokens(self) -> int:
-        """The longest summary that is asked for."""
-        return max(64, min(MAX_SUMMARY_TOKENS, self.usable_tokens // 8))
+        """The longest summary that is asked for (K5)."""
+        wanted = self.policy.summary.max_tokens or min(MAX_SUMMARY_TOKENS, self.usable_tokens // 8)
+        return max(SMALLEST_SUMMARY_TOKENS, min(wanted, self.usable_tokens // 4))
 
 
 def budget_of(history: History, context: CompactionContext) -> Budget:
     """The division of the window of the context's model. Tokenizes the system prompt and the schemas once."""
-    limits = context.model.limits
     system = (message for message in history if isinstance(message, SystemMessage))
     return Budget(
-        window_tokens=limits.context_window_tokens,
-        reserve_tokens=limits.output_reserve_tokens,
+        window_tokens=context.window_tokens,
+        reserve_tokens=context.reserve_tokens,
         schema_tokens=context.counter.count_tools(context.tools),
         system_tokens=sum(context.counter.count_message(message) for message in system),
-        threshold_pct=context.limits.compaction_threshold_pct,
+        max_output_tokens=context.model.limits.max_output_tokens,
+        policy=context.policy,
     )

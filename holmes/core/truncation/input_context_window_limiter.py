@@ -1,105 +1,287 @@
-"""Keeps the conversation inside the model's window.
+"""Keeps the conversation inside the model's window; the order of the stages is this file.
 
 `compact_if_necessary` is called by `ToolCallingLLM.call_stream()` at the top of every iteration, before the model is
-asked; `compact_after_overflow` after a provider refused a request as too long. The stages are modules of their own:
-`compaction` (summary), `truncate` (no model), `emergency`. Refuses to go on with a history that cannot fit.
+asked; `compact_on_request` for `/compact` and hooks; `compact_after_overflow` after a provider refused a request as too
+long. The stages are modules of their own: `masking` (old results age), `compaction` (summary), `truncate` (no model),
+`emergency`. Refuses to go on with a history that cannot fit.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.events import CompactionFailed, CompactionStarted, HistoryCompacted
+from holmes.core.errors import CompactionInsufficientError
+from holmes.core.events import CompactionFailed, CompactionStarted, HistoryCompacted, ToolResultsMasked
+from holmes.core.messages import SystemMessage
 from holmes.core.stats import RequestStats
 from holmes.core.truncation.compaction import CompactionAttempt, compact_conversation_history
-from holmes.core.truncation.context import CompactionOutcome, budget_of
-from holmes.core.truncation.emergency import cut_for_overflow
-from holmes.core.truncation.truncate import insufficient, require_fit, truncate_history
+from holmes.core.truncation.context import Budget, CompactionOutcome, budget_of
+from holmes.core.truncation.cooldown import is_cooling_down
+from holmes.core.truncation.emergency import emergency_room
+from holmes.core.truncation.guard import CompactionGuard
+from holmes.core.truncation.keeping import store_results
+from holmes.core.truncation.masking.mask import mask_old_results
+from holmes.core.truncation.masking.plan import plan_masks
+from holmes.core.truncation.plan import Room, plan_removal
+from holmes.core.truncation.truncate import insufficient, plan_truncation, require_fit, truncated, truncation_room
+from holmes.core.truncation.truncation_note import make_truncation_note, truncation_note_tokens
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.truncation.context import Budget, CompactionContext
+    from holmes.core.truncation.context import CompactionContext
+    from holmes.core.truncation.masking.plan import MaskPlan
+
+_ROOM_FOR_SUMMARY_REQUEST = 1.3
 
 
 async def compact_if_necessary(history: History, context: CompactionContext) -> CompactionOutcome:
-    """The same history while (tokens + reserve) is at most the threshold's share of the window, else a shorter one.
+    """The same history while no trigger of the policy holds (C2), else a shorter one.
 
-    Tokens include system prompt and tool schemas. Summarises; if that fails or frees too little, truncates. Raises
+    Tokens include system prompt and tool schemas. Masks old results if that is enough; else summarises; if that fails
+    or frees too little, truncates. Rests after a compaction (S1) as long as the history fits. Raises
     `CompactionInsufficientError`, before anything is paid, when what must stay is larger than the window.
     """
-    if not context.limits.compaction_enabled or _surely_below(history, context):
-        return CompactionOutcome(history=history)
-    budget = await asyncio.to_thread(budget_of, history, context)
-    if not await asyncio.to_thread(history.exceeds, budget.history_limit_tokens):
-        return CompactionOutcome(history=history)
-    await asyncio.to_thread(require_fit, history, budget, context.counter)
-    await context.emit(
-        CompactionStarted(
-            tokens=history.tokens() + budget.schema_tokens,
-            trigger_tokens=budget.history_limit_tokens + budget.schema_tokens,
-        )
-    )
-    attempt = await compact_conversation_history(history, context, budget)
-    if attempt.history is None:
-        return await _truncate(history, context, budget, attempt)
-    await context.emit(_compacted("summarize", history, attempt.history, budget, attempt))
-    return CompactionOutcome(history=attempt.history, stats=attempt.stats)
+    aged = await _age(history, context) if context.policy.masking.every_step else history
+    if not context.policy.trigger.enabled or _surely_below(aged, context):
+        return CompactionOutcome(history=aged)
+    budget = await asyncio.to_thread(budget_of, aged, context)
+    if not await asyncio.to_thread(is_triggered, aged, budget):
+        return CompactionOutcome(history=aged)
+    if aged.tokens() <= budget.hard_limit_tokens and await asyncio.to_thread(_may_wait, history, aged, context, budget):
+        return CompactionOutcome(history=aged)
+    return await compact_now(aged, context, budget)
 
 
-async def compact_after_overflow(
-    history: History, context: CompactionContext, *, window_tokens: int | None
+def _may_wait(before_ageing: History, history: History, context: CompactionContext, budget: Budget) -> bool:
+    """Whether a triggered history that still fits is left alone.
+
+    It rests after a compaction (S1), cannot get shorter, has just aged enough (C5), or is too small to be worth a
+    summary (K10).
+    """
+    if context.guard.is_futile or is_cooling_down(history, budget):
+        return True
+    ratio = budget.policy.safety.auto_ratio
+    if ratio is not None and history.tokens() <= before_ageing.tokens() * ratio:
+        return True
+    least = budget.policy.summary.compress_above_tokens
+    if least is None or budget.policy.mode == "compact":
+        return False
+    return plan_removal(history, Room.of(budget, budget.summary_tokens), context.counter).removed_tokens <= least
+
+
+def is_triggered(history: History, budget: Budget) -> bool:
+    """Whether one of the policy's triggers holds. Tokenizes what is new when the upper bound does not settle it."""
+    messages = budget.policy.trigger.messages
+    if messages is not None and sum(not isinstance(message, SystemMessage) for message in history) > messages:
+        return True
+    return history.exceeds(budget.history_limit_tokens)
+
+
+async def compact_on_request(
+    history: History, context: CompactionContext, *, summarise: bool = True
 ) -> CompactionOutcome:
-    """Without the model, to about half of the window; always shorter than before.
+    """What `/compact` and hooks ask for: as if the window were just full, so that it is worth while at any size.
 
-    `window_tokens` is the real window if the provider told it. Raises `CompactionInsufficientError` when nothing is
-    left to cut.
+    `summarise` asks for a summary also where masking would do. What fails leaves the history as it is: nobody asked for
+    messages to be cut off. Does not count as an attempt of the loop. Raises `CompactionInsufficientError` only for what
+    cannot fit the real window.
     """
     budget = await asyncio.to_thread(budget_of, history, context)
-    shortened = await asyncio.to_thread(cut_for_overflow, history, budget, context.counter, window_tokens=window_tokens)
-    attempt = CompactionAttempt(history=shortened, stats=RequestStats(compactions=1))
-    await context.emit(_compacted("emergency", history, shortened, budget, attempt))
-    return CompactionOutcome(history=shortened, stats=attempt.stats)
+    await asyncio.to_thread(require_fit, history, budget, context.counter)
+    trigger_tokens = budget.history_limit_tokens + budget.schema_tokens
+    full = await asyncio.to_thread(history.tokens) + budget.schema_tokens + budget.reserve_tokens
+    with_summary_request = int(full * _ROOM_FOR_SUMMARY_REQUEST)
+    budget = replace(budget, window_tokens=min(budget.window_tokens, with_summary_request))
+    mode = "compress" if summarise and context.policy.mode == "auto" else context.policy.mode
+    policy = replace(context.policy, mode=mode)
+    wanted = replace(context, policy=policy, window_tokens=budget.window_tokens, guard=CompactionGuard())
+    try:
+        return await compact_now(history, wanted, replace(budget, policy=policy), requested_below=trigger_tokens)
+    except CompactionInsufficientError as insufficient:
+        spent = insufficient.stats or RequestStats()
+        await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=spent))
+        return CompactionOutcome(history=history, stats=spent)
+
+
+async def compact_now(
+    history: History, context: CompactionContext, budget: Budget, *, requested_below: int | None = None
+) -> CompactionOutcome:
+    """Mask, summarise or truncate, whatever the triggers say. The same object when nothing could be made shorter.
+
+    `requested_below` is the real trigger in tokens when somebody asked for it before it was due.
+    """
+    on_request = requested_below is not None
+    if not on_request:
+        await asyncio.to_thread(require_fit, history, budget, context.counter)
+    context.guard.begin(context.policy.safety, budget.window_tokens)
+    trigger_tokens = requested_below or budget.history_limit_tokens + budget.schema_tokens
+    await context.emit(
+        CompactionStarted(
+            tokens=context.provider_tokens(history.tokens() + budget.schema_tokens),
+            trigger_tokens=context.provider_tokens(trigger_tokens),
+        )
+    )
+    outcome = await _shorten(await store_results(history, context.store), context, budget, on_request=on_request)
+    if outcome.history.tokens() >= history.tokens():  # results were stored at most
+        outcome = replace(outcome, history=history)
+    context.guard.record(history.tokens(), outcome.history.tokens(), context.policy.safety)
+    return outcome
+
+
+async def compact_after_overflow(history: History, context: CompactionContext) -> CompactionOutcome:
+    """Without the model, to about half of the window; always shorter than before (S3).
+
+    Raises `CompactionInsufficientError` when nothing is left to cut.
+    """
+    budget = await asyncio.to_thread(budget_of, history, context)
+    context.guard.begin(context.policy.safety, budget.window_tokens)
+    history = await store_results(history, context.store)
+    room = await asyncio.to_thread(emergency_room, history, budget)
+    shortened = await _truncated(history, context, room, "emergency")
+    if shortened is None:
+        raise insufficient(history, budget, context.counter)
+    context.guard.record(history.tokens(), shortened.history.tokens(), context.policy.safety)
+    return shortened
+
+
+async def _shorten(
+    history: History, context: CompactionContext, budget: Budget, *, on_request: bool
+) -> CompactionOutcome:
+    """The stages in their order: masks if they are enough, the summary, the truncation."""
+    policy = context.policy
+    plan = await asyncio.to_thread(plan_masks, history, budget, can_store=context.store is not None)
+    if policy.mode == "compact" or (policy.mode == "auto" and _is_enough(history, plan, budget)):
+        masked = await _mask(history, plan, context, budget)
+        # A disk that is full by now leaves results whole: then masking was not enough after all.
+        if masked.tokens() <= (budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens):
+            return CompactionOutcome(history=masked)
+        history = masked
+    elif policy.safety.auto_ratio is not None:
+        history = await _mask(history, plan, context, budget)
+    if policy.strategy == "truncate" or policy.mode == "compact":
+        return await _truncate(history, context, budget, failed=None)
+    attempt = await compact_conversation_history(history, context, budget)
+    if attempt.history is None and on_request:
+        await context.emit(CompactionFailed(reason=f"{attempt.failure}; nothing was removed", stats=attempt.stats))
+        return CompactionOutcome(history=history, stats=attempt.stats)
+    if attempt.history is None:
+        return await _truncate(history, context, budget, failed=attempt)
+    await context.emit(_compacted("summarize", history, attempt, context, budget))
+    return CompactionOutcome(history=await _mask_tail(attempt.history, context, budget), stats=attempt.stats)
+
+
+def _is_enough(history: History, plan: MaskPlan, budget: Budget) -> bool:
+    """Whether masking alone frees enough: the policy's ratio (C5), else the target of a compaction."""
+    if not plan.freed_tokens:
+        return False
+    ratio = budget.policy.safety.auto_ratio
+    left = history.tokens() - plan.freed_tokens
+    if ratio is not None:
+        return left <= history.tokens() * ratio
+    return left <= budget.mask_is_enough_tokens
+
+
+async def _mask_tail(history: History, context: CompactionContext, budget: Budget) -> History:
+    """After a summary old results of the kept tail age too, if the tail is still above the target."""
+    if history.tokens() <= budget.target_tokens:
+        return history
+    plan = await asyncio.to_thread(plan_masks, history, budget, can_store=context.store is not None)
+    return await _mask(history, plan, replace(context, step_name=f"{context.step_name}/tail"), budget)
+
+
+async def _age(history: History, context: CompactionContext) -> History:
+    """Masks at the top of every iteration, for the policies that want that (P1, P2)."""
+    budget = await asyncio.to_thread(budget_of, history, context)
+    plan = await asyncio.to_thread(plan_masks, history, budget, can_store=context.store is not None)
+    return await _mask(history, plan, replace(context, step_name=f"{context.step_name}/age"), budget)
+
+
+async def _mask(history: History, plan: MaskPlan, context: CompactionContext, budget: Budget) -> History:
+    if not plan.freed_tokens:
+        return history
+    masked = await mask_old_results(history, plan, context)
+    if masked.masked_count:
+        await context.emit(
+            ToolResultsMasked(
+                count=masked.masked_count,
+                policy=context.policy.masking.kind,
+                tokens_before=context.provider_tokens(masked.tokens_before + budget.schema_tokens),
+                tokens_after=context.provider_tokens(masked.tokens_after + budget.schema_tokens),
+                messages=masked.history.messages(),
+            )
+        )
+    return masked.history
 
 
 async def _truncate(
-    history: History, context: CompactionContext, budget: Budget, failed: CompactionAttempt
+    history: History, context: CompactionContext, budget: Budget, *, failed: CompactionAttempt | None
 ) -> CompactionOutcome:
-    """The stage after a summary that was not adopted."""
-    shortened = await asyncio.to_thread(truncate_history, history, budget, context.counter)
-    result = history if shortened is None else shortened
-    then = "the history stays as it is" if shortened is None else "older messages are cut off instead"
-    await context.emit(CompactionFailed(reason=f"{failed.failure}; {then}", stats=failed.stats))
-    if result.tokens() > budget.hard_limit_tokens:
-        raise insufficient(history, budget, context.counter)
-    if shortened is None:
-        return CompactionOutcome(history=history, stats=failed.stats)
-    attempt = CompactionAttempt(history=shortened, stats=RequestStats(compactions=1))
-    await context.emit(_compacted("truncate", history, shortened, budget, attempt))
-    return CompactionOutcome(history=shortened, stats=failed.stats + attempt.stats)
+    """The stage after a summary that was not adopted, or the only one of the strategy `truncate`."""
+    room = await asyncio.to_thread(truncation_room, history, budget)
+    spent = failed.stats if failed else RequestStats()
+    if failed:
+        await context.emit(CompactionFailed(reason=f"{failed.failure}; cutting older messages off", stats=failed.stats))
+    outcome = await _truncated(history, context, room, "truncate")
+    if outcome is not None:
+        return replace(outcome, stats=spent + outcome.stats)
+    if history.tokens() > budget.hard_limit_tokens:
+        raise insufficient(history, budget, context.counter, spent)
+    await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=RequestStats()))
+    return CompactionOutcome(history=history, stats=spent)
+
+
+async def _truncated(
+    history: History, context: CompactionContext, room: Room, strategy: Literal["truncate", "emergency"]
+) -> CompactionOutcome | None:
+    """`history` cut to `room`, what is removed stored before; None when that is not shorter or does not fit."""
+    budget = await asyncio.to_thread(budget_of, history, context)
+    reserved = await asyncio.to_thread(truncation_note_tokens, history, context, budget)
+    plan = await asyncio.to_thread(plan_truncation, history, room, context.counter, reserved)
+    note = await make_truncation_note(history, plan.removed, context, budget)
+    shortened = await asyncio.to_thread(truncated, history, plan, note)
+    if shortened is None or shortened.tokens() > budget.hard_limit_tokens:
+        return None
+    lost = bool(plan.removed) and note.removed is None
+    attempt = CompactionAttempt(history=shortened, stats=RequestStats(compactions=1), removed=note.removed, lost=lost)
+    await context.emit(_compacted(strategy, history, attempt, context, budget))
+    return CompactionOutcome(history=shortened, stats=attempt.stats)
 
 
 def _surely_below(history: History, context: CompactionContext) -> bool:
     """Whether the upper bounds settle it, so that no tokenizer has to be loaded."""
-    limits = context.model.limits
-    total = history.upper_bound_tokens() + context.counter.upper_bound_tools(context.tools)
-    trigger = int(limits.context_window_tokens * context.limits.compaction_threshold_pct / 100)
-    return total + limits.output_reserve_tokens <= trigger
+    bounds = Budget(
+        window_tokens=context.window_tokens,
+        reserve_tokens=context.reserve_tokens,
+        schema_tokens=context.counter.upper_bound_tools(context.tools),
+        system_tokens=0,
+        max_output_tokens=context.model.limits.max_output_tokens,
+        policy=context.policy,
+    )
+    messages = context.policy.trigger.messages
+    few = messages is None or len(history) <= messages
+    return few and history.upper_bound_tokens() <= bounds.history_limit_tokens
 
 
 def _compacted(
     strategy: Literal["summarize", "truncate", "emergency"],
     before: History,
-    after: History,
-    budget: Budget,
     attempt: CompactionAttempt,
+    context: CompactionContext,
+    budget: Budget,
 ) -> HistoryCompacted:
+    after = attempt.history or before
     return HistoryCompacted(
         strategy=strategy,
-        tokens_before=before.tokens() + budget.schema_tokens,
-        tokens_after=after.tokens() + budget.schema_tokens,
+        tokens_before=context.provider_tokens(before.tokens() + budget.schema_tokens),
+        tokens_after=context.provider_tokens(after.tokens() + budget.schema_tokens),
         messages_before=len(before),
         messages_after=len(after),
         summary=attempt.summary,
         stats=attempt.stats,
+        flagged=attempt.flagged,
+        removed=attempt.removed,
+        lost=attempt.lost and context.store is not None,
+        messages=after.messages(),
     )

@@ -7,11 +7,14 @@ rounds, so a call is never separated from its results (K9). Removes and cuts; ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from holmes.core.truncation.masking.tail import shrink_to_pointers
 from holmes.core.truncation.shrink import shrink_round
+
+_MOST_POINTED_ROUNDS = 2
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,15 +22,45 @@ if TYPE_CHECKING:
     from holmes.core.history import History
     from holmes.core.messages import Message
     from holmes.core.tokens import TokenCounter
+    from holmes.core.truncation.context import Budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Sizes in tokens: of the rounds that stay verbatim, of the newest round, and of the whole history."""
+    """Sizes in tokens: of the rounds that stay verbatim, of the newest round, and of the whole history.
+
+    `tail_messages` also limits the tail to so many messages, rounded up to whole rounds (K2); `newest_round` says
+    whether a round that the model has not seen stays in any case. Results of `protected_tools` never become pointers.
+    """
 
     tail_tokens: int
     newest_round_tokens: int
     history_tokens: int
+    tail_messages: int | None = None
+    newest_round: bool = True
+    protected_tools: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, budget: Budget, stand_in_tokens: int) -> Room:
+        """The room that a policy gives when `stand_in_tokens` go to what stands for the removed messages."""
+        return cls(
+            tail_tokens=budget.tail_tokens,
+            newest_round_tokens=budget.newest_round_tokens,
+            history_tokens=budget.history_limit_tokens - stand_in_tokens,
+            tail_messages=budget.policy.keep.messages,
+            newest_round=budget.policy.keep.newest_round,
+            protected_tools=budget.policy.masking.protected_tools,
+        )
+
+    def halved(self, history_tokens: int) -> Room:
+        """Half of what usually stays, for the emergency (S3)."""
+        return replace(
+            self,
+            tail_tokens=self.tail_tokens // 2,
+            newest_round_tokens=self.newest_round_tokens // 2,
+            history_tokens=history_tokens,
+            tail_messages=None if self.tail_messages is None else self.tail_messages // 2,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +81,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tail:
-    """Positions of the messages at the end that stay: whole rounds, the newest round, notes of the loop after it."""
+    """Positions of the messages at the end that stay: whole rounds, the newest round, notes of the loop after it.
+
+    `pointed` are rounds before them whose results stay as pointers; `shrunk` are their messages.
+    """
 
     kept: tuple[int, ...]
     newest: tuple[int, ...]
     notes: tuple[int, ...]
+    pointed: tuple[int, ...] = ()
+    shrunk: tuple[Message, ...] = ()
 
 
 def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[tuple[int, ...]]:
@@ -68,7 +106,7 @@ def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[
 
 
 def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
-    """Keep the rounds at the end that fit `room.tail_tokens`, and always the newest one if the model has not seen it.
+    """Keep the rounds at the end that fit the room's tail, and the newest one if the model has not seen it.
 
     That one is cut to `room.newest_round_tokens` if it is larger. Where task and last request leave less of
     `room.history_tokens` than the tail would take, the tail gets what is left.
@@ -80,40 +118,73 @@ def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
     fixed = {*system, *task, *last}
     left = max(0, room.history_tokens - _sum(weights, fixed))
     body = [index for index in range(len(messages)) if index not in {*system, *task}]
-    tail = _choose_tail(messages, weights, body, min(room.tail_tokens, left))
+    room = replace(room, tail_tokens=min(room.tail_tokens, left))
+    tail = _choose_tail(messages, weights, body, room, counter)
     newest = tuple(messages[index] for index in tail.newest)
     newest_cap = min(room.newest_round_tokens, left - _sum(weights, tail.notes))
     if _sum(weights, tail.newest) > newest_cap:
         newest = shrink_round(newest, newest_cap, counter)
-    stays = {*fixed, *tail.kept, *tail.newest, *tail.notes}
+    stays = {*fixed, *tail.pointed, *tail.kept, *tail.newest, *tail.notes}
     removed = [index for index in range(len(messages)) if index not in stays]
     apart = [index for index in last if index not in task and index not in tail.kept]
     return Plan(
         system=tuple(messages[index] for index in system),
         task=tuple(messages[index] for index in task),
         last_request=tuple(messages[index] for index in apart),
-        tail=(*(messages[i] for i in tail.kept), *newest, *(messages[i] for i in tail.notes)),
+        tail=(*tail.shrunk, *(messages[i] for i in tail.kept), *newest, *(messages[i] for i in tail.notes)),
         removed=tuple(messages[index] for index in removed),
         removed_tokens=_sum(weights, removed),
     )
 
 
-def _choose_tail(messages: Sequence[Message], weights: Sequence[int], body: list[int], tail_tokens: int) -> _Tail:
+def _choose_tail(
+    messages: Sequence[Message], weights: Sequence[int], body: list[int], room: Room, counter: TokenCounter
+) -> _Tail:
     rounds = split_rounds(messages, body)
     notes: tuple[int, ...] = ()
     while rounds and _is_user(messages[rounds[-1][0]], "note"):
         notes = (*rounds.pop(), *notes)
     newest: tuple[int, ...] = ()
-    if rounds and isinstance(reply := messages[rounds[-1][0]], AssistantMessage) and reply.tool_calls:
+    if room.newest_round and rounds and _has_calls(messages[rounds[-1][0]]):
         newest = rounds.pop()
-    left = tail_tokens - _sum(weights, newest) - _sum(weights, notes)
+    left = room.tail_tokens - _sum(weights, newest) - _sum(weights, notes)
+    most = len(messages) if room.tail_messages is None else room.tail_messages
     kept: tuple[int, ...] = ()
-    while rounds and not _is_user(messages[rounds[-1][0]], "summary"):
+    while rounds and len(kept) + len(newest) < most and not _is_user(messages[rounds[-1][0]], "summary"):
+        if _sum(weights, rounds[-1]) > left:
+            break
         left -= _sum(weights, rounds[-1])
+        kept = (*rounds.pop(), *kept)
+    if room.tail_messages is not None or not room.newest_round:
+        return _Tail(kept=kept, newest=newest, notes=notes)
+    pointed, shrunk = _pointed_rounds(messages, rounds, replace(room, tail_tokens=left), counter)
+    return _Tail(kept=kept, newest=newest, notes=notes, pointed=pointed, shrunk=shrunk)
+
+
+def _pointed_rounds(
+    messages: Sequence[Message], rounds: list[tuple[int, ...]], room: Room, counter: TokenCounter
+) -> tuple[tuple[int, ...], tuple[Message, ...]]:
+    """Up to two rounds that do not fit whole and do fit with their results as pointers: what was just done stays known.
+
+    That matters where one large result would push all others out, as on small windows.
+    """
+    left = room.tail_tokens
+    positions: tuple[int, ...] = ()
+    shrunk: tuple[Message, ...] = ()
+    for round_positions in reversed(rounds[-_MOST_POINTED_ROUNDS:]):
+        if not _has_calls(messages[round_positions[0]]):
+            break
+        whole = [messages[position] for position in round_positions]
+        pointers = shrink_to_pointers(whole, 0, counter, protected_tools=room.protected_tools)
+        left -= sum(map(counter.count_message, pointers))
         if left < 0:
             break
-        kept = (*rounds.pop(), *kept)
-    return _Tail(kept=kept, newest=newest, notes=notes)
+        positions, shrunk = (*round_positions, *positions), (*pointers, *shrunk)
+    return positions, shrunk
+
+
+def _has_calls(message: Message) -> bool:
+    return isinstance(message, AssistantMessage) and bool(message.tool_calls)
 
 
 def _is_user(message: Message, kind: str) -> bool:

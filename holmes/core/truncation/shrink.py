@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from holmes.core.messages import Image, Text, ToolMessage
 from holmes.core.previews import first_that_fits, head_and_tail
-from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS
+from holmes.core.previews.excerpts import DEFAULT_CHARACTERS_PER_TOKEN
+from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens
 
 if TYPE_CHECKING:
     from holmes.core.messages import Message
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _SMALLEST_RESULT_TOKENS = 16
 _GAP_TOKENS = 32
+_A_LITTLE_LESS = 0.95
 
 
 def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenCounter) -> tuple[Message, ...]:
@@ -45,17 +47,24 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
 
 def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> ToolMessage:
     """`message` with both ends of its text, at most `cap_tokens`, and how to get the rest."""
-    if counter.count_message(message) <= cap_tokens:
+    weight = counter.count_message(message)
+    if weight <= cap_tokens:
         return message
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     pictures = sum(isinstance(part, Image) for part in message.parts)
     dropped = f" {pictures} pictures were removed." if pictures else ""
-    if message.spilled:
-        ids = ", ".join(result.id for result in message.spilled)
+    if message.stored:
+        ids = ", ".join(result.id for result in message.stored)
         note = f"[Cut to fit the context window.{dropped} The full output is stored: {ids}]"
     else:
         note = f"[Cut to fit the context window.{dropped} For the rest, call again with a narrower query.]"
     preview_room = max(0, room - _GAP_TOKENS - counter.count_text(note))
-    preview = head_and_tail(message.text, preview_room, counter) if preview_room >= _GAP_TOKENS else None
+    text_tokens = max(1, weight - message_overhead_tokens(message))
+    per_token = min(DEFAULT_CHARACTERS_PER_TOKEN, _A_LITTLE_LESS * len(message.text) / text_tokens)
+    preview = (
+        head_and_tail(message.text, preview_room, counter, characters_per_token=per_token)
+        if preview_room >= _GAP_TOKENS
+        else None
+    )
     options = (f"{preview.render()}\n{note}", note, "[cut]") if preview else (note, "[cut]")
     return replace(message, parts=(Text(text=first_that_fits(options, room, counter)),))

@@ -1,126 +1,256 @@
-"""Asks the model for a summary of what is about to be removed, and refuses everything that is not one.
+"""Writes the summary of what is about to be removed. Called by `compaction`.
 
-Called by `compaction`. The first request has the shape of the agent's own (system prompt, tools, history, one more user
-message), so the provider's cache serves it (S9). When that does not fit or fails, the removed messages are sent once
-more as plain text, in pieces that build on each other. Each request is one durable step.
+The first request has the shape of the agent's own (system prompt, tools, history, one more user message), so the
+provider's cache serves it (S9); a summary model of its own is sent the removed messages as plain text (K12). What fails
+is asked for once more as plain text, in pieces that build on each other. No request is larger than the window of its
+model (invariant 15). Refuses what is no summary, or mostly invented (N8); repairs what left out too much (N7).
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.events import TextDelta
-from holmes.core.messages import SystemMessage, user_text
+from holmes.core.messages import AssistantMessage, Image, SystemMessage, Text, user_text
 from holmes.core.model import ModelRequest
 from holmes.core.stats import RequestStats
-from holmes.core.truncation.transcript import transcript_pieces
+from holmes.core.truncation.groups import split_groups
+from holmes.core.truncation.summary_repair import repair_summary
+from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, Summary, ask, shortened
+from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
-    from holmes.core.history import History
-    from holmes.core.messages import Message
-    from holmes.core.model import ModelReply
-    from holmes.core.truncation.context import Budget, CompactionContext
+    from collections.abc import Iterator
 
+    from holmes.core.messages import Message
+    from holmes.core.model import ChatModel
+    from holmes.core.truncation.summary_request import SummaryJob
+
+# Another provider counts differently; so much more than we think is taken for granted (K12).
+OTHER_PROVIDER_MARGIN = 1.35
+SMALLEST_GROUP_SUMMARY_TOKENS = 128
+_SUMMARY_MODEL_PIECES = 8
 _PIECE_SHARE = 0.7
 _SMALLEST_PIECE_TOKENS = 200
-_REFUSAL = re.compile(r"(i.?m sorry|i am sorry|sorry,|i can(no|.)t|i am unable|i.m unable|as an ai\b)", re.IGNORECASE)
-_REFUSAL_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """What came of asking. `text` is None when nothing usable came, then `failure` says why.
+class _Writer:
+    """Who writes from plain text: the model, its window in our tokens, and what it may write."""
 
-    `stats` has every attempt; `window_tokens` is the real window if an overflow told it.
+    model: ChatModel
+    window_tokens: int
+    output_tokens: int
+    most_pieces: int
+    step_name: str
+
+
+async def request_summary(job: SummaryJob) -> Summary:
+    """A summary of `job.removed`, checked and repaired.
+
+    Costs at most nine requests with a summary model and six without, plus one for each group and the repair, all of
+    them in `stats`.
     """
-
-    text: str | None
-    failure: str | None
-    stats: RequestStats
-    window_tokens: int | None = None
-
-
-async def request_summary(
-    history: History, removed: tuple[Message, ...], context: CompactionContext, budget: Budget
-) -> Summary:
-    """A summary of `removed`, which are messages of `history`. Costs at most five requests, all in `stats`."""
-    prompt = f"{context.prompt.rstrip()}\n\nWrite at most {budget.summary_tokens:,} tokens."
-    first = await _ask_in_place(history, prompt, context, budget)
+    stats = RequestStats()
+    groups = removed_groups(job)
+    if len(groups) > 1:
+        grouped = await _from_groups(job, groups)
+        if grouped.text is not None:
+            return await _repaired(job, grouped)
+        stats = grouped.stats
+    first = await (_from_summary_model(job) if job.context.summary_model else _in_place(job))
+    stats += first.stats
     if first.text is not None:
-        return first
-    second = await _ask_flattened(history.replaced(removed), prompt, context, budget, first.window_tokens)
-    failure = None if second.text is not None else f"{first.failure}; as plain text: {second.failure}"
-    return Summary(text=second.text, failure=failure, stats=first.stats + second.stats)
+        return await _repaired(job, replace(first, stats=stats))
+    second = await _again(job, first)
+    stats += second.stats
+    if second.text is None:
+        return Summary(failure=f"{first.failure}; asked again: {second.failure}", stats=stats)
+    return await _repaired(job, replace(second, stats=stats))
 
 
-async def _ask_in_place(history: History, prompt: str, context: CompactionContext, budget: Budget) -> Summary:
+def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
+    """What is removed, in the groups of the policy (K10); one group when it sets no threshold."""
+    weights = job.history.replaced(job.removed).token_counts()
+    most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
+    return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)
+
+
+async def _repaired(job: SummaryJob, summary: Summary) -> Summary:
+    context, budget = job.context, job.budget
+    if context.summary_model is not None:
+        window = _window_of_other(context.summary_model)
+        return await repair_summary(job, summary, context.summary_model, window)
+    return await repair_summary(job, summary, context.model, budget.window_tokens)
+
+
+async def _in_place(job: SummaryJob) -> Summary:
     """The agent's own request plus one user message."""
-    note = user_text(prompt, kind="note")
-    used = history.tokens() + budget.schema_tokens + context.counter.count_message(note)
-    output = min(budget.reserve_tokens, budget.window_tokens - used)
-    if output < min(budget.reserve_tokens, 2 * budget.summary_tokens):
-        return Summary(text=None, failure="the history leaves no room for a summary request", stats=RequestStats())
-    messages = (*history.messages(), note)
-    request = ModelRequest(messages=messages, tools=context.tools, tool_choice="none", max_output_tokens=output)
-    return await _ask(request, f"{context.step_name}/summary", context)
+    context = job.context
+    request = await asyncio.to_thread(_in_place_request, job)
+    if request is None:
+        return Summary(failure="the history leaves no room for a summary request")
+    answer = await ask(context.model, request, f"{context.step_name}/summary", context)
+    return await _checked(job, answer)
 
 
-async def _ask_flattened(
-    removed: History, prompt: str, context: CompactionContext, budget: Budget, learned_window_tokens: int | None
-) -> Summary:
+def _in_place_request(job: SummaryJob) -> ModelRequest | None:
+    """The largest request that fits, or None."""
+    context, budget = job.context, job.budget
+    note = user_text(_prompt(job, job.cap_tokens), kind="note")
+    fixed = budget.schema_tokens + context.counter.count_message(note)
+    limits = context.model.limits
+    output = min(2 * job.cap_tokens + limits.thinking_tokens, limits.max_output_tokens)
+    for messages in _in_place_messages(job):
+        if fixed + job.history.replaced(messages).tokens() + output <= budget.window_tokens:
+            return ModelRequest(
+                messages=(*messages, note), tools=context.tools, tool_choice="none", max_output_tokens=output
+            )
+    return None
+
+
+def _in_place_messages(job: SummaryJob) -> Iterator[tuple[Message, ...]]:
+    """The whole history; up to the last message that is removed, since the rest stays; the same without pictures."""
+    messages = job.history.messages()
+    yield messages
+    removed = {id(message) for message in job.removed}
+    last = max((index for index, message in enumerate(messages) if id(message) in removed), default=len(messages) - 1)
+    start = messages[: last + 1]
+    yield start
+    if any(_pictures(message) for message in start):
+        yield tuple(map(_without_pictures, start))
+
+
+def _pictures(message: Message) -> int:
+    if isinstance(message, SystemMessage | AssistantMessage):
+        return 0
+    return sum(isinstance(part, Image) for part in message.parts)
+
+
+def _without_pictures(message: Message) -> Message:
+    """`message` with a count in place of its pictures (K14)."""
+    count = _pictures(message)
+    if isinstance(message, SystemMessage | AssistantMessage) or not count:
+        return message
+    note = Text(text=f"[{count} {'picture' if count == 1 else 'pictures'} left out]")
+    return replace(message, parts=(*(part for part in message.parts if isinstance(part, Text)), note))
+
+
+async def _from_summary_model(job: SummaryJob) -> Summary:
+    model = job.context.summary_model
+    if model is None:
+        return Summary(failure="there is no summary model")
+    return await _checked(job, await _from_text(job, _summary_model_writer(job, model, "summary-model-text")))
+
+
+async def _again(job: SummaryJob, first: Summary) -> Summary:
+    """The one retry: the agent's own model, in place after a summary model, else from plain text."""
+    if job.context.summary_model is not None:
+        request = await asyncio.to_thread(_in_place_request, job)
+        if request is not None:
+            return await _in_place(job)
+    window = min(job.budget.window_tokens, first.window_tokens or job.budget.window_tokens)
+    # A model that thinks before it writes needs more room than the text it was asked for.
+    wanted = job.budget.reserve_tokens if first.cut_off else 2 * job.cap_tokens
+    writer = _Writer(
+        model=job.context.model,
+        window_tokens=window,
+        output_tokens=min(wanted, job.budget.reserve_tokens, window // 4),
+        most_pieces=MAX_PIECES,
+        step_name=f"{job.context.step_name}/summary-text",
+    )
+    return await _checked(job, await _from_text(job, writer))
+
+
+def _window_of_other(model: ChatModel) -> int:
+    return int(model.limits.context_window_tokens / OTHER_PROVIDER_MARGIN)
+
+
+def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writer:
+    window = _window_of_other(model)
+    return _Writer(
+        model=model,
+        window_tokens=window,
+        output_tokens=min(2 * job.cap_tokens, model.limits.max_output_tokens, window // 4),
+        most_pieces=_SUMMARY_MODEL_PIECES,
+        step_name=f"{job.context.step_name}/{step}",
+    )
+
+
+async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...]) -> Summary:
+    """One summary for each group, one after the other (K10). A group that fails ends it."""
+    context, texts, stats = job.context, [], RequestStats()
+    share = job.cap_tokens // len(groups)
+    for number, group in enumerate(groups, start=1):
+        part = replace(job, removed=group, cap_tokens=share)
+        step = f"summary-group-{number}"
+        if context.summary_model is not None:
+            writer = _summary_model_writer(part, context.summary_model, step)
+        else:
+            window = job.budget.window_tokens
+            writer = _Writer(
+                model=context.model,
+                window_tokens=window,
+                output_tokens=min(2 * share, job.budget.reserve_tokens, window // 4),
+                most_pieces=MAX_PIECES,
+                step_name=f"{context.step_name}/{step}",
+            )
+        answer = await _from_text(part, writer)
+        stats += answer.stats
+        if answer.text is None:
+            return Summary(failure=f"group {number}: {answer.failure}", stats=stats)
+        texts.append(f"Part {number} of {len(groups)}:\n{answer.text}")
+    return await _checked(job, Summary(text="\n\n".join(texts), stats=stats))
+
+
+async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
     """The removed messages as text, without tools; each further piece comes with the summary of those before it."""
-    window = min(budget.window_tokens, learned_window_tokens or budget.window_tokens)
-    system = SystemMessage(text=prompt)
-    output = min(budget.reserve_tokens, window // 4)
-    room = window - output - context.counter.count_message(system) - 2 * budget.summary_tokens
+    counter = job.context.counter
+    cap = min(job.cap_tokens, writer.output_tokens * 3 // 4)
+    system = SystemMessage(text=_prompt(job, cap))
+    room = writer.window_tokens - writer.output_tokens - counter.count_message(system) - 2 * cap
     piece_tokens = int(room * _PIECE_SHARE)
-    pieces = transcript_pieces(removed, removed.token_counts(), piece_tokens)
-    if piece_tokens < _SMALLEST_PIECE_TOKENS or not pieces:
-        return Summary(text=None, failure="the window is too small for a summary request", stats=RequestStats())
+    if piece_tokens < _SMALLEST_PIECE_TOKENS:
+        return Summary(failure="the window is too small for a summary request")
+    pieces = await asyncio.to_thread(_pieces, job, piece_tokens, writer.most_pieces)
     summary, stats = "", RequestStats()
     for number, piece in enumerate(pieces, start=1):
         before = f"Summary of the parts before:\n{summary}\n\n" if summary else ""
         text = f"{before}Transcript, part {number} of {len(pieces)}:\n\n{piece}"
         request = ModelRequest(
-            messages=(system, user_text(text)), tools=(), tool_choice="none", max_output_tokens=output
+            messages=(system, user_text(text)), tools=(), tool_choice="none", max_output_tokens=writer.output_tokens
         )
-        answer = await _ask(request, f"{context.step_name}/summary-text-{number}", context)
+        answer = await ask(writer.model, request, f"{writer.step_name}-{number}", job.context)
         stats += answer.stats
         if answer.text is None:
-            return Summary(text=None, failure=answer.failure, stats=stats)
-        summary = answer.text
-    return Summary(text=summary, failure=None, stats=stats)
+            return replace(answer, stats=stats)
+        carried = shortened(answer.text, 2 * cap, counter) if number < len(pieces) else answer.text
+        if carried is None:
+            return Summary(failure="the summary of a part is far too long", stats=stats)
+        summary = carried
+    return Summary(text=summary, stats=stats)
 
 
-async def _ask(request: ModelRequest, step_name: str, context: CompactionContext) -> Summary:
-    async def emit_without_text(event: AgentEvent) -> None:
-        if not isinstance(event, TextDelta):
-            await context.emit(event)
-
-    try:
-        reply = await context.steps.run(step_name, lambda: context.model.complete(request, emit_without_text))
-    except ModelError as error:
-        window = error.window_tokens if isinstance(error, ContextOverflow) else None
-        return Summary(text=None, failure=str(error), stats=error.stats or RequestStats(), window_tokens=window)
-    failure = _failure_of(reply)
-    return Summary(text=None if failure else reply.message.text.strip(), failure=failure, stats=reply.stats)
+def _pieces(job: SummaryJob, piece_tokens: int, most_pieces: int) -> tuple[str, ...]:
+    # A transcript has no pictures, so they must not weigh, or the text beside them would be cut.
+    weights = job.history.replaced(map(_without_pictures, job.removed)).token_counts()
+    return transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
 
 
-def _failure_of(reply: ModelReply) -> str | None:
-    """Why `reply` cannot stand for the messages it was asked about, or None when it can."""
-    text = reply.message.text.strip()
-    if reply.message.tool_calls:
-        return "the model called a tool instead of writing a summary"
-    if reply.finish_reason == "length":
-        return "the summary was cut off"
-    if reply.finish_reason == "content_filter":
-        return "the provider's content filter stopped the summary"
-    if not text:
-        return "the summary was empty"
-    if len(text) < _REFUSAL_CHARACTERS and _REFUSAL.match(text):
-        return f"the model refused: {text[:120]!r}"
-    return None
+async def _checked(job: SummaryJob, summary: Summary) -> Summary:
+    """`summary` at most half as long again as its cap, or a failure when it cannot be or is mostly invented."""
+    if summary.text is None:
+        return summary
+    limit = int(job.cap_tokens * LONGEST_SHARE_OF_CAP)
+    text = shortened(summary.text, limit, job.context.counter)
+    if text is None:
+        reason = "the summary is far too long, so it does not make the history short enough"
+        return Summary(failure=reason, stats=summary.stats)
+    if job.survey is not None and await asyncio.to_thread(job.survey.is_fabricated, text):
+        return Summary(failure="the summary is about things that the conversation never had", stats=summary.stats)
+    return replace(summary, text=text)
+
+
+def _prompt(job: SummaryJob, cap_tokens: int) -> str:
+    return f"{job.context.prompt.rstrip()}\n\nWrite at most {cap_tokens:,} tokens."

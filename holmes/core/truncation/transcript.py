@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage
+from holmes.core.messages import AssistantMessage, Image, SystemMessage, ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,21 +19,23 @@ _MESSAGE_LIMITS_TOKENS = (8_000, 4_000, 2_000, 1_000, 500, 250, 100, 50)
 _HEADING_TOKENS = 24
 
 
-def transcript_pieces(messages: Sequence[Message], weights: Sequence[int], piece_tokens: int) -> tuple[str, ...]:
-    """At most four texts of about `piece_tokens` each, in order. `weights` are the tokens of the messages.
+def transcript_pieces(
+    messages: Sequence[Message], weights: Sequence[int], piece_tokens: int, most_pieces: int = MAX_PIECES
+) -> tuple[str, ...]:
+    """At most `most_pieces` texts of about `piece_tokens` each, in order.
 
-    Every message is cut to the same limit, the largest at which all fit. When even 50 tokens for each are too many, the
-    oldest are left out.
+    `weights` are the tokens of the messages without their pictures. Every message is cut to the same limit, the largest
+    at which all fit. When even 50 tokens for each are too many, the oldest are left out.
     """
     for limit in _MESSAGE_LIMITS_TOKENS:
         sizes = [min(weight, limit) + _HEADING_TOKENS for weight in weights]
         if max(sizes, default=0) > piece_tokens:
             continue
         pieces = _pack([_entry(m, w, limit) for m, w in zip(messages, weights, strict=True)], sizes, piece_tokens)
-        if len(pieces) <= MAX_PIECES:
+        if len(pieces) <= most_pieces:
             return pieces
     smallest = _MESSAGE_LIMITS_TOKENS[-1]
-    fitting = max(0, MAX_PIECES * (piece_tokens // (smallest + _HEADING_TOKENS)))
+    fitting = max(0, most_pieces * (piece_tokens // (smallest + _HEADING_TOKENS)))
     if not fitting:
         return ()
     newest = list(zip(messages, weights, strict=True))[-fitting:]
@@ -62,11 +64,15 @@ def _entry(message: Message, weight: int, limit_tokens: int) -> str:
 
 
 def _heading_and_text(message: Message) -> tuple[str, str]:
+    """Pictures are only counted: a transcript is text (K14). The id of a stored result is named, so it can be kept."""
     if isinstance(message, SystemMessage):
         return "instructions", message.text
-    if isinstance(message, ToolMessage):
-        return f"result of {message.tool_name} ({message.status})", message.text
     if isinstance(message, AssistantMessage):
         calls = (f"calls {call.name} with {call.arguments}" for call in message.tool_calls)
         return "assistant", "\n".join(part for part in (message.text, *calls) if part)
-    return f"user ({message.kind})", message.text
+    pictures = sum(isinstance(part, Image) for part in message.parts)
+    shown = f", {pictures} {'picture' if pictures == 1 else 'pictures'} left out" if pictures else ""
+    if isinstance(message, ToolMessage):
+        ids = "".join(f", result {stored.id}" for stored in message.stored if stored.id not in message.text)
+        return f"result of {message.tool_name} ({message.status}{ids}{shown})", message.text
+    return f"user ({message.kind}{shown})", message.text

@@ -1,6 +1,7 @@
 """Shortens a history without a model: system prompt, task, a line that says so, the recent rounds (K7).
 
-Called when a summary failed or would not help, and by the emergency. Pure; refuses to make a history longer.
+Called when a summary failed, would not help or is not wanted, and by the emergency. Pure; refuses to make a history
+longer.
 """
 
 from __future__ import annotations
@@ -9,50 +10,68 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import CompactionInsufficientError
-from holmes.core.messages import Text, UserMessage, user_text
+from holmes.core.messages import AssistantMessage, CompactionMark, Text, UserMessage
 from holmes.core.truncation.plan import Room, plan_removal
+from holmes.core.truncation.removed import where_removed_lie
 
 if TYPE_CHECKING:
     from holmes.core.history import History
     from holmes.core.messages import Message
+    from holmes.core.stats import RequestStats
     from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.context import Budget
+    from holmes.core.truncation.plan import Plan
+    from holmes.core.truncation.truncation_note import TruncationNote
 
 TRUNCATION_LINE = "[Earlier messages truncated]"
-KEEP_SHARE = 0.40
 _NO_ROOM = Room(tail_tokens=0, newest_round_tokens=0, history_tokens=0)
 
 
-def truncate_history(history: History, budget: Budget, counter: TokenCounter) -> History | None:
-    """The newest 40% of the usable window and what must stay, or None when that is not shorter."""
-    room = Room(
-        tail_tokens=int(budget.usable_tokens * KEEP_SHARE),
-        newest_round_tokens=budget.newest_round_tokens,
-        history_tokens=budget.history_limit_tokens,
-    )
-    return truncate_to(history, room, counter)
+def truncation_room(history: History, budget: Budget) -> Room:
+    """The newest part of the history that the policy keeps, by its share or as after a summary (P10)."""
+    room, fraction = Room.of(budget, 0), budget.policy.keep.fraction
+    if fraction is None:
+        return room
+    tokens = min(budget.usable_tokens, history.tokens() - budget.system_tokens)
+    return replace(room, tail_tokens=int(tokens * fraction), tail_messages=None)
 
 
-def truncate_to(history: History, room: Room, counter: TokenCounter) -> History | None:
-    """`history` cut to `room`, or None when that is not shorter. An earlier summary stays."""
-    stand_in = _stand_in(history.messages())
-    room = replace(room, history_tokens=room.history_tokens - counter.count_message(stand_in))
-    plan = plan_removal(history, room, counter)
-    summaries = [message for message in plan.removed if isinstance(message, UserMessage) and message.kind == "summary"]
-    only_summary_removed = len(summaries) == len(plan.removed)
-    shortened = history.replaced(plan.assemble(*summaries) if only_summary_removed else plan.assemble(stand_in))
+def plan_truncation(history: History, room: Room, counter: TokenCounter, note_tokens: int) -> Plan:
+    """What stays within `room` when the truncation line and what follows it take `note_tokens`."""
+    latest = _latest_summary(history.messages())
+    earlier = sum(counter.count_text(part.text) for part in _summary_parts(latest)) if latest else 0
+    return plan_removal(history, replace(room, history_tokens=room.history_tokens - note_tokens - earlier), counter)
+
+
+def truncated(history: History, plan: Plan, note: TruncationNote) -> History | None:
+    """`history` cut as planned, or None when that is not shorter. The text of an earlier summary stays."""
+    latest = _latest_summary(history.messages())
+    if all(message is latest for message in plan.removed):  # only results were cut, the summary still stands
+        shortened = history.replaced(plan.assemble(*((latest,) if plan.removed and latest else ())))
+    else:
+        line = replace(_line_after(latest, note), stored=where_removed_lie(plan.removed, note.removed))
+        rounds = sum(isinstance(message, AssistantMessage) for message in plan.tail)
+        tokens = history.replaced(plan.assemble(line)).tokens()
+        line = replace(line, mark=CompactionMark(kept_rounds=rounds, tokens=tokens))
+        shortened = history.replaced(plan.assemble(line))
     return shortened if shortened.tokens() < history.tokens() else None
 
 
-def _stand_in(messages: tuple[Message, ...]) -> UserMessage:
-    """The truncation line, after the latest summary if there is one."""
-    summaries = [message for message in messages if isinstance(message, UserMessage) and message.kind == "summary"]
-    if not summaries:
-        return user_text(TRUNCATION_LINE, kind="summary")
-    latest = summaries[-1]
-    if latest.text.endswith(TRUNCATION_LINE):
-        return latest
-    return replace(latest, parts=(*latest.parts, Text(text=TRUNCATION_LINE)))
+def _latest_summary(messages: tuple[Message, ...]) -> UserMessage | None:
+    summaries = (message for message in messages if isinstance(message, UserMessage) and message.kind == "summary")
+    return next(reversed(tuple(summaries)), None)
+
+
+def _summary_parts(summary: UserMessage | None) -> tuple[Text, ...]:
+    """The summary itself, without the line, ledger and reminder that every compaction writes anew."""
+    first = summary.parts[0] if summary else None
+    return (first,) if isinstance(first, Text) and first.text != TRUNCATION_LINE else ()
+
+
+def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessage:
+    """The truncation line and what follows it, after the latest summary if there is one."""
+    added = (Text(text=TRUNCATION_LINE), *(Text(text=text) for text in note.texts))
+    return UserMessage(parts=(*_summary_parts(summary), *added), kind="summary")
 
 
 def require_fit(history: History, budget: Budget, counter: TokenCounter) -> None:
@@ -62,8 +81,13 @@ def require_fit(history: History, budget: Budget, counter: TokenCounter) -> None
         raise insufficient(history, budget, counter)
 
 
-def insufficient(history: History, budget: Budget, counter: TokenCounter) -> CompactionInsufficientError:
-    """The error for a history that cannot be made to fit; it names every part that has to stay, and its size."""
+def insufficient(
+    history: History, budget: Budget, counter: TokenCounter, spent: RequestStats | None = None
+) -> CompactionInsufficientError:
+    """The error for a history that cannot be made to fit; it names every part that has to stay, and its size.
+
+    `spent` is what finding out has cost.
+    """
     plan = plan_removal(history, _NO_ROOM, counter)
     parts = {
         "system prompt": plan.system,
@@ -78,5 +102,6 @@ def insufficient(history: History, budget: Budget, counter: TokenCounter) -> Com
     return CompactionInsufficientError(
         f"the conversation does not fit the model's window of {budget.window_tokens:,} tokens, of which "
         f"{budget.reserve_tokens:,} are kept for the reply; what must stay takes (tokens): {listed}. "
-        "Shorten the largest, enable fewer toolsets, or use a model with a larger window."
+        "Shorten the largest, enable fewer toolsets, or use a model with a larger window.",
+        stats=spent,
     )

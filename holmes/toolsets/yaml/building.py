@@ -87,6 +87,7 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
         config=keys.config or {},
         instructions=instructions.strip(),
         approval_patterns=tuple(keys.approval_required_tools),
+        redaction=keys.redaction,
         lint_warnings=tuple(warning for _, warnings in built for warning in warnings),
     )
 

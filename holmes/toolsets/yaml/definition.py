@@ -74,7 +74,8 @@ Prerequisite: TypeAlias = StaticPrerequisite | EnvironmentPrerequisite | Command
 class YamlToolsetDefinition:
     """One enabled toolset of a file after overrides.
 
-    `source` is `file:line`; `approval_patterns` are globs of tool names.
+    `source` is `file:line`; `approval_patterns` are globs of tool names; `redaction` says whether secrets
+    in its results are masked.
     """
 
     name: str
@@ -88,4 +89,5 @@ class YamlToolsetDefinition:
     config: Mapping[str, JsonValue] = field(default_factory=dict)
     instructions: str = ""
     approval_patterns: tuple[str, ...] = ()
+    redaction: bool = True
     lint_warnings: tuple[LintWarning, ...] = ()

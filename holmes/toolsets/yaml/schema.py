@@ -112,4 +112,5 @@ class ToolsetKeys(_Keys):
     llm_instructions: str | None = None
     transformers: list[Any] | None = None
     approval_required_tools: list[str] = Field(default_factory=list)
+    redaction: bool = True
     type: Literal["mcp", "http", "database", "mongodb"] | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.truncation.context import Budget, ContextLimits
+from holmes.core.policy import ContextPolicy, SpillPolicy
+from holmes.core.truncation.context import Budget
 
 
 @pytest.mark.parametrize(
@@ -21,12 +22,17 @@ from holmes.core.truncation.context import Budget, ContextLimits
 def test_the_cap_is_the_smaller_of_both_limits_unless_the_percentage_makes_no_sense(
     pct: float, window: int, cap: int
 ) -> None:
-    assert ContextLimits(tool_result_max_pct=pct).tool_result_cap_tokens(window) == cap
+    assert SpillPolicy(max_pct=pct).cap_tokens(window) == cap
 
 
 def test_a_window_is_divided_as_the_specification_says() -> None:
     budget = Budget(
-        window_tokens=200_000, reserve_tokens=50_000, schema_tokens=4_000, system_tokens=2_000, threshold_pct=95.0
+        window_tokens=200_000,
+        reserve_tokens=50_000,
+        schema_tokens=4_000,
+        system_tokens=2_000,
+        max_output_tokens=50_000,
+        policy=ContextPolicy(),
     )
     assert budget.history_limit_tokens == 190_000 - 50_000 - 4_000
     assert budget.hard_limit_tokens == 146_000
@@ -38,7 +44,12 @@ def test_a_window_is_divided_as_the_specification_says() -> None:
 
 def test_a_window_that_prompt_and_schemas_fill_leaves_nothing_and_breaks_nothing() -> None:
     budget = Budget(
-        window_tokens=4_000, reserve_tokens=1_000, schema_tokens=3_000, system_tokens=2_000, threshold_pct=95.0
+        window_tokens=4_000,
+        reserve_tokens=1_000,
+        schema_tokens=3_000,
+        system_tokens=2_000,
+        max_output_tokens=50_000,
+        policy=ContextPolicy(),
     )
     assert (budget.usable_tokens, budget.tail_tokens, budget.newest_round_tokens) == (0, 0, 0)
     assert budget.summary_tokens == 64

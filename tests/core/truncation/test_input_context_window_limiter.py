@@ -14,12 +14,13 @@ from holmes.core.events import CompactionFailed, HistoryCompacted
 from holmes.core.history import History
 from holmes.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, user_text
 from holmes.core.model import ModelReply, ModelRequest
+from holmes.core.policy import ContextPolicy, MaskingPolicy, SummaryPolicy, TriggerPolicy
 from holmes.core.stats import RequestStats
 from holmes.core.steps import DirectStepRunner
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools import Tool
 from holmes.core.truncation.compaction import SUMMARY_HEADING
-from holmes.core.truncation.context import CompactionContext, ContextLimits, budget_of
+from holmes.core.truncation.context import CompactionContext, budget_of
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.core.truncation.truncate import TRUNCATION_LINE
@@ -39,11 +40,21 @@ SUMMARY = AssistantMessage(text="The checkout pod lacks its ConfigMap.")
 COUNTER = TokenCounter()
 
 
-def context_of(model: CountingModel, log: EventLog, limits: ContextLimits | None = None) -> CompactionContext:
+# Only the summary and the truncation, so that a test sees which of them acted.
+PLAIN = ContextPolicy(
+    masking=MaskingPolicy(enabled=False), summary=SummaryPolicy(reminder=False, verify_entities=False)
+)
+AT_80 = replace(PLAIN, trigger=TriggerPolicy(threshold_pct=80))
+
+
+def context_of(model: CountingModel, log: EventLog, policy: ContextPolicy = PLAIN) -> CompactionContext:
     return CompactionContext(
         model=model,
         tools=TOOLS,
-        limits=limits or ContextLimits(),
+        window_tokens=model.limits.context_window_tokens,
+        reserve_tokens=model.limits.output_reserve_tokens,
+        policy=policy,
+        store=None,
         emit=log,
         steps=DirectStepRunner(),
         counter=COUNTER,
@@ -70,6 +81,7 @@ async def test_below_the_trigger_the_very_same_history_comes_back_and_nobody_is_
     assert (outcome.stats, model.requests, log.events) == (RequestStats(), [], [])
 
 
+@pytest.mark.row("C1", "C2")
 async def test_the_trigger_counts_reserve_system_prompt_and_schemas() -> None:
     history = long_history(rounds=10)
     total = history.tokens() + COUNTER.count_tools(TOOLS)
@@ -79,6 +91,7 @@ async def test_the_trigger_counts_reserve_system_prompt_and_schemas() -> None:
         assert (outcome.history is not history) == compacted
 
 
+@pytest.mark.row("K1", "K2", "I2")
 async def test_a_compacted_history_is_system_prompt_task_summary_last_question_tail() -> None:
     model, log = answering(SUMMARY), EventLog()
     messages = list(long_history(rounds=10).messages())
@@ -89,7 +102,8 @@ async def test_a_compacted_history_is_system_prompt_task_summary_last_question_t
     after = outcome.history.messages()
     assert after[:2] == history.messages()[:2]
     assert after[0] is history[0]
-    assert after[2] == user_text(f"{SUMMARY_HEADING}\n\n{SUMMARY.text}", kind="summary")
+    assert isinstance(after[2], UserMessage)
+    assert (after[2].text, after[2].kind) == (f"{SUMMARY_HEADING}\n\n{SUMMARY.text}", "summary")
     assert after[3] == user_text("And the payment service?")
     assert after[4:] == history.messages()[-len(after[4:]) :]
     assert pairing_errors(after) == []
@@ -99,11 +113,12 @@ async def test_a_compacted_history_is_system_prompt_task_summary_last_question_t
     assert log.kinds == ["compaction_started", "history_compacted"]
 
 
+@pytest.mark.row("S9")
 async def test_the_summary_request_is_the_agents_own_request_plus_one_note() -> None:
     model, history = answering(SUMMARY), long_history()
     # Cut down so that history, prompt and a full reply fit the window: 95% is the trigger, the rest is the note's.
     history = History(history.messages()[:50], COUNTER)
-    await compact_if_necessary(history, context_of(model, EventLog(), ContextLimits(compaction_threshold_pct=80)))
+    await compact_if_necessary(history, context_of(model, EventLog(), AT_80))
     (request,) = model.raw_requests
     assert request.tools == TOOLS
     assert request.tool_choice == "none"
@@ -115,6 +130,7 @@ async def test_the_summary_request_is_the_agents_own_request_plus_one_note() -> 
     assert "Write at most 2," in note.text
 
 
+@pytest.mark.row("S7", "S12")
 async def test_what_it_cost_is_in_the_stats_and_the_events_add_up() -> None:
     model, log = answering(SUMMARY), EventLog()
     outcome = await compact_if_necessary(long_history(), context_of(model, log))
@@ -144,6 +160,7 @@ FAILURES: dict[str, AssistantMessage | ModelReply | ModelError] = {
 }
 
 
+@pytest.mark.row("K7", "I8")
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_a_failed_summary_ends_in_a_truncated_valid_history_and_is_never_stored(
     failure: AssistantMessage | ModelReply | ModelError,
@@ -151,7 +168,8 @@ async def test_a_failed_summary_ends_in_a_truncated_valid_history_and_is_never_s
     model, log, history = answering(failure), EventLog(), long_history()
     outcome = await compact_if_necessary(history, context_of(model, log))
     after = outcome.history.messages()
-    assert after[2] == user_text(TRUNCATION_LINE, kind="summary")
+    assert isinstance(after[2], UserMessage)
+    assert (after[2].text, after[2].kind) == (TRUNCATION_LINE, "summary")
     assert pairing_errors(after) == []
     assert outcome.history.tokens() < history.tokens()
     assert after[-2:] == history.messages()[-2:]
@@ -170,9 +188,11 @@ async def test_a_summary_that_fails_in_place_is_asked_for_again_as_plain_text() 
 
     model, log = CountingModel(answer), EventLog()
     history = History(long_history().messages()[:50], COUNTER)
-    outcome = await compact_if_necessary(history, context_of(model, log, ContextLimits(compaction_threshold_pct=80)))
+    outcome = await compact_if_necessary(history, context_of(model, log, AT_80))
     assert log.kinds == ["compaction_started", "history_compacted"]
-    assert outcome.history[2] == user_text(f"{SUMMARY_HEADING}\n\n{SUMMARY.text}", kind="summary")
+    stand_in = outcome.history[2]
+    assert isinstance(stand_in, UserMessage)
+    assert (stand_in.text, stand_in.kind) == (f"{SUMMARY_HEADING}\n\n{SUMMARY.text}", "summary")
     flattened = model.raw_requests[1]
     assert flattened.tools == ()
     system, transcript = flattened.messages
@@ -193,10 +213,11 @@ async def test_a_history_of_many_windows_is_summarised_in_at_most_four_pieces_th
     assert outcome.history.tokens() < 10_000
 
 
+@pytest.mark.row("K16")
 async def test_a_summary_that_does_not_shrink_is_not_adopted() -> None:
     model, log = answering(AssistantMessage(text="blah " * 40_000)), EventLog()
     history = History(long_history().messages()[:50], COUNTER)
-    outcome = await compact_if_necessary(history, context_of(model, log, ContextLimits(compaction_threshold_pct=80)))
+    outcome = await compact_if_necessary(history, context_of(model, log, AT_80))
     assert "does not make the history short enough" in next(
         event.reason for event in log.events if isinstance(event, CompactionFailed)
     )
@@ -212,10 +233,10 @@ async def test_a_later_truncation_keeps_the_earlier_summary() -> None:
     kept = outcome.history[2]
     assert isinstance(kept, UserMessage)
     assert kept.text == f"Summary of before.\n{TRUNCATION_LINE}"
-    again = await compact_after_overflow(
-        outcome.history, context_of(answering(SUMMARY), EventLog()), window_tokens=None
-    )
-    assert again.history[2] is kept
+    again = await compact_after_overflow(outcome.history, context_of(answering(SUMMARY), EventLog()))
+    later = again.history[2]
+    assert isinstance(later, UserMessage)
+    assert (later.parts, later.kind) == (kept.parts, "summary")
 
 
 async def test_a_giant_newest_round_is_cut_without_asking_the_model() -> None:
@@ -229,20 +250,23 @@ async def test_a_giant_newest_round_is_cut_without_asking_the_model() -> None:
     assert TRUNCATION_LINE not in [message.text for message in outcome.history if isinstance(message, UserMessage)]
 
 
+@pytest.mark.row("C4")
 async def test_switched_off_it_never_compacts_but_overflow_recovery_still_does() -> None:
-    limits = ContextLimits(compaction_enabled=False)
+    limits = replace(PLAIN, trigger=TriggerPolicy(enabled=False))
     history, model, log = long_history(), answering(SUMMARY), EventLog()
     assert (await compact_if_necessary(history, context_of(model, log, limits))).history is history
-    outcome = await compact_after_overflow(history, context_of(model, log, limits), window_tokens=None)
+    outcome = await compact_after_overflow(history, context_of(model, log, limits))
     assert model.requests == []
     assert outcome.history.tokens() < 16_000
     assert outcome.stats == RequestStats(compactions=1)
 
 
+@pytest.mark.row("S3")
 @pytest.mark.parametrize("window", [None, 9_000])
 async def test_after_an_overflow_about_half_of_the_real_window_is_used(window: int | None) -> None:
     history, log = long_history(), EventLog()
-    outcome = await compact_after_overflow(history, context_of(answering(SUMMARY), log), window_tokens=window)
+    context = replace(context_of(answering(SUMMARY), log), window_tokens=window or 32_000)
+    outcome = await compact_after_overflow(history, context)
     assert outcome.history.tokens() <= (window or 32_000) // 2
     assert outcome.history.messages()[:2] == history.messages()[:2]
     assert pairing_errors(outcome.history) == []
@@ -254,21 +278,22 @@ async def test_after_an_overflow_about_half_of_the_real_window_is_used(window: i
 async def test_an_overflow_below_half_of_the_window_still_shrinks_the_history() -> None:
     history = long_history(rounds=8)
     assert history.tokens() < 16_000
-    outcome = await compact_after_overflow(history, context_of(answering(SUMMARY), EventLog()), window_tokens=None)
+    outcome = await compact_after_overflow(history, context_of(answering(SUMMARY), EventLog()))
     assert outcome.history.tokens() <= 0.6 * history.tokens()
 
 
 async def test_an_overflow_of_a_single_small_round_cuts_its_result() -> None:
     history = History([*long_history(rounds=0), *round_of("a", "word " * 2_000)], COUNTER)
-    outcome = await compact_after_overflow(history, context_of(answering(SUMMARY), EventLog()), window_tokens=None)
+    outcome = await compact_after_overflow(history, context_of(answering(SUMMARY), EventLog()))
     assert outcome.history.tokens() <= 0.6 * history.tokens()
 
 
+@pytest.mark.row("I9")
 async def test_when_nothing_is_left_to_cut_the_error_names_what_is_too_large() -> None:
     history = long_history(rounds=40, task="why " * 30_000)
     for compact in (
         compact_if_necessary(history, context_of(answering(SUMMARY), EventLog())),
-        compact_after_overflow(history, context_of(answering(SUMMARY), EventLog()), window_tokens=None),
+        compact_after_overflow(history, context_of(answering(SUMMARY), EventLog())),
     ):
         with pytest.raises(CompactionInsufficientError, match=r"window of 32,000 tokens.*first question 30,\d+"):
             await compact
@@ -294,9 +319,7 @@ async def test_tokens_go_down_or_the_same_object_comes_back(
     context = context_of(model, EventLog())
     try:
         outcome = await (
-            compact_after_overflow(history, context, window_tokens=None)
-            if overflow
-            else compact_if_necessary(history, context)
+            compact_after_overflow(history, context) if overflow else compact_if_necessary(history, context)
         )
     except CompactionInsufficientError:
         return
@@ -308,9 +331,7 @@ async def test_tokens_go_down_or_the_same_object_comes_back(
     requests = [message for message in messages if isinstance(message, UserMessage) and message.kind == "request"]
     assert any(message is requests[-1] for message in after)
     if not overflow:
-        assert (await compact_if_necessary(after, replace(context, limits=ContextLimits()))).history.tokens() <= (
-            after.tokens()
-        )
+        assert (await compact_if_necessary(after, context)).history.tokens() <= (after.tokens())
         budget = budget_of(after, context)
         assert after.tokens() <= budget.hard_limit_tokens
 
@@ -338,6 +359,7 @@ async def test_300_rounds_on_a_small_window_never_exceed_it_and_end_with_an_answ
         agent_requests.append((history.messages(), reset))
         request = ModelRequest(messages=history, tools=TOOLS, tool_choice="auto", max_output_tokens=8_000)
         reply = (await model.complete(request, log)).message
+        context.guard.step_succeeded()
         history.append(reply)
         if not reply.tool_calls:
             break

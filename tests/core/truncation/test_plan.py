@@ -116,11 +116,12 @@ def test_what_is_stored_keeps_its_pointer_when_it_is_cut(cap: int) -> None:
         tool_name="t",
         status="success",
         parts=(Text(text=LOG), png(900, 900)),
-        spilled=(stored,),
+        stored=(stored,),
+        spilled=True,
     )
     cut = cut_tool_message(result, cap, COUNTER)
     assert COUNTER.count_message(cut) <= cap
-    assert cut.spilled == (stored,)
+    assert cut.stored == (stored,)
     if cap >= 48:
         assert "1 pictures were removed. The full output is stored: abc123abc123" in cut.text
     assert cut_tool_message(cut, cap, COUNTER) is cut

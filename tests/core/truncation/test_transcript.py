@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import AssistantMessage, Message, user_text
+from holmes.core.messages import (
+    AssistantMessage,
+    Message,
+    ResultId,
+    StoredResult,
+    Text,
+    ToolCallId,
+    ToolMessage,
+    UserMessage,
+    user_text,
+)
 from holmes.core.tokens import TokenCounter
 from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
 from tests.core.truncation.test_plan import round_of
-from tests.support.conversations import histories
+from tests.support.conversations import histories, png
 from tests.support.counting_model import tool_call
 
 COUNTER = TokenCounter()
@@ -50,3 +61,30 @@ def test_only_when_that_is_not_enough_the_oldest_are_left_out() -> None:
     text = "\n".join(pieces_of(messages, 1_000))
     assert "message 499 " in text
     assert "message 3 " not in text
+
+
+@pytest.mark.row("K14", "K11")
+def test_pictures_are_counted_and_the_ids_of_stored_results_are_named() -> None:
+    stored = StoredResult(id=ResultId("abc123abc123"), path=None, size_bytes=9, media_type="text/plain")
+    result = ToolMessage(
+        call_id=ToolCallId("a"),
+        tool_name="chart",
+        status="success",
+        parts=(Text(text="cpu"), png(900, 900), png(9, 9)),
+        stored=(stored,),
+    )
+    asked = UserMessage(parts=(Text(text="see"), png(9, 9)))
+    (piece,) = transcript_pieces((asked, result), (9, 9), 1_000)
+    assert piece == (
+        "## user (request, 1 picture left out)\nsee\n\n"
+        "## result of chart (success, result abc123abc123, 2 pictures left out)\ncpu"
+    )
+
+
+@pytest.mark.row("K12")
+def test_more_pieces_may_be_asked_for() -> None:
+    messages = tuple(user_text(f"message {number} " + "word " * 900) for number in range(40))
+    weights = [COUNTER.count_message(message) for message in messages]
+    few, many = transcript_pieces(messages, weights, 3_000), transcript_pieces(messages, weights, 3_000, 8)
+    assert (len(few), len(many)) == (4, 8)
+    assert sum(map(len, many)) > 1.5 * sum(map(len, few))

@@ -1,0 +1,35 @@
+"""From the settings to what masks secrets. Called by `holmes.app.investigator` and by the faces."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from holmes.core.redaction.logging import RedactingFilter
+from holmes.core.redaction.redactor import Redactor
+from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
+
+if TYPE_CHECKING:
+    from holmes.settings.settings import Settings
+
+
+def mask_logs(redactor: Redactor) -> None:
+    """Hide secrets in everything that is logged from now on, also by libraries. Doing it again changes nothing."""
+    handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
+    for handler in handlers:
+        if not any(isinstance(each, RedactingFilter) for each in handler.filters):
+            handler.addFilter(RedactingFilter(redactor))
+
+
+def make_redactor(settings: Settings) -> Redactor | None:
+    """Masks secrets with the key of this user; None when redaction is switched off.
+
+    Made once for a process and handed on: where no key can be kept, or none may since storage is switched off, each
+    call makes another one, and the same secret would get two placeholders.
+    """
+    if not settings.tools.redaction:
+        return None
+    if not settings.storage.results_enabled:
+        return Redactor(os.urandom(KEY_BYTES))
+    return Redactor(load_or_create_key(settings.storage.results_path / "redaction.key"))

@@ -1,0 +1,30 @@
+"""Evidence: what an answer claims, checked against the stored results that it cites (context.md, N6).
+
+The loop makes one `CitationVerifier` for each run and puts a `CitationFilter` between the model and the stream of
+events; compaction carries the `Ledger`; the faces show citations with `scan_markers`. This is the door.
+"""
+
+from holmes.core.evidence.citations import CitationFilter, VerifiedText, marker_of, verify_citations
+from holmes.core.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of
+from holmes.core.evidence.lines import NumberedText
+from holmes.core.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers
+from holmes.core.evidence.verification import CitationVerifier, result_ids
+
+__all__ = [
+    "LEDGER_HEADING",
+    "CitationFilter",
+    "CitationVerifier",
+    "Ledger",
+    "LedgerEntry",
+    "Marker",
+    "MarkerGroup",
+    "MarkerScanner",
+    "NumberedText",
+    "VerifiedText",
+    "ledger_of",
+    "marker_of",
+    "markers_in",
+    "result_ids",
+    "scan_markers",
+    "verify_citations",
+]

@@ -1,0 +1,133 @@
+"""What has been proved so far, each claim with its citations: the evidence ledger (N6).
+
+Called by the compaction stages: `ledger_of` reads it from the conversation, so it needs no store of its own and
+survives compactions and restarts; `render` writes it into the summary message, and the next compaction reads it there.
+Takes the citations as verified: they were checked before their message joined the history.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.events import Citation
+from holmes.core.evidence.citations import marker_of
+from holmes.core.evidence.claims import claim_before, clipped_claim
+from holmes.core.evidence.markers import MarkerGroup, scan_markers
+from holmes.core.messages import AssistantMessage, UserMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holmes.core.evidence.markers import Marker
+    from holmes.core.messages import Message
+    from holmes.core.tokens import TokenCounter
+
+LEDGER_HEADING: Final = (
+    "Proved so far, each claim with its evidence (result id and lines; cite them again as they are):"
+)
+_MAX_CITATIONS_OF_A_CLAIM = 5
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """A claim and what proves it: one to five citations."""
+
+    claim: str
+    citations: tuple[Citation, ...]
+
+    def line(self) -> str:
+        """`- <claim> [[id:12-18]]`."""
+        return f"- {self.claim} {''.join(str(marker_of(citation)) for citation in self.citations)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Entries, the newest first, and of one message the most specific first. No claim stands there twice."""
+
+    entries: tuple[LedgerEntry, ...] = ()
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """All citations, in order."""
+        return tuple(citation for entry in self.entries for citation in entry.citations)
+
+    def render(self, cap_tokens: int, counter: TokenCounter) -> str:
+        """The heading and one line for each claim, as many as fit into `cap_tokens`; empty when none does."""
+        used = counter.count_text(LEDGER_HEADING)
+        lines = [LEDGER_HEADING]
+        for line in (entry.line() for entry in self.entries):
+            tokens = counter.count_text(line) + 1
+            if used + tokens <= cap_tokens:
+                used += tokens
+                lines.append(line)
+        while len(lines) > 1 and counter.count_text("\n".join(lines)) > cap_tokens:
+            lines.pop()
+        return "\n".join(lines) if len(lines) > 1 else ""
+
+    @classmethod
+    def parse(cls, text: str) -> Ledger:
+        """The ledger in a text that holds what `render` wrote; an empty one when there is none."""
+        before, _, rest = text.partition(f"{LEDGER_HEADING}\n")
+        if before and not before.endswith("\n"):
+            return cls()
+        citations: list[Citation] = []
+        for line in rest.split("\n"):
+            found = citations_in(line, whole_line=True) if line.startswith("- ") else ()
+            if not found:
+                break
+            citations.extend(found)
+        return _ledger(citations)
+
+
+def ledger_of(messages: Sequence[Message]) -> Ledger:
+    """What `messages` prove: the ledgers of earlier summaries and the citations of the replies since."""
+    newest_first: list[Citation] = []
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) and "[[" in message.text:
+            newest_first.extend(sorted(citations_in(message.text), key=_specificity, reverse=True))
+        elif isinstance(message, UserMessage) and message.kind == "summary":
+            newest_first.extend(Ledger.parse(message.text).citations)
+    return _ledger(newest_first)
+
+
+def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
+    """What `text` cites, in order; with `whole_line` it is a line of a ledger, and the claim is all of it."""
+    found: list[Citation] = []
+    for piece in scan_markers(text):
+        if isinstance(piece, MarkerGroup):
+            claim = piece.before.removeprefix("- ").strip() if whole_line else claim_before(piece.before).text
+            found.extend(
+                Citation(
+                    result_id=marker.result_id,
+                    first_line=marker.first_line,
+                    last_line=marker.last_line,
+                    claim=clipped_claim(claim),
+                )
+                for marker in piece.markers
+            )
+    return tuple(found)
+
+
+def _ledger(newest_first: Iterable[Citation]) -> Ledger:
+    """Entries of `newest_first`: claims that differ in punctuation only are one, in the newest wording."""
+    claims: dict[str, str] = {}
+    citations: dict[str, dict[Marker, Citation]] = {}
+    for citation in newest_first:
+        key = " ".join(_WORD.findall(citation.claim.casefold()))
+        if not key:
+            continue
+        claim = claims.setdefault(key, citation.claim)
+        markers = citations.setdefault(key, {})
+        if len(markers) < _MAX_CITATIONS_OF_A_CLAIM:
+            markers.setdefault(marker_of(citation), replace(citation, claim=claim))
+    return Ledger(
+        entries=tuple(LedgerEntry(claim=claims[key], citations=tuple(each.values())) for key, each in citations.items())
+    )
+
+
+def _specificity(citation: Citation) -> tuple[bool, int, int]:
+    """A claim that quotes says more than one that does not, and one line more than many."""
+    return "`" in citation.claim or '"' in citation.claim, citation.first_line - citation.last_line, len(citation.claim)

@@ -1,0 +1,126 @@
+"""Runs the hooks that are due at the start and the end of a turn (C8). Called by `ToolCallingLLM`.
+
+What a hook may do is in `holmes.core.hooks`. A hook never ends a run: a tool that fails is told in its event. Only a
+history that cannot fit the window is an error, as everywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from holmes.core.errors import CompactionInsufficientError
+from holmes.core.events import HookFired
+from holmes.core.hooks import CallTool, CompactContext, HookClock, InjectMessage, Log, TurnState
+from holmes.core.messages import SystemMessage, ToolCall, ToolCallId, user_text
+from holmes.core.truncation.context import budget_of
+from holmes.core.truncation.cooldown import is_cooling_down
+from holmes.core.truncation.input_context_window_limiter import compact_on_request, is_triggered
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holmes.core.hooks import Hook, Moment
+    from holmes.core.investigation import Investigation, LoopParts
+    from holmes.core.messages import ToolMessage
+    from holmes.core.policy import ContextPolicy
+
+Invoke: TypeAlias = "Callable[[ToolCall, str], Awaitable[ToolMessage]]"
+
+
+class HookRunner:
+    """The hooks of one run."""
+
+    def __init__(self, investigation: Investigation, parts: LoopParts, invoke: Invoke) -> None:
+        """`invoke` runs a tool as the named step and fits its result into the window."""
+        self._investigation = investigation
+        self._parts = parts
+        self._invoke = invoke
+        self._clock = HookClock()
+
+    async def run(self, moment: Moment, step: int) -> None:
+        """Fire what is due, in the order of the declaration."""
+        hooks = self._investigation.current.policy.hooks
+        if not any(hook.on == moment for hook in hooks):
+            return
+        state = await self._state(step)
+        for hook in self._clock.due(hooks, moment, state, self._parts.steps.now_seconds()):
+            await self._fire(hook, state)
+
+    async def _state(self, step: int) -> TurnState:
+        investigation = self._investigation
+        history, context = investigation.history, investigation.compaction_context(f"step-{step}/hooks")
+        budget = await asyncio.to_thread(budget_of, history, context)
+        tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
+        return TurnState(
+            turn=step,
+            tokens=tokens,
+            messages=sum(not isinstance(message, SystemMessage) for message in history),
+            tool_calls=investigation.tool_calls,
+            pressure=tokens / max(1, budget.window_tokens - budget.reserve_tokens),
+            triggered=is_triggered(history, budget),
+        )
+
+    async def _fire(self, hook: Hook, state: TurnState) -> None:
+        match hook.action:
+            case Log(message=message):
+                values = {"turn": state.turn, "tokens": state.tokens, "messages": state.messages}
+                text = _filled(message, values)
+            case InjectMessage(message=message, role=role):
+                marked = f"[Reminder of hook {hook.id!r}] {message}" if role == "system" else message
+                self._investigation.history.append(user_text(marked, kind="note"))
+                text = message
+            case CompactContext():
+                text = await self._compact(hook.id, hook.action, state)
+            case CallTool():
+                text = await self._call(hook, hook.action, state)
+            case _:
+                assert_never(hook.action)
+        await self._investigation.emit(HookFired(hook_id=hook.id, action=hook.action.type, text=text))
+
+    async def _compact(self, hook_id: str, action: CompactContext, state: TurnState) -> str:
+        investigation = self._investigation
+        context = investigation.compaction_context(f"step-{state.turn}/hook-{hook_id}")
+        context = replace(context, policy=_adjusted(context.policy, action))
+        before = investigation.history
+        budget = await asyncio.to_thread(budget_of, before, context)
+        if before.tokens() <= budget.hard_limit_tokens and is_cooling_down(before, budget):
+            return "not compacted: the conversation rests after the last time"
+        try:
+            outcome = await compact_on_request(before, context, summarise=False)
+        except CompactionInsufficientError as insufficient:
+            return f"not compacted: {insufficient}"
+        investigation.adopt(outcome)
+        return "not compacted" if outcome.history is before else "the conversation was compacted"
+
+    async def _call(self, hook: Hook, action: CallTool, state: TurnState) -> str:
+        """Run the tool; its result joins as a note, since no provider knows a call that its model did not make."""
+        call_id = ToolCallId(f"hook-{hook.id}-{state.turn}")
+        call = ToolCall(id=call_id, name=action.action, arguments=json.dumps(action.params))
+        toolset = self._parts.executor.toolset_name(call)
+        if action.module and toolset != action.module:
+            return f"toolset {action.module!r} has no tool {action.action!r}"
+        message = await self._invoke(call, f"step-{state.turn}/hook-{hook.id}")
+        note = user_text(f"[Hook {hook.id!r} called {action.action}]\n{message.text}", kind="note")
+        self._investigation.history.append(replace(note, stored=message.stored))
+        return f"{self._parts.executor.describe(call)}: {message.status}"
+
+
+def _filled(message: str, values: dict[str, int]) -> str:
+    """`message` with its placeholders filled in; any other brace stays as it is written."""
+    for name, value in values.items():
+        message = message.replace(f"{{{name}}}", f"{value}")
+    return message
+
+
+def _adjusted(policy: ContextPolicy, action: CompactContext) -> ContextPolicy:
+    """`policy` with what the hook says otherwise."""
+    if action.strategy is not None:
+        policy = replace(policy, strategy=action.strategy)
+    if action.keep_recent is not None:
+        policy = replace(policy, keep=replace(policy.keep, messages=action.keep_recent, fraction=None))
+    if action.summary_max_tokens is not None:
+        policy = replace(policy, summary=replace(policy.summary, max_tokens=action.summary_max_tokens))
+    return policy

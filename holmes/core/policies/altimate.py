@@ -1,0 +1,40 @@
+"""altimate as documented: old outputs become fingerprints, then everything becomes one summary.
+
+Fingerprints leave the 2 newest turns, the newest 40,000 tokens of tool output and skills alone, and come only when
+20,000 tokens are freed, whatever the window. The summary is due when fewer than max(20,000, the model's output) tokens
+are left, and nothing else stays. Three compactions in a row end the turn. Tokens are estimated.
+"""
+
+from __future__ import annotations
+
+from holmes.core.policy import (
+    ContextPolicy,
+    EvidencePolicy,
+    KeepPolicy,
+    MaskingPolicy,
+    SafetyPolicy,
+    SpillPolicy,
+    SummaryPolicy,
+    TriggerPolicy,
+)
+
+POLICY = ContextPolicy(
+    name="altimate",
+    spill=SpillPolicy(round_factor=None),
+    masking=MaskingPolicy(
+        kind="fingerprint",
+        every_step=True,
+        protect_rounds=2,
+        protect_tokens=40_000,
+        protect_share=1.0,
+        minimum_tokens=20_000,
+        minimum_share=1.0,
+    ),
+    trigger=TriggerPolicy(threshold_pct=None, reserved=20_000),
+    strategy="summarize",
+    keep=KeepPolicy(tail_share=0.0, tail_tokens=0, newest_round=False),
+    summary=SummaryPolicy(reminder=False, verify_entities=False),
+    safety=SafetyPolicy(cooldown_rounds=0, cooldown_share=0.0, max_attempts=3),
+    evidence=EvidencePolicy(citations=False, unchanged_answers=False),
+    counting="estimate",
+)

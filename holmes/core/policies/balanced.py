@@ -1,0 +1,10 @@
+"""Our own policy, and the default: HolmesGPT's triggers and caps, and the decisions of docs/context-management.md.
+
+Its numbers are the defaults of `holmes.core.policy`, so they stand in one place only.
+"""
+
+from __future__ import annotations
+
+from holmes.core.policy import ContextPolicy
+
+POLICY = ContextPolicy(name="balanced")

@@ -1,0 +1,44 @@
+"""Digitorn as documented: a hook compacts above a pressure of 0.75, and a reminder follows.
+
+A result keeps of its beginning what fits into half of the available context: of a JSON array the first items, of other
+texts the first characters. A summary has at most 1,024 tokens and leaves the last 10
+messages; then there is no compaction for 2 turns. Tokens are estimated. An overflow cuts to half of the window.
+"""
+
+from __future__ import annotations
+
+from holmes.core.hooks import auto_compact_hook
+from holmes.core.policy import (
+    ContextPolicy,
+    EvidencePolicy,
+    KeepPolicy,
+    MaskingPolicy,
+    SafetyPolicy,
+    SpillPolicy,
+    SummaryPolicy,
+    TriggerPolicy,
+)
+
+_PRESSURE = 0.75
+
+POLICY = ContextPolicy(
+    name="digitorn",
+    spill=SpillPolicy(
+        max_pct=50.0,
+        max_tokens=1_000_000,  # only the share counts
+        available_share=0.50,
+        round_factor=None,
+        preview_share=1.0,
+        preview_max_tokens=1_000_000,
+        preview="head",
+    ),
+    masking=MaskingPolicy(enabled=False),
+    trigger=TriggerPolicy(threshold_pct=None, pressure=_PRESSURE, output_reserved=4_096),
+    strategy="summarize",
+    keep=KeepPolicy(tail_share=1.0, tail_tokens=1_000_000, messages=10, fraction=None),  # in messages, however long
+    summary=SummaryPolicy(max_tokens=1_024, reminder=True, verify_entities=False),
+    safety=SafetyPolicy(cooldown_rounds=2, cooldown_share=0.0, emergency_share=0.50),
+    evidence=EvidencePolicy(citations=False, unchanged_answers=False),
+    hooks=(auto_compact_hook(_PRESSURE),),
+    counting="estimate",
+)

@@ -1,0 +1,39 @@
+"""FlowLLM's ContextOffloadOp as documented: above 20,000 tokens, previews first, then summaries of groups.
+
+Compaction leaves a preview of each tool message above 2,000 tokens, the last message excepted. If more than 0.75 of
+the tokens are left after it, compression summarises everything but system messages and the last two.
+"""
+
+from __future__ import annotations
+
+from holmes.core.policy import (
+    ContextPolicy,
+    EvidencePolicy,
+    KeepPolicy,
+    MaskingPolicy,
+    SafetyPolicy,
+    SpillPolicy,
+    SummaryPolicy,
+    TriggerPolicy,
+)
+
+POLICY = ContextPolicy(
+    name="flowllm",
+    spill=SpillPolicy(round_factor=None),
+    masking=MaskingPolicy(
+        kind="preview",
+        every_step=True,
+        protected_tools=(),
+        max_total_tokens=20_000,
+        max_tool_message_tokens=2_000,
+        keep_recent_messages=1,
+    ),
+    trigger=TriggerPolicy(threshold_pct=None, tokens=20_000),
+    mode="auto",
+    keep=KeepPolicy(tail_share=1.0, tail_tokens=1_000_000, messages=2, fraction=None),  # in messages, however long
+    summary=SummaryPolicy(
+        group_token_threshold=None, compress_above_tokens=20_000, reminder=False, verify_entities=False
+    ),
+    safety=SafetyPolicy(cooldown_rounds=0, cooldown_share=0.0, auto_ratio=0.75),
+    evidence=EvidencePolicy(citations=False, unchanged_answers=False),
+)

@@ -1,0 +1,30 @@
+"""HolmesGPT as documented: large results are spilled, and above 95 % the conversation becomes one summary.
+
+Afterwards there are the system prompt, the summary and the last user message: no tail, no masking, no reminder, no
+cooldown. Loop stop and emergency stay as a safety net.
+"""
+
+from __future__ import annotations
+
+from holmes.core.policy import (
+    ContextPolicy,
+    EvidencePolicy,
+    KeepPolicy,
+    MaskingPolicy,
+    SafetyPolicy,
+    SpillPolicy,
+    SummaryPolicy,
+    TriggerPolicy,
+)
+
+POLICY = ContextPolicy(
+    name="holmesgpt",
+    spill=SpillPolicy(max_pct=15.0, max_tokens=25_000, round_factor=None),
+    masking=MaskingPolicy(enabled=False),
+    trigger=TriggerPolicy(enabled=True, threshold_pct=95.0),
+    strategy="summarize",
+    keep=KeepPolicy(tail_share=0.0, tail_tokens=0, newest_round=False),
+    summary=SummaryPolicy(reminder=False, verify_entities=False),
+    safety=SafetyPolicy(cooldown_rounds=0, cooldown_share=0.0),
+    evidence=EvidencePolicy(citations=False, unchanged_answers=False),
+)

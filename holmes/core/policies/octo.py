@@ -1,0 +1,42 @@
+"""Octo as documented: results are cut at 20,000 characters and age after 10 messages; above 70 % comes a summary.
+
+Of a larger result the beginning stays, with the note of where the rest lies 20,000 characters, or half a window if that
+is less. Older results above 4,000 characters become a path before every request. The summary is due at 70 %, at 100,000
+tokens or at 100 messages, and leaves the newest 20 messages, of which at most 20,000 tokens stay (half of the usable
+window where that is less). Where there is no summary, trimming keeps the newest 40 % of the history.
+"""
+
+from __future__ import annotations
+
+from holmes.core.policy import (
+    ContextPolicy,
+    EvidencePolicy,
+    KeepPolicy,
+    MaskingPolicy,
+    SafetyPolicy,
+    SpillPolicy,
+    SummaryPolicy,
+    TriggerPolicy,
+)
+
+POLICY = ContextPolicy(
+    name="octo",
+    spill=SpillPolicy(
+        max_pct=50.0,  # the cap is in characters; half a window is where a small model would be in danger
+        char_limit=20_000,
+        round_factor=None,
+        preview_share=1.0,
+        preview_max_tokens=20_000,  # as many as there can be characters
+        preview="head",
+        user_message_char_limit=30_000,
+    ),
+    masking=MaskingPolicy(
+        kind="path", every_step=True, protected_tools=(), older_than_messages=10, larger_than_characters=4_000
+    ),
+    trigger=TriggerPolicy(threshold_pct=None, tokens=100_000, fraction=0.70, messages=100),
+    strategy="summarize",
+    keep=KeepPolicy(tail_share=0.50, tail_tokens=20_000, messages=20, fraction=0.40),
+    summary=SummaryPolicy(reminder=False, verify_entities=False),
+    safety=SafetyPolicy(cooldown_rounds=0, cooldown_share=0.0),
+    evidence=EvidencePolicy(citations=False, unchanged_answers=False),
+)

@@ -1,0 +1,138 @@
+"""How bad a line sounds. Called by the previews of logs, tables, events, JSON, YAML and plain text.
+
+A level that stands where a level stands decides; words only decide where there is none, so that "0 errors" or "error
+budget" in a normal line fools nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+INFO, WARNING, ERROR, FATAL = 0.0, 2.0, 4.0, 6.0
+
+LEVELS: Final = {
+    **dict.fromkeys(
+        ("trace", "debug", "dbg", "info", "inf", "information", "notice", "log", "verbose", "i", "d"), INFO
+    ),
+    **dict.fromkeys(("warn", "warning", "wrn", "w"), WARNING),
+    **dict.fromkeys(("error", "err", "severe", "e", "failure"), ERROR),
+    **dict.fromkeys(("crit", "critical", "alert", "emerg", "emergency", "fatal", "panic", "dpanic", "f"), FATAL),
+}
+_LEVEL_WORDS = "|".join(sorted((level for level in LEVELS if len(level) > 2), key=len, reverse=True))
+_KLOG = re.compile(r"([IWEF])\d{4} \d\d:\d\d:\d\d")
+_LEVEL_FIELD = re.compile(r'\b(?:level|lvl|severity|loglevel|levelname)"?\s*[=:]\s*"?([A-Za-z]+)')
+_LEVEL_BRACKET = re.compile(rf"[\[<(|]\s*((?i:{_LEVEL_WORDS}))\s*[\]>)|]")
+_LEVEL_TOKEN = re.compile(rf"(?<![\w.=/-])({_LEVEL_WORDS.upper()})(?![\w.=/-])")
+_LEVEL_AT_START = re.compile(rf"\s*((?i:{_LEVEL_WORDS})):")
+_LEVEL_WINDOW = 110
+_READ_CHARACTERS = 3_000
+
+_HARMLESS = re.compile(
+    r"(?i)\b(?:no|0|zero|without|any) (?:\w+ )?(?:errors?|failures?|failed|exceptions?|panics?|warnings?|timeouts?)\b"
+    r'|\b[\w.-]{0,40}(?:errors?|failures?|failed|exceptions?|timeouts?|rejected|dropped|denied|lost)(?:_total|_count|s)?"?'
+    r'\s*[=:]\s*"?(?:0(?:\.0+)?|nil|null|none|false|<nil>)\b(?!\.)'
+    r"|\berror (?:budget|rate|reporting|handler|handling|page|tracking|logging)\b|\b(?:fail|fall)[- ]?(?:over|back)\b"
+    r"|\b(?:on|for|if|of) (?:errors?|failures?)\b|\btimeout[=: ]+\d+|/[\w/-]{0,60}errors?[\w/.-]{0,60}"
+)
+_FATAL_WORDS = re.compile(
+    r"(?i)\bpanic\b|\bfatal\b|OOM-?Kill|\bout of memory\b|\boom[-_ ]|segfault|segmentation fault|core dumped"
+    r"|\bkilled process|OutOfMemory|data loss|\bSIG(?:SEGV|ABRT|KILL)|no space left|disk full|read-only file system"
+)
+_STRONG_WORDS = re.compile(
+    r"(?i)exception\b|traceback|(?:authentication|authorization) failed|connection (?:refused|reset|timed out)"
+    r"|no such (?:host|file)|permission denied|access denied|\bforbidden\b|unauthori[sz]ed|x509"
+    r"|certificate (?:has )?expired"
+    r"|deadline exceeded|too many (?:open files|connections|requests)|deadlock|\bcorrupt|\bcrash|\bevict"
+    r"|exit(?:ed)?(?: with)?[ _]?(?:code|status)?[=: ]+[1-9]|unhealthy|not ?ready|backoff|unreachable|\bbroken pipe"
+    r"|\bmissing\b|\babort|(?-i:[a-z](?:Error|Exception)\b)|read-?only\b|not set\b|\bexpired\b"
+)
+_MILD_WORDS = re.compile(
+    r"(?i)\berrors?\b|\bfail(?:ed|ure|s|ing)?\b|\bwarn|time[d ]*[- ]?out\b|\bdenied\b|\brefused\b|\brejected\b"
+    r"|\bunable to\b"
+    r"|\bcannot\b|\bcould not\b|\bnot found\b|\binvalid\b|\blost\b|\bkilled\b|\bthrottl|\bunknown\b|\bdropp|\bslow\b"
+    r"|\bunexpected|\bretr(?:y|ies|ying)\b|\bstale\b|\bdegraded\b|\bpressure\b|\bfalling back|\bdisabled\b|\bskipp"
+)
+# Every match of the three patterns above contains one of these: a cheap way to leave most lines alone.
+_HINTS = (
+    "abort", "backoff", "broken", "cannot", "corrupt", "could not", "crash", "deadlock", "degraded", "denied",
+    "disabled",
+    "drop", "dump", "error", "evict", "exceeded", "exception", "exit", "expired", "fail", "falling", "fatal",
+    "forbidden",
+    "full", "invalid", "kill", "loss", "lost", "memory", "missing", "no such", "no space", "not found", "not ready",
+    "not set", "notready", "oom", "panic", "pressure", "read-only", "readonly", "refused", "reject", "reset", "retr",
+    "segfault", "segmentation", "sigabrt", "sigsegv", "skipp", "slow", "stale", "throttl", "time out", "time-out",
+    "timed", "timeout", "too many", "traceback", "unable", "unauthori", "unexpected", "unhealthy", "unknown",
+    "unreachable", "warn", "x509",
+)  # fmt: skip
+_STATUS = re.compile(
+    r'" (\d{3}) |\b(?:status|status_?code|http_status|code|response)"?[=: ]\s*"?(\d{3})\b'
+    r"|\bexit(?:ed with)?[ _]?(?:code|status)?[=: ]+(\d{1,3})\b"
+)
+
+
+def level_of(line: str) -> float | None:
+    """The level that `line` states, or None. Looks only where a level stands: near the start or in a level field."""
+    window = line[:_LEVEL_WINDOW]
+    klog = _KLOG.match(window)
+    if klog:
+        return LEVELS[klog[1].lower()]
+    match = _LEVEL_BRACKET.search(window) or _LEVEL_TOKEN.search(window) or _LEVEL_AT_START.match(window)
+    if match:
+        return LEVELS[match[1].lower()]
+    field = _LEVEL_FIELD.search(line[:1_000])
+    return LEVELS.get(field[1].lower()) if field else None
+
+
+def severity_of(line: str, level: float | None = None) -> float:
+    """0 for a normal line up to about 8 for a panic; `level` when the caller knows it better."""
+    stated = level_of(line) if level is None else level
+    words = word_severity(line)
+    if stated is None:
+        return words
+    if stated <= INFO:
+        return words * 0.5 if words >= 2.5 else 0.0
+    return stated + words * 0.4
+
+
+def word_severity(line: str) -> float:
+    """How bad the words of `line` are, without looking for a level."""
+    line = line[:_READ_CHARACTERS]
+    if not may_be_severe(line):
+        return 0.0
+    rest = _HARMLESS.sub(" ", line)
+    if _FATAL_WORDS.search(rest):
+        return 5.0
+    strong = _STRONG_WORDS.search(rest)
+    mild = _MILD_WORDS.search(rest)
+    return (3.0 if strong else 0.0) + (1.2 if mild else 0.0)
+
+
+def may_be_severe(line: str) -> bool:
+    """A cheap first look: False means that `word_severity` is 0."""
+    lowered = line[:_READ_CHARACTERS].lower()
+    return any(hint in lowered for hint in _HINTS)
+
+
+def severe_position(line: str) -> int:
+    """Where the first word stands that makes `line` severe; 0 when there is none."""
+    if not may_be_severe(line):
+        return 0
+    for pattern in (_FATAL_WORDS, _STRONG_WORDS, _MILD_WORDS):
+        match = pattern.search(line, 0, _READ_CHARACTERS)
+        if match:
+            return match.start()
+    return 0
+
+
+def status_of(line: str) -> tuple[str, float] | None:
+    """The HTTP status or exit code that `line` states, and how bad it is; None without one."""
+    match = _STATUS.search(line)
+    if match is None:
+        return None
+    status = next(group for group in match.groups() if group)
+    if match[3]:
+        return f"exit {status}", 0.0 if status == "0" else ERROR
+    if status >= "500":
+        return status, 3.5
+    return status, 1.0 if status in {"401", "403", "429", "408"} else 0.3 if status >= "400" else INFO

@@ -1,0 +1,98 @@
+"""What a kind of secret is. Families of kinds fill it in; the redactor runs them.
+
+A kind is data: where to look cheaply (`literals`, `gate`), the pattern, and a test of what was found.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Before a token: no character of a token, unless it belongs to an escape (`\n`, `%3D`). Also what keeps patterns
+# linear: within one long run of letters a pattern starts once.
+EDGE: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+# The same for base64, whose alphabet has other signs.
+BASE64: Final = "A-Za-z0-9+/"
+BASE64_EDGE: Final = rf"(?:(?<![{BASE64}])|(?<=\\[nrt]))"
+END: Final = r"(?![A-Za-z0-9_\-])"
+
+# `key=` with a long word behind it, as in the queries of URLs: one search for all kinds that stand there.
+LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
+
+PASSWORD: Final = "password"  # noqa: S105
+TOKEN: Final = "token"  # noqa: S105
+SECRET: Final = "secret"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A secret at `start` to `end` of the text.
+
+    `label` is what the placeholder calls it, `secret` what is hashed, `quote` what surrounds the placeholder so that
+    JSON stays JSON.
+    """
+
+    start: int
+    end: int
+    label: str
+    secret: str
+    quote: str = ""
+
+
+def anything(_: str) -> bool:
+    """Accept every match."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A secret that a pattern recognises.
+
+    The pattern runs only over pieces of text that contain one of `literals` and, when there is one, a match of `gate`
+    (a pattern that starts with one plain character, which is the fastest search there is). Group `secret` is what gets
+    masked, all of the match when there is no such group. `label` is the name in the placeholder, when it differs from
+    the kind's own. `before` is a pattern of fixed length that ends in the last sign of the literals and says more than
+    they do. With `folded` literals and pattern are in lower case and any case matches.
+
+    A pattern whose literals are common should start with plain letters: those are searched ten times faster.
+    """
+
+    name: str
+    literals: tuple[str, ...]
+    pattern: re.Pattern[str]
+    accepts: Callable[[str], bool] = anything
+    gate: re.Pattern[str] | None = None
+    before: str = ""
+    label: str = ""
+    folded: bool = False
+
+    def find(self, piece: str, lower: str) -> Iterator[tuple[int, int]]:
+        """Where this kind is in `piece`, of which `lower` is the lower case."""
+        group = "secret" if "secret" in self.pattern.groupindex else 0
+        for match in self.pattern.finditer(lower if self.folded else piece):
+            start, end = match.span(group)
+            if start < end and self.accepts(piece[start:end]):
+                yield start, end
+
+    def is_exactly(self, value: str) -> bool:
+        """Whether `value` is one secret of this kind by its shape alone, and nothing else."""
+        if "secret" in self.pattern.groupindex or not any(literal in value for literal in self.literals):
+            return False
+        match = self.pattern.match(value)
+        return match is not None and match.span() == (0, len(value)) and self.accepts(value)
+
+
+def starting(prefix: str, before: str = r"A-Za-z0-9_\-") -> str:
+    """The pattern of `prefix` at the edge of a word of `before`. It starts with plain letters: a fast search."""
+    plain = re.escape(prefix)
+    return rf"{plain}(?:(?<![{before}]{plain})|(?<=\\[nrt]{plain})|(?<=%[0-9A-Fa-f]{{2}}{plain}))"
+
+
+def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = ()) -> Kind:
+    """A token with a fixed prefix, or a pattern of prefixes whose `literals` are given; `body` is what follows."""
+    first = EDGE + prefix if literals else starting(prefix)
+    return Kind(name=name, literals=literals or (prefix,), pattern=re.compile(first + body + END))

@@ -1,0 +1,47 @@
+"""Masks the secrets of messages. Called where a message joins the conversation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from holmes.core.messages import Text, ToolMessage, UserMessage
+from holmes.core.redaction.redactor import redact_off_loop
+
+if TYPE_CHECKING:
+    from holmes.core.messages import Message, Part
+    from holmes.core.redaction.redactor import Redactor
+
+
+def redact_message(redactor: Redactor, message: Message) -> Message:
+    """`message` without secrets; the same object when it has none.
+
+    Only what users, attachments and tools say is read; the instructions and the model's own words stay as they are.
+    """
+    if not isinstance(message, UserMessage | ToolMessage):
+        return message
+    parts = tuple(
+        _redacted(part, redactor.redact(part.text)) if isinstance(part, Text) else part for part in message.parts
+    )
+    return _with_parts(message, parts)
+
+
+async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
+    """`redact_message` for a message that may be long: the event loop goes on."""
+    if not isinstance(message, UserMessage | ToolMessage):
+        return message
+    parts = [
+        _redacted(part, await redact_off_loop(redactor, part.text)) if isinstance(part, Text) else part
+        for part in message.parts
+    ]
+    return _with_parts(message, tuple(parts))
+
+
+def _redacted(part: Text, text: str) -> Text:
+    return part if text is part.text else Text(text=text)
+
+
+def _with_parts(message: UserMessage | ToolMessage, parts: tuple[Part, ...]) -> Message:
+    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+        return message
+    return replace(message, parts=parts)

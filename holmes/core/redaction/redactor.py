@@ -1,0 +1,144 @@
+"""Masks the secrets of texts. Called by the wrapper around toolsets, for messages of users, and by the filter of logs.
+
+Finds spans window by window, joins those that overlap, and puts a placeholder where each was. Pure: the same text and
+key give the same result, and a text without secrets comes back as the same object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.redaction.assignments import assigned_secrets
+from holmes.core.redaction.kinds import Span
+from holmes.core.redaction.pairs import paired_secrets
+from holmes.core.redaction.pieces import PIECE_CHARACTERS, windows
+from holmes.core.redaction.placeholders import Placeholders, outside_placeholders, without_placeholders
+from holmes.core.redaction.private_keys import private_keys
+from holmes.core.redaction.registry import gated_kinds, kinds
+from holmes.core.redaction.secret_json import JsonSecrets
+from holmes.core.redaction.secret_yaml import YamlSecrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holmes.core.redaction.kinds import Kind
+    from holmes.core.redaction.pieces import Window
+
+# A text of this size takes about a millisecond.
+SHORT_TEXT_CHARACTERS: Final = 16 * 1024
+_FEW_LITERALS: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """A text without its secrets, and how many places of it were masked."""
+
+    text: str
+    masked: int
+
+
+class Redactor:
+    """Masks secrets with the placeholders of one key. Holds nothing of the texts, so threads can share it.
+
+    `key` is at least 16 random bytes; texts that are to have equal placeholders need the same key.
+    `piece_characters` bounds how long one search may run.
+    """
+
+    __slots__ = ("_piece_characters", "_placeholders")
+
+    def __init__(self, key: bytes, *, piece_characters: int = PIECE_CHARACTERS) -> None:
+        self._placeholders = Placeholders(key)
+        self._piece_characters = piece_characters
+
+    def redact(self, text: str) -> str:
+        """`text` with a placeholder for every secret, in as many lines; the same object when there is none."""
+        return self.redaction(text).text
+
+    def redaction(self, text: str) -> Redaction:
+        """Like `redact`, and says how many places were masked."""
+        spans = _joined(outside_placeholders(text, self._spans(text)))
+        parts = without_placeholders(text, spans) if spans else []
+        if not parts:
+            return Redaction(text=text, masked=0)
+        pieces: list[str] = []
+        position = 0
+        for span, start, end in parts:
+            pieces.append(text[position:start])
+            masked = Span(start=start, end=end, label=span.label, secret=span.secret, quote=span.quote)
+            pieces.append(self._placeholders.replacement(text, masked))
+            position = end
+        pieces.append(text[position:])
+        return Redaction(text="".join(pieces), masked=len(parts))
+
+    def _spans(self, text: str) -> Iterator[Span]:
+        yaml_secrets = YamlSecrets(text)
+        json_secrets = JsonSecrets(text)
+        for window in windows(text, self._piece_characters):
+            yield from yaml_secrets.find(window)
+            yield from json_secrets.find(window)
+            yield from private_keys(window)
+            yield from window.settle(assigned_secrets(window))
+            yield from window.settle(paired_secrets(window))
+            yield from window.settle(_of_known_kinds(window))
+
+
+async def redact_off_loop(redactor: Redactor, text: str) -> str:
+    """`redactor.redact(text)` without holding up the event loop: a long text is read in a thread."""
+    if len(text) <= SHORT_TEXT_CHARACTERS:
+        return redactor.redact(text)
+    return await asyncio.to_thread(redactor.redact, text)
+
+
+def _of_known_kinds(window: Window) -> Iterator[Span]:
+    piece = window.piece
+    for gate, members in gated_kinds():
+        # Many literals cost more than one gate; few of them are known already or rare.
+        few = sum(len(kind.literals) for kind in members) <= _FEW_LITERALS
+        if few and not any(_shows(window, kind) for kind in members):
+            continue
+        if gate is not None and gate.search(piece) is None:
+            continue
+        for kind in members:
+            if not _shows(window, kind) or (kind.before and kind.gate and not kind.gate.search(piece)):
+                continue
+            for start, end in kind.find(piece, window.lower):
+                label = kind.label or kind.name
+                yield Span(start=window.start + start, end=window.start + end, label=label, secret=piece[start:end])
+
+
+def _shows(window: Window, kind: Kind) -> bool:
+    return any(window.has(literal, folded=kind.folded) for literal in kind.literals)
+
+
+def _joined(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order, those that overlap made into one.
+
+    The longest gives the name, because it knows where the secret ends.
+    """
+    joined: list[Span] = []
+    for span in sorted(spans, key=lambda span: (span.start, -span.end)):
+        if not joined or span.start >= joined[-1].end:
+            joined.append(_named_by_shape(span))
+            continue
+        last = joined[-1]
+        if span.end > last.end:
+            joined[-1] = Span(
+                start=last.start, end=span.end, label=last.label, secret=last.secret + span.secret, quote=last.quote
+            )
+    return joined
+
+
+def _named_by_shape(span: Span) -> Span:
+    """The span under the name of the kind that its secret has by itself, so that one secret has one placeholder."""
+    kind = _kind_of(span.secret)
+    if kind is None:
+        return span
+    return Span(start=span.start, end=span.end, label=kind.label or kind.name, secret=span.secret, quote=span.quote)
+
+
+def _kind_of(secret: str) -> Kind | None:
+    if not 16 <= len(secret) <= 4096:
+        return None
+    return next((kind for kind in kinds() if kind.is_exactly(secret)), None)

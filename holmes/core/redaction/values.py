@@ -1,0 +1,132 @@
+"""Whether a value can be a secret at all: not a reference to one, an amount, a path, or a word of a sentence.
+
+Called for everything that a name or a place makes suspicious. When in doubt a value is a secret, except in prose.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from holmes.core.redaction.names import strength_of
+
+PLACEHOLDER_START: Final = "(REDACTED"
+
+_NOTHING: Final = frozenset(
+    {
+        "", "~", "0", "1", "changed", "configured", "created", "default", "deleted", "denied", "disabled", "empty",
+        "enabled", "error", "expired", "failed", "false", "hidden", "incorrect", "invalid", "map", "masked", "missing",
+        "n/a", "nil", "no", "none", "null", "ok", "off", "on", "opaque", "optional", "redacted", "rejected",
+        "required", "revoked", "set", "string", "success", "true", "undefined", "unset", "unchanged", "unknown",
+        "valid", "yes",
+    }
+)  # fmt: skip
+_MASKED: Final = re.compile(r"[*xX.•\-#_]{3,}+$|\*+$")
+_VARIABLE: Final = re.compile(
+    r"\$\{|\$\(|\$[A-Za-z_]\w*$|%[sdvq+#(]|%[A-Z_]+%$|\{\{|<[^>\n]{0,120}>|`|\((?i:redacted)|\\u003c"
+)
+_ELSEWHERE: Final = re.compile(
+    r"(?:file|vault|ssm|env|op|ref\+\w+|arn:aws[\w\-]*|projects/[\w\-]+/secrets|secret[sm]?|k8s)(?:://|:|/)"
+    r"|https?://|[a-z][a-z0-9+.\-]{1,20}://|system:|sha(?:256|512|1):"
+)
+_PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:/[A-Za-z0-9_.@%+,\-]*)+$")
+_VARIABLE_NAME: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
+_AMOUNT: Final = re.compile(
+    r"[+\-]?\d[\d.,_]*\s?(?:ns|us|µs|ms|s|m|h|d|k|mb|kb|gb|b|[kmg]i|%|bytes?|m\d+s)?$", re.IGNORECASE
+)
+_SIZE: Final = re.compile(r"\d+ bytes?$")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?$")
+_CALL: Final = re.compile(r"[A-Za-z_][\w.]*\((?!\w*\d)")
+_PUBLIC: Final = re.compile(
+    r"-----BEGIN (?!.{0,30}PRIVATE)|LS0tLS1CRUdJTiBD|LS0tLS1CRUdJTiBQVUJ|ssh-(?:rsa|ed25519) |ecdsa-"
+)
+_STOP_WORDS: Final = frozenset(
+    {
+        "a", "an", "and", "are", "as", "be", "been", "before", "by", "can", "cannot", "could", "did", "do",
+        "does", "error", "expired", "failed", "for", "from", "has", "have", "if", "in", "incorrect", "into",
+        "invalid", "is", "it", "its", "may", "must", "no", "not", "of", "on", "only", "or", "please",
+        "required", "so", "than", "that", "the", "their", "then", "this", "to", "too", "unable", "unauthorized",
+        "unset", "was", "were", "when", "which", "while", "will", "with", "within", "without", "you", "your",
+    }
+)  # fmt: skip
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
+_LONG_WORD: Final = 12
+_SHORT_WORD: Final = 6
+
+
+def is_reference(value: str, *, amounts: bool = False) -> bool:
+    """Whether `value` is empty, hidden already, or says where the secret is.
+
+    With `amounts` numbers, sizes and durations count too: `tokens=500` and `token: 15m` are no secrets.
+    """
+    text = value.strip()
+    if text.lower() in _NOTHING or text.startswith(PLACEHOLDER_START):
+        return True
+    head = text[:400]
+    return bool(
+        _MASKED.match(text)
+        or _VARIABLE.match(head)
+        or _ELSEWHERE.match(head)
+        or _CALL.match(head)
+        or _PUBLIC.match(head)
+        or _SIZE.match(head)
+        or _TIME.match(head)
+        or _is_path(head)
+        or (_VARIABLE_NAME.match(head) and strength_of(head) != "none")
+        or (amounts and _AMOUNT.match(head))
+    )
+
+
+def is_variable(value: str) -> bool:
+    """Whether `value` is empty, a template, a reference to a variable, or a placeholder."""
+    text = value.strip()
+    return not text or _VARIABLE.match(text[:400]) is not None or _MASKED.match(text) is not None
+
+
+def _is_path(value: str) -> bool:
+    if not _PATH.match(value):
+        return False
+    # Base64 may start with a slash and hold more of them; folders are words.
+    return not any(_mixes(segment) and len(segment) >= _LONG_WORD for segment in value.split("/"))
+
+
+def _mixes(value: str) -> bool:
+    return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
+
+
+def is_prose(value: str) -> bool:
+    """Whether several words are a sentence and not a pass phrase."""
+    words = value.lower().split()
+    return len(words) > 1 and any(word.strip(".,;:!?\"'()") in _STOP_WORDS for word in words)
+
+
+def is_word(value: str) -> bool:
+    """Whether this is a word of a sentence or of a help text, and not the value of an option."""
+    word = value.lower().strip(".,;:!?\"'()")
+    return (
+        word in _STOP_WORDS or word in _NOTHING or word in {"file", "flag", "path", "value", "option", "token", "name"}
+    )
+
+
+def is_object_name(value: str) -> bool:
+    """Whether this can be the name of a Kubernetes object: `shop-db`, `default/my-tls`; a UUID is none."""
+    return _OBJECT_NAME.match(value) is not None and not _UUID.match(value)
+
+
+def looks_random(value: str, *, password: bool = False) -> bool:
+    """Whether letters are mixed as people do not write them.
+
+    With `password` six characters with a digit or a sign are enough, else it takes twelve.
+    """
+    if len(value) < (_SHORT_WORD if password else _LONG_WORD) or value[-1] in ":(" or value.isdigit():
+        return False
+    if _UUID.match(value):
+        return True
+    letters = any(map(str.isalpha, value))
+    digits = any(map(str.isdigit, value))
+    signs = any(sign in value for sign in "!@#$%^&*+=~?")
+    mixed = any(map(str.isupper, value[1:])) and any(map(str.islower, value))
+    if is_object_name(value) and any(sign in value for sign in "-./:"):
+        return False
+    return letters and (digits or signs or (mixed and "." not in value))

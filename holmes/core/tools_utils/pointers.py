@@ -1,0 +1,265 @@
+"""The texts that stand in place of a result: pointers to what is stored, and notes about what could not be.
+
+Called by the spill and by the cap of a round. Every text is at most its cap by the real tokenizer, however small the
+cap; what does not fit goes in this order: the preview, the explanations, everything but the id.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.messages import Image, Text, UserMessage
+from holmes.core.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
+from holmes.core.previews.pieces import count_lines
+from holmes.core.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
+from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens, utf8_bytes
+from holmes.core.tools_utils.head_preview import HeadRoom, head_that_fits
+
+if TYPE_CHECKING:
+    from holmes.core.messages import StoredResult, ToolMessage
+    from holmes.core.policy import PreviewKind
+    from holmes.core.tokens import TokenCounter
+
+INLINE_ERROR_CHARACTERS = 500
+MAX_USER_PREVIEW_TOKENS = 4_000
+_CERTAINLY_OVER = 2
+_SAMPLED_FROM_CHARACTERS = 32_768
+_PROBABLY_OVER_CHARACTERS_PER_TOKEN = 8
+_MAX_CHARACTERS_PER_TOKEN = 5.0
+_SMALLEST_PREVIEW_TOKENS = 16
+_LEAD_CHARACTERS = 1_200
+_HEADING_CHARACTERS = 80
+_HEADING_TOKENS = 32
+
+NARROW = (
+    "Do not guess what is not shown. If the question needs more, read it back, or narrow the query "
+    "(a pattern, a field or label selector, a namespace, a time range), or ask the user."
+)
+_CUT = "[The rest of this preview was cut; the whole result is stored.]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What a message weighs."""
+
+    tokens: int
+    text_tokens: int
+    size_bytes: int
+
+    @property
+    def characters_per_token(self) -> float:
+        """About how many characters of this text make a token."""
+        return max(0.25, self.size_bytes / max(1, self.text_tokens))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointerLimits:
+    """How large a pointer may be. `limit` names the cap in a clause for the model: "the limit is 4,000 tokens".
+
+    `cap_tokens` is for the whole message, `preview_tokens` for the preview, `char_limit` for the text if not None.
+    `preview` is how a tool's result is shown; of a user's message both ends are.
+    """
+
+    cap_tokens: int
+    preview_tokens: int
+    limit: str
+    char_limit: int | None = None
+    preview: PreviewKind = "structured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """A preview and the line that announces it."""
+
+    heading: str
+    text: str
+    json: bool = False
+
+
+def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter: TokenCounter) -> Measure:
+    """Count `message`. A text far above the cap is only sampled, and counting ends soon after the cap."""
+    text = message.text
+    sampled = len(text) > max(_SAMPLED_FROM_CHARACTERS, cap_tokens * _PROBABLY_OVER_CHARACTERS_PER_TOKEN)
+    text_tokens = counter.estimate_text(text) if sampled else 0
+    if text_tokens <= cap_tokens * _CERTAINLY_OVER:
+        text_tokens = _count_texts([part.text for part in message.parts if isinstance(part, Text)], cap_tokens, counter)
+    images = sum(len(part.data) for part in message.parts if isinstance(part, Image))
+    return Measure(
+        tokens=text_tokens + message_overhead_tokens(message),
+        text_tokens=text_tokens,
+        size_bytes=utf8_bytes(text) + images,
+    )
+
+
+def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> int:
+    """Exact when at most `cap_tokens`; above, what was counted until then stands for the rest."""
+    tokens = characters = 0
+    for text in texts:
+        counted = counter.count_text_up_to(text, cap_tokens - tokens)
+        tokens, characters = tokens + counted[0], characters + counted[1]
+        if tokens > cap_tokens:
+            return round(tokens * sum(map(len, texts)) / characters)
+    return tokens
+
+
+def tool_pointer_text(
+    message: ToolMessage,
+    measure: Measure,
+    stored: tuple[StoredResult, ...],
+    limits: PointerLimits,
+    counter: TokenCounter,
+) -> str:
+    """What replaces a result that is stored (T8): size, where it lies, how to read it back, a preview."""
+    view = readable_json(output_text(message))  # as the tools over stored results number its lines
+    error = inline_error(message)
+    size = _size_text(measure, count_lines(view), limits.limit)
+    if limits.preview == "head":
+        lead = _lead(error, size, stored, json=False)
+        return _pointer(error, size, _head(view, lead, measure, limits, counter), stored, limits, counter)
+    preview = structured_preview(view, _preview_room(limits), counter)
+    shown = _Shown(heading=f"Preview ({preview.shown}):", text=preview.text, json=preview.kind == "json")
+    return _pointer(error, size, shown, stored, limits, counter)
+
+
+def _head(view: str, lead: str, measure: Measure, limits: PointerLimits, counter: TokenCounter) -> _Shown:
+    """The beginning, in what `lead` leaves of the limits."""
+    left = limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS - counter.count_text(lead) - _HEADING_TOKENS
+    room = HeadRoom(
+        tokens=max(0, min(limits.preview_tokens, left)),
+        characters=None if limits.char_limit is None else limits.char_limit - len(lead) - _HEADING_CHARACTERS,
+        characters_per_token=measure.characters_per_token,
+    )
+    head = head_that_fits(view, room, counter)
+    shown = f"the first {head.items:,} items" if head.items else f"the first {len(head.text):,} characters"
+    return _Shown(heading=f"Preview ({shown}; the rest is not shown):", text=head.text)
+
+
+def user_pointer_text(
+    message: UserMessage,
+    measure: Measure,
+    stored: tuple[StoredResult, ...],
+    limits: PointerLimits,
+    counter: TokenCounter,
+) -> str:
+    """What replaces the text of a user's message (T16): the same, with both ends of the text."""
+    room = limits.preview_tokens
+    per_token = min(_MAX_CHARACTERS_PER_TOKEN, 0.95 * measure.characters_per_token)
+    if limits.char_limit is not None:
+        per_token = min(per_token, limits.char_limit / 2 / max(1, room))
+    view = readable_json(message.text)
+    ends = head_and_tail(view, room, counter, characters_per_token=per_token)
+    lines = count_lines(view)
+    heading = f"Preview, {max(0, lines - ends.omitted_lines):,} of {lines:,} lines (beginning and end):"
+    shown = _Shown(heading=heading if ends.omitted_characters else "The whole text:", text=ends.render())
+    return _pointer("", _size_text(measure, lines, limits.limit), shown, stored, limits, counter)
+
+
+def _pointer(
+    error: str,
+    size: str,
+    shown: _Shown,
+    stored: tuple[StoredResult, ...],
+    limits: PointerLimits,
+    counter: TokenCounter,
+) -> str:
+    """The most telling of several pointers that is within the limits."""
+    ids = ", ".join(result.id for result in stored)
+    short = f"[{size} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. Do not guess what it says.]"
+    lead = _lead(error, size, stored, json=shown.json)
+    preview = f"{shown.heading}\n{shown.text}"
+    previews = (f"{lead}\n{preview}", f"{error}{short}\n{preview}") if shown.text else ()
+    options = (*previews, lead, error + short, short, f"[stored: {ids}]")
+    within = tuple(option for option in options if limits.char_limit is None or len(option) <= limits.char_limit)
+    return first_that_fits(within or options[-1:], limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
+
+
+def _lead(error: str, size: str, stored: tuple[StoredResult, ...], *, json: bool) -> str:
+    """Everything that stands before the preview."""
+    return "\n".join((error + size, *_how_to_read(stored, json=json), NARROW))
+
+
+def _preview_room(limits: PointerLimits) -> int:
+    room = limits.preview_tokens
+    if limits.char_limit is not None:
+        room = min(room, int((limits.char_limit - _LEAD_CHARACTERS) / _MAX_CHARACTERS_PER_TOKEN))
+    return room if room >= _SMALLEST_PREVIEW_TOKENS else 0
+
+
+def shortened_pointer_text(text: str, stored: tuple[StoredResult, ...], cap_tokens: int, counter: TokenCounter) -> str:
+    """A pointer that is there already, with less of its preview, in a message of at most `cap_tokens`."""
+    room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
+    ids = ", ".join(result.id for result in stored)
+    short = f"[Too large to show beside the other results. Stored as {ids}; use {SEARCH_TOOL} or {LINES_TOOL}.]"
+    lead_end = text.find(NARROW) + len(NARROW)
+    kept = prefix_that_fits(text, max(0, room - counter.count_text(_CUT) - 2), counter)
+    options = (f"{text[:kept]}\n{_CUT}",) if lead_end >= len(NARROW) and kept > lead_end else ()
+    return first_that_fits((*options, short, f"[stored: {ids}]"), room, counter)
+
+
+def _size_text(measure: Measure, lines: int, limit: str) -> str:
+    """How large the result is, and what it may be."""
+    return (
+        f"Too large for the conversation: {measure.size_bytes:,} bytes, {lines:,} lines, "
+        f"about {measure.tokens:,} tokens; {limit}."
+    )
+
+
+def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
+    """The clause that names the cap of a single result."""
+    characters = f" and {char_limit:,} characters" if char_limit is not None else ""
+    return f"the limit is {cap_tokens:,} tokens{characters}"
+
+
+def round_limit_text(results: int, cap_tokens: int) -> str:
+    """The clause that names the cap of a round."""
+    return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
+
+
+def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:
+    lines: list[str] = []
+    for result in stored:
+        where = f" (file {result.path})" if result.path is not None else ""
+        if result.media_type.startswith("image/"):
+            how = f'use {IMAGE_TOOL}(result="{result.id}") to look at it'
+            lines.append(f"Picture {result.media_type}, {result.size_bytes:,} bytes: result {result.id}{where}; {how}.")
+            continue
+        query = f"{QUERY_TOOL} a jq expression, " if json or result.media_type == "application/json" else ""
+        lines.append(
+            f"The full text is stored as result {result.id}{where}. Read it back: "
+            f'{SEARCH_TOOL}(result_id="{result.id}", pattern="...") finds lines by regular expression, '
+            f'{LINES_TOOL}(result_id="{result.id}", first_line=1, last_line=100) reads a range, '
+            f"{query}{STATS_TOOL} shows more of its structure."
+        )
+    return lines
+
+
+def dropped_text(
+    message: ToolMessage | UserMessage, measure: Measure, cap_tokens: int, reason: str, counter: TokenCounter
+) -> str:
+    """What replaces data that could not be stored (T10). Of a user's message both ends stay."""
+    lost = f"{_size_text(measure, count_lines(message.text), limit_text(cap_tokens))} It could not be kept: {reason}."
+    ask = "The data was dropped. Narrow the query (a pattern, a selector, a namespace, a time range) and call again."
+    if isinstance(message, UserMessage):
+        room = min(cap_tokens * 3 // 4, cap_tokens - 200)
+        ends = head_and_tail(message.text, max(0, room), counter).render()
+        note = "The middle of this message was dropped; ask the user for the part that is needed."
+        options: tuple[str, ...] = (f"{ends}\n[{lost} {note}]", f"{ends}\n[too large; the middle was dropped]", ends)
+    else:
+        options = (f"{inline_error(message)}{lost} {ask}", f"{lost} {ask}", ask, "[dropped: too large]")
+    return first_that_fits(options, cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
+
+
+def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCounter) -> str:
+    """Both ends of a result around nothing, and `note`, in a message of at most `cap_tokens`."""
+    room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
+    ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
+    options = (f"{ends}\n{note}", note) if ends else (note,)
+    return first_that_fits((*options, "[cut: too large]"), room, counter)
+
+
+def inline_error(message: ToolMessage) -> str:
+    """The beginning of an error result, which stays in the conversation (T11)."""
+    if message.status != "error" or not message.text:
+        return ""
+    return message.text[:INLINE_ERROR_CHARACTERS].rstrip() + "\n[...]\n"

@@ -1,0 +1,119 @@
+"""Keeps all results of one round together within a cap: the join stage between the single results and the history.
+
+`cap_round` is called by the loop once all calls of a reply have returned. The largest whole results become pointers
+with smaller previews, small ones stay whole, the order stays that of the calls. No byte is lost while the store works:
+a result is stored before it is replaced, and what the tools over stored results answered can be read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ResultStoreError
+from holmes.core.messages import Text
+from holmes.core.results import RESULT_TOOLS, label_of
+from holmes.core.tokens import upper_bound_tokens
+from holmes.core.tools_utils.pointers import (
+    PointerLimits,
+    cut_text,
+    measure_message,
+    round_limit_text,
+    shortened_pointer_text,
+    tool_pointer_text,
+)
+from holmes.core.tools_utils.result_storage import store_tool_message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.messages import StoredResult, ToolMessage
+    from holmes.core.policy import SpillPolicy
+    from holmes.core.results import ResultStore
+    from holmes.core.tokens import TokenCounter
+
+SMALLEST_RESULT_TOKENS = 60
+_READ_AGAIN = (
+    "[Cut: the results of this step are too large together. Ask again for this part alone, or for less of it.]"
+)
+_LOST = (
+    "[Cut: the results of this step are too large together, and the middle of this one could not be kept: {reason}. "
+    "Call again with a narrower query.]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """What one result of a round may take, and how its pointer explains that."""
+
+    tokens: int
+    limits: PointerLimits
+
+
+async def cap_round(
+    messages: Sequence[ToolMessage],
+    cap_tokens: int,
+    counter: TokenCounter,
+    policy: SpillPolicy,
+    store: ResultStore | None,
+) -> tuple[ToolMessage, ...]:
+    """`messages` with the largest replaced until all together are at most `cap_tokens`; the same objects when they are.
+
+    No result is pressed below 60 tokens, so a round of very many results can stay above the cap. Without a store the
+    middle of a large result is lost, and its text says so.
+    """
+    if sum(map(upper_bound_tokens, messages)) <= cap_tokens:
+        return tuple(messages)
+    weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])
+    total = sum(weights)
+    share = _share(cap_tokens, len(messages), policy)
+    capped = list(messages)
+    for index in sorted(range(len(messages)), key=weights.__getitem__, reverse=True):
+        if total <= cap_tokens or weights[index] <= share.tokens:
+            break
+        capped[index] = await _within(messages[index], share, counter, store)
+        total += await asyncio.to_thread(counter.count_message, capped[index]) - weights[index]
+    return tuple(capped)
+
+
+def _share(cap_tokens: int, results: int, policy: SpillPolicy) -> _Share:
+    """An equal part of the cap: if every result above it came down to it, the round would fit."""
+    tokens = max(SMALLEST_RESULT_TOKENS, cap_tokens // max(1, results))
+    limits = PointerLimits(
+        cap_tokens=tokens,
+        preview_tokens=min(int(tokens * policy.preview_share), policy.preview_max_tokens),
+        limit=round_limit_text(results, cap_tokens),
+        char_limit=policy.char_limit,
+        preview=policy.preview,
+    )
+    return _Share(tokens=tokens, limits=limits)
+
+
+async def _within(message: ToolMessage, share: _Share, counter: TokenCounter, store: ResultStore | None) -> ToolMessage:
+    """`message` in at most its share: a shorter pointer, a pointer, or cut."""
+    if message.spilled or message.masked:
+        if not message.stored:
+            text = await asyncio.to_thread(cut_text, message, share.tokens, "[cut]", counter)
+        else:
+            pointer = message.text
+            text = await asyncio.to_thread(shortened_pointer_text, pointer, message.stored, share.tokens, counter)
+        return replace(message, parts=(Text(text=text),))
+    if message.tool_name in RESULT_TOOLS and not message.stored:
+        text = await asyncio.to_thread(cut_text, message, share.tokens, _READ_AGAIN, counter)
+        return replace(message, parts=(Text(text=text),))
+    stored = await store_tool_message(message, store)
+    if isinstance(stored, ResultStoreError):
+        note = _LOST.format(reason=stored)
+        text = await asyncio.to_thread(cut_text, message, share.tokens, note, counter)
+        return replace(message, parts=(Text(text=text),))
+    return await asyncio.to_thread(_pointer, message, stored, share, counter)
+
+
+def _pointer(
+    message: ToolMessage, stored: tuple[StoredResult, ...], share: _Share, counter: TokenCounter
+) -> ToolMessage:
+    output = message if label_of(message) is None else replace(message, parts=message.parts[:-1])
+    measure = measure_message(output, share.tokens, counter)
+    text = tool_pointer_text(output, measure, stored, share.limits, counter)
+    return replace(message, parts=(Text(text=text),), stored=stored, spilled=True)

@@ -1,0 +1,92 @@
+"""Carries out a plan: stores what is not stored yet, then puts the masks in place, in one batch.
+
+Called by `compact_if_necessary` and by `offload_context`. A result that cannot be stored is left whole: nothing is ever
+lost by masking. Emits nothing and asks no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from holmes.core.errors import ResultStoreError
+from holmes.core.messages import StoredResult, ToolMessage
+from holmes.core.tools_utils.result_storage import store_tool_message
+from holmes.core.truncation.masking.replacement import masked_message
+
+if TYPE_CHECKING:
+    from holmes.core.history import History
+    from holmes.core.messages import Message
+    from holmes.core.results import ResultStore
+    from holmes.core.tokens import TokenCounter
+    from holmes.core.truncation.context import CompactionContext
+    from holmes.core.truncation.masking.plan import MaskPlan, PlannedMask
+
+StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
+"""Stores a result and tells where it lies, or why that failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskOutcome:
+    """`history` is the same object when nothing changed. Tokens are of all messages, without tool schemas.
+
+    `failure` says why results were left whole that could not be stored; None when all could.
+    """
+
+    history: History
+    masked_count: int
+    tokens_before: int
+    tokens_after: int
+    failure: str | None = None
+
+
+async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
+    """`history` with the masks of `plan`, which was made of it. Storing one result is one durable step."""
+
+    async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
+        step_name = f"{context.step_name}/store/{message.call_id}"
+        return await context.steps.run(step_name, lambda: stored_or_reason(message, context.store))
+
+    return await apply_masks(history, plan, store)
+
+
+async def stored_or_reason(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | str:
+    """Where the result lies now, or why it could not be stored."""
+    stored = await store_tool_message(message, store)
+    return str(stored) if isinstance(stored, ResultStoreError) else stored
+
+
+async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> MaskOutcome:
+    """The same with any way to store."""
+    messages = list(history.messages())
+    count = 0
+    failure: str | None = None
+    for mask in plan.masks:
+        masked = await _ready_mask(messages[mask.position], mask, plan, history.counter, store)
+        if isinstance(masked, str):
+            failure = masked
+        elif masked is not None:
+            messages[mask.position] = masked
+            count += 1
+    before = await asyncio.to_thread(history.tokens)
+    result = history.replaced(messages) if count else history
+    after = await asyncio.to_thread(result.tokens)
+    return MaskOutcome(history=result, masked_count=count, tokens_before=before, tokens_after=after, failure=failure)
+
+
+async def _ready_mask(
+    message: Message, mask: PlannedMask, plan: MaskPlan, counter: TokenCounter, store: StoreResult
+) -> ToolMessage | str | None:
+    """The mask, why there is none, or None when it turned out not to be smaller."""
+    if mask.is_stored or not isinstance(message, ToolMessage):
+        return mask.masked
+    stored = message.stored or await store(message)
+    if isinstance(stored, str):
+        return stored
+    if not stored:
+        return None
+    masked = await asyncio.to_thread(masked_message, message, mask.call, stored, plan.policy, counter)
+    smaller = await asyncio.to_thread(lambda: counter.count_message(masked) < counter.count_message(message))
+    return masked if smaller else None

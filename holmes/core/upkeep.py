@@ -1,0 +1,172 @@
+"""What people ask of a conversation between two questions: compact it now, or show how full the window is (C10, C11).
+
+Called by `holmes.app` for `/compact` and `/context`. The loop itself compacts in `holmes.core.investigation`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from holmes.core.errors import HolmesError
+from holmes.core.event_stream import stream_events
+from holmes.core.events import HistoryReplaced
+from holmes.core.hooks import CompactContext, ContextPressure, MessageCount
+from holmes.core.investigation import Investigation
+from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage
+from holmes.core.truncation.context import budget_of
+from holmes.core.truncation.cooldown import is_cooling_down
+from holmes.core.truncation.input_context_window_limiter import compact_on_request
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.history import History
+    from holmes.core.investigation import LoopParts
+    from holmes.core.messages import Message
+    from holmes.core.model import EmitEvent
+    from holmes.core.policy import ContextPolicy
+    from holmes.core.truncation.context import Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextUsage:
+    """How full the window is, in tokens as the provider counts them.
+
+    `by_role` has the conversation's parts by role, `schema_tokens` the tools, `reserve_tokens` what is kept for the
+    reply. `policy` is the name of the policy. `compaction` says what comes next: `off` only shortens what the provider
+    has refused, `due` compacts before the next step, `resting` would but has just compacted, `later` waits until there
+    are more than `trigger_tokens` or `messages_left` more messages (None when messages are not counted).
+    """
+
+    model: str
+    policy: str
+    window_tokens: int
+    reserve_tokens: int
+    trigger_tokens: int
+    schema_tokens: int
+    by_role: tuple[tuple[str, int], ...]
+    messages: int
+    compaction: Literal["off", "due", "resting", "later"] = "later"
+    messages_left: int | None = None
+
+    @property
+    def used_tokens(self) -> int:
+        """Conversation and tools."""
+        return self.schema_tokens + sum(tokens for _, tokens in self.by_role)
+
+    @property
+    def used_share(self) -> float:
+        """The part of the window that is used, 0 to 1 (and above when it overflows)."""
+        return self.used_tokens / max(1, self.window_tokens)
+
+
+def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
+    """Compact `messages` now. The last event is `HistoryReplaced` or `RunFailed`."""
+
+    async def produce(emit: EmitEvent) -> None:
+        investigation = await Investigation.begin(messages, parts, emit)
+        try:
+            context = investigation.compaction_context("compact")
+            investigation.adopt(await compact_on_request(investigation.history, context, summarise=True))
+        except HolmesError as error:
+            await emit(investigation.failed(error))
+        else:
+            await emit(HistoryReplaced(messages=investigation.history.messages(), stats=investigation.stats))
+
+    return stream_events(produce)
+
+
+async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> ContextUsage:
+    """How much of the window of the first model `messages` take, and when they are compacted next."""
+
+    async def ignore(_: AgentEvent) -> None:
+        return None
+
+    investigation = await Investigation.begin(messages, parts, ignore)
+    return await asyncio.to_thread(_usage, investigation)
+
+
+def _usage(investigation: Investigation) -> ContextUsage:
+    history, current = investigation.history, investigation.current
+    context = investigation.compaction_context("usage")
+    limits = _Limits.of(context.policy, budget_of(history, context))
+    budget = limits.budget
+    by_role: dict[str, int] = {}
+    for message, tokens in zip(history, history.token_counts(), strict=True):
+        by_role[_role(message)] = by_role.get(_role(message), 0) + tokens
+    calibrated = current.calibration.provider_tokens
+    counted = sum(not isinstance(message, SystemMessage) for message in history)
+    return ContextUsage(
+        model=current.model.name,
+        policy=current.policy.name,
+        window_tokens=calibrated(budget.window_tokens),
+        reserve_tokens=current.output_tokens,
+        trigger_tokens=calibrated(limits.trigger_tokens),
+        schema_tokens=calibrated(budget.schema_tokens),
+        by_role=tuple((role, calibrated(tokens)) for role, tokens in by_role.items()),
+        messages=len(history),
+        compaction=_next_compaction(history, limits),
+        messages_left=None if limits.messages is None else limits.messages - counted,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    """Above what a conversation is compacted: by the triggers, and by the hooks that compact (C2, C8).
+
+    `budget` is that of the triggers which the loop itself looks at. Hooks that wait for a turn or for tool calls are
+    left out: they cannot be told from a conversation.
+    """
+
+    enabled: bool
+    trigger_tokens: int
+    messages: int | None
+    budget: Budget
+
+    @classmethod
+    def of(cls, policy: ContextPolicy, budget: Budget) -> _Limits:
+        """`budget` is that of `policy`."""
+        own = replace(budget, policy=policy.without_automatic_triggers())
+        hooks = tuple(hook for hook in policy.hooks if isinstance(hook.action, CompactContext))
+        tokens, messages = [own.history_limit_tokens + own.schema_tokens], [own.policy.trigger.messages]
+        for hook in hooks:
+            match hook.condition:
+                case ContextPressure(threshold=None):
+                    tokens.append(budget.history_limit_tokens + budget.schema_tokens)
+                    messages.append(policy.trigger.messages)
+                case ContextPressure(threshold=threshold):
+                    tokens.append(int((budget.window_tokens - budget.reserve_tokens) * (threshold or 1.0)))
+                case MessageCount(threshold=count):
+                    messages.append(count)
+                case _:
+                    pass
+        return cls(
+            enabled=own.policy.trigger.enabled or bool(hooks),
+            trigger_tokens=min(tokens),
+            messages=min((count for count in messages if count is not None), default=None),
+            budget=own,
+        )
+
+
+def _next_compaction(history: History, limits: _Limits) -> Literal["off", "due", "resting", "later"]:
+    """What the loop will do at the top of its next iteration."""
+    if not limits.enabled:
+        return "off"
+    budget = limits.budget
+    over_tokens = history.tokens() + budget.schema_tokens > limits.trigger_tokens
+    counted = sum(not isinstance(message, SystemMessage) for message in history)
+    if not over_tokens and (limits.messages is None or counted <= limits.messages):
+        return "later"
+    fits = history.tokens() <= budget.hard_limit_tokens
+    return "resting" if fits and is_cooling_down(history, budget) else "due"
+
+
+def _role(message: Message) -> str:
+    if isinstance(message, SystemMessage):
+        return "system"
+    if isinstance(message, AssistantMessage):
+        return "assistant"
+    return "tool" if isinstance(message, ToolMessage) else "user"

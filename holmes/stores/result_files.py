@@ -1,0 +1,131 @@
+"""The files of one stored result: the blob, and the name under which people find it. Used by `result_store`.
+
+A blob is whole or not there, nothing is ever overwritten, and no name leaves the folder, whatever a tool or a call is
+called.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.previews import readable_json
+from holmes.core.previews.json_view import MAX_JSON_VIEW_CHARACTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BLOBS_FOLDER: Final = "blobs"
+_NAME_CHARACTERS = 80
+_MOST_NUMBERED_NAMES = 9
+_WRITE_BYTES = 1 << 20
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_EXTENSIONS = {
+    "text/plain": "txt",
+    "application/json": "json",
+    "image/png": "png",
+    "image/jpeg": "jpg",
+    "image/jpg": "jpg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+
+
+def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> Path:
+    """The blob of `content`, written under a temporary name and renamed; `made` gets what is new. Raises `OSError`."""
+    blob = folder / BLOBS_FOLDER / digest
+    if is_whole(blob, len(content)):
+        os.utime(blob)  # the last use, by which the clean-up decides
+        return blob
+    temporary = blob.with_name(f".{uuid.uuid4().hex}.tmp")
+    _write_private(temporary, content)
+    temporary.replace(blob)
+    made.append(blob)
+    return blob
+
+
+def is_whole(blob: Path, size_bytes: int) -> bool:
+    """Whether `blob` is there with all its bytes."""
+    try:
+        return blob.stat().st_size == size_bytes
+    except OSError:
+        return False
+
+
+def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: list[Path]) -> Path:
+    """The readable file of a call: a link to the blob, or `view`. The blob itself where links do not work.
+
+    Raises `OSError`; `made` gets what is new.
+    """
+    for path in _candidates(blob, safe_name(stem), _EXTENSIONS.get(media_type, "bin")):
+        try:
+            if view is None:
+                os.link(blob, path)
+            else:
+                _write_private(path, view)
+        except FileExistsError:
+            if _holds(path, blob, view):
+                return path
+        except OSError as error:
+            if view is None and error.errno in _NO_LINKS:
+                return blob
+            raise
+        else:
+            made.append(path)
+            return path
+    return blob
+
+
+def _candidates(blob: Path, stem: str, extension: str) -> Iterator[Path]:
+    """The plain name, a few with a number, and one that no other content has: a call id may occur for ever."""
+    folder = blob.parent.parent
+    yield folder / f"{stem}.{extension}"
+    for number in range(2, _MOST_NUMBERED_NAMES + 1):
+        yield folder / f"{stem}-{number}.{extension}"
+    yield folder / f"{stem}-{blob.name}.{extension}"
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Make a new file of mode 0600; `FileExistsError` when there is one. A failed write leaves no file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            for start in range(0, len(content), _WRITE_BYTES):
+                piece = memoryview(content)[start : start + _WRITE_BYTES]
+                while piece:
+                    piece = piece[file.write(piece) :]
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
+    """Whether the file at `path` is what would be put there."""
+    try:
+        if view is None:
+            return path.samefile(blob)
+        return not path.is_symlink() and path.stat().st_size == len(view) and path.read_bytes() == view
+    except OSError:
+        return False
+
+
+def json_view(content: bytes, media_type: str) -> bytes | None:
+    """JSON of one line with one value per line, or None when the content is readable as it is, or too large."""
+    if media_type != "application/json" or len(content) > 4 * MAX_JSON_VIEW_CHARACTERS or b"\n" in content.strip():
+        return None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    view = readable_json(text)
+    return None if view is text else view.encode()
+
+
+def safe_name(name: str) -> str:
+    """`name` as a file name: no separators, no leading dot, not too long."""
+    return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"

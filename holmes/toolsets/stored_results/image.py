@@ -1,0 +1,32 @@
+"""`read_image_file`: a stored picture comes back into the conversation. One above the cap is an error (T12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+from holmes.core.messages import Image, ResultId
+from holmes.core.results import LINES_TOOL
+from holmes.core.tools import ToolResult
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject
+    from holmes.toolsets.stored_results.reader import Reader
+
+
+async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
+    """The picture of an id or path. Raises `ResultStoreError` and `ToolError`."""
+    content, stored = await reader.store.read(ResultId(str(arguments["result"]).strip()))
+    if not stored.media_type.startswith("image/"):
+        raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
+    if not reader.vision:
+        raise ToolError("this model cannot look at pictures")
+    image = Image(data=content, media_type=stored.media_type)
+    tokens, cap = reader.counter.image_tokens(image), reader.cap_tokens
+    if tokens > cap:
+        raise ToolError(
+            f"the picture takes about {tokens:,} tokens and a result may take {cap:,}; "
+            "ask for a smaller picture or another source"
+        )
+    text = f"Picture {stored.id}, {stored.media_type}, {stored.size_bytes:,} bytes."
+    return ToolResult(status="success", data=text, images=(image,), spillable=False)

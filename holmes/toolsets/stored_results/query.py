@@ -1,0 +1,108 @@
+"""`query_stored_result`: a jq expression over stored JSON or JSON Lines.
+
+libjq cannot be interrupted and takes what memory it can get, so the expression runs in a process of its own, see
+`jq_program`, which is ended after a while, with the call, and with Holmes. Refuses results that are not JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.environment import Environment
+from holmes.core.errors import ToolError
+from holmes.core.results import SEARCH_TOOL
+from holmes.core.tools import ToolResult
+from holmes.toolsets.process import ProcessLimits, run_process
+from holmes.toolsets.stored_results.reader import number
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject
+    from holmes.core.messages import StoredResult
+    from holmes.toolsets.process import ProcessOutcome
+    from holmes.toolsets.stored_results.reader import Reader
+
+MAX_EXPRESSION_CHARACTERS: Final = 4_000
+_PROGRAM = Path(__file__).with_name("jq_program.py")
+_SHOWN_BYTES_PER_TOKEN = 8
+_WAIT_FACTOR = 2  # a busy machine gives a process half of a processor
+_SIMPLER = "use a simpler expression, or select less"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What the program found: the first results as text, how many there are in all, and why it stopped, if it did."""
+
+    results: tuple[str, ...]
+    total: int
+    error: str | None
+    at_least: bool
+
+
+async def run_query(reader: Reader, arguments: JsonObject) -> ToolResult:
+    """The results of `expression`, one a line. Raises `ResultStoreError`, and `ToolError` for a broken expression."""
+    expression = str(arguments["expression"])
+    if len(expression) > MAX_EXPRESSION_CHARACTERS or "\0" in expression:
+        raise ToolError(f"expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or has a NUL; shorten it")
+    content, stored = await reader.text(str(arguments["result_id"]))
+    shown_bytes = _SHOWN_BYTES_PER_TOKEN * reader.room_tokens
+    outcome = await run_process(
+        (sys.executable, "-I", str(_PROGRAM), expression, str(shown_bytes), str(reader.query_seconds)),
+        environment=Environment(),
+        limits=ProcessLimits(timeout_seconds=_WAIT_FACTOR * reader.query_seconds),
+        stdin=content,
+    )
+    if outcome.timed_out or outcome.return_code in {-signal.SIGXCPU, -signal.SIGKILL}:
+        raise ToolError(f"the expression {expression!r} took longer than {reader.query_seconds} seconds; {_SIMPLER}")
+    answer = _answer(outcome, expression, stored)
+    return await asyncio.to_thread(_shown, reader, stored, expression, answer)
+
+
+def _answer(outcome: ProcessOutcome, expression: str, stored: StoredResult) -> _Answer:
+    fields = _fields(outcome.stdout)
+    results = fields.get("results")
+    if not isinstance(results, list):
+        reason = "takes more memory than is allowed" if _took_all_memory(outcome) else "could not be run"
+        raise ToolError(f"the expression {expression!r} {reason}; {_SIMPLER}")
+    failure = fields.get("error")
+    answer = _Answer(
+        results=tuple(str(result) for result in results),
+        total=number(fields, "total", 0),
+        error=None if failure is None else str(failure),
+        at_least=bool(fields.get("at_least")),
+    )
+    if answer.error is not None and not answer.total:
+        hint = f"; the result is not JSON: use {SEARCH_TOOL}" if "parse error" in answer.error else ""
+        raise ToolError(f"jq over result {stored.id}: {answer.error}{hint}")
+    return answer
+
+
+def _fields(output: str) -> JsonObject:
+    """What the program wrote, or nothing when it did not come to its end."""
+    try:
+        fields: JsonObject = json.loads(output)
+    except ValueError:
+        return {}
+    return fields
+
+
+def _took_all_memory(outcome: ProcessOutcome) -> bool:
+    return outcome.return_code == -signal.SIGABRT or "memory" in outcome.stderr.lower()
+
+
+def _shown(reader: Reader, stored: StoredResult, expression: str, answer: _Answer) -> ToolResult:
+    if not answer.total:
+        text = f"The expression {expression!r} gives nothing for result {stored.id}."
+        return ToolResult(status="no_data", error=text, spillable=False)
+    shown = reader.fitting(answer.results)
+    left = answer.total - shown
+    count = f"{'at least ' if answer.at_least else ''}{answer.total:,} results"
+    more = f", showing 1-{shown}; {left:,} more: select less, or slice with [{shown}:]" if left else ""
+    stopped = f"; stopped by an error: {answer.error}" if answer.error is not None else ""
+    heading = f"Result {stored.id}: {count} of {expression!r}{more}{stopped}."
+    return reader.bounded("\n".join((heading, *answer.results[:shown])))

@@ -1,0 +1,111 @@
+"""What all tools over stored results share: reading a text, seeing its lines, and keeping answers within the cap."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+from holmes.core.messages import ResultId
+from holmes.core.previews import prefix_that_fits, readable_json
+from holmes.core.results import IMAGE_TOOL
+from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, utf8_bytes
+from holmes.core.tools import ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.core.json_types import JsonObject
+    from holmes.core.messages import StoredResult
+    from holmes.core.results import ResultStore
+    from holmes.core.tokens import TokenCounter
+
+OVERHEAD_TOKENS = 120
+_PIECE_BYTES = 262_144
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """A store, and how large an answer may be. `cap_tokens` is the cap of a single result (T2).
+
+    `query_seconds` is how long a jq expression may have the processor.
+    """
+
+    store: ResultStore
+    counter: TokenCounter
+    cap_tokens: int
+    vision: bool
+    query_seconds: int
+
+    @property
+    def room_tokens(self) -> int:
+        """What the body of an answer may take beside its heading."""
+        return max(1, self.cap_tokens - OVERHEAD_TOKENS)
+
+    async def text(self, result_id: str) -> tuple[bytes, StoredResult]:
+        """A stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
+        content, stored = await self.store.read(ResultId(result_id.strip()))
+        if stored.media_type.startswith("image/"):
+            raise ToolError(f"result {stored.id} is a picture ({stored.media_type}); use {IMAGE_TOOL}")
+        return content, stored
+
+    def bounded(self, text: str) -> ToolResult:
+        """`text` as the answer; where the cap is so small that a single match is above it, its beginning."""
+        room = max(1, self.cap_tokens - MESSAGE_OVERHEAD_TOKENS)
+        if utf8_bytes(text) > room and self.counter.count_text(text) > room:
+            text = text[: prefix_that_fits(text, room, self.counter)]
+        return ToolResult(status="success", data=text, spillable=False)
+
+    def fitting(self, blocks: Sequence[str]) -> int:
+        """How many of `blocks`, at least one, fit into one answer together."""
+        room = self.room_tokens
+        total = 0
+        for count, block in enumerate(blocks):
+            total += utf8_bytes(block) + 4
+            if total > 8 * room:
+                blocks = blocks[: max(1, count)]
+                break
+        count = len(blocks)
+        while count > 1:
+            text = "\n--\n".join(blocks[:count])
+            if utf8_bytes(text) <= room or (tokens := self.counter.count_text(text)) <= room:
+                return count
+            count = max(1, min(count - 1, int(count * room / tokens * 0.95)))
+        return count
+
+
+def decoded(content: bytes) -> str:
+    """`content` as text; bytes that are not UTF-8 become U+FFFD. In pieces, so that other threads can go on."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = [decoder.decode(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), _PIECE_BYTES)]
+    return "".join((*pieces, decoder.decode(b"", final=True)))
+
+
+def lines_of(content: bytes) -> list[str]:
+    """The lines that pointers and answers count: of the text, or of one-line JSON laid out one value per line."""
+    text = readable_json(decoded(content))
+    lines = [line.rstrip("\r") for piece in _whole_lines(text) for line in piece.split("\n")]
+    if lines[-1] == "" and len(lines) > 1:
+        lines.pop()
+    return lines
+
+
+def _whole_lines(text: str) -> Iterator[str]:
+    """`text` without the line ends at which it is cut into pieces."""
+    start = 0
+    while len(text) - start > _PIECE_BYTES:
+        end = text.rfind("\n", start, start + _PIECE_BYTES)
+        if end < 0:
+            end = text.find("\n", start + _PIECE_BYTES)
+        if end < 0:
+            break
+        yield text[start:end]
+        start = end + 1
+    yield text[start:]
+
+
+def number(arguments: JsonObject, name: str, default: int) -> int:
+    """A whole number among `arguments`, or `default`."""
+    value = arguments.get(name)
+    return int(value) if isinstance(value, int | float) else default

@@ -1,0 +1,78 @@
+"""Which sentence a marker proves, what that sentence quotes, and what it names."""
+
+from __future__ import annotations
+
+import pytest
+
+from holmes.core.evidence.claims import MAX_CLAIM_CHARACTERS, claim_before, clipped_claim
+
+pytestmark = pytest.mark.row("N6")
+
+MARKER = "[[0123456789ab:3]]"
+
+
+@pytest.mark.parametrize(
+    ("before", "claim"),
+    [
+        ("The pod was killed ", "The pod was killed"),
+        ("First this. Then `OOMKilled` at 12:01. ", "Then `OOMKilled` at 12:01"),
+        ("See e.g. the pod of v1.2 in shop.svc ", "See e.g. the pod of v1.2 in shop.svc"),
+        ('It says "Back-off. Restarting" twice ', 'It says "Back-off. Restarting" twice'),
+        ("- one\n- **two**: `x`\n  goes on ", "two: `x` goes on"),
+        ("1. First.\n2. The node is NotReady ", "The node is NotReady"),
+        ("# Heading\nThe claim ", "The claim"),
+        ("Other paragraph.\n\nThe claim\n\n", "The claim"),
+        ("| name | state |\n|---|---|\n| checkout | OOMKilled | ", "checkout OOMKilled"),
+        (f"Pod a died {MARKER}, and node b is down ", "and node b is down"),
+        (f"Pod a died {MARKER}. ", "Pod a died"),
+        ("Pod a died (unverified), and node b is down ", "and node b is down"),
+        ("Pod a died (unverified). ", "Pod a died"),
+        ("The log:\n```\npanic: no space left\n```\n", "The log"),
+        ("```\npanic: no space left\n```\n", "panic: no space left"),
+        ("The pod was killed `", "The pod was killed"),
+        ("", ""),
+    ],
+)
+def test_the_claim_is_the_sentence_or_list_item_in_front(before: str, claim: str) -> None:
+    assert claim_before(before).text == claim
+
+
+def test_quotes_are_what_stands_in_backticks_or_quotation_marks_or_a_fenced_block() -> None:
+    def lengths(before: str) -> list[int]:
+        return [quote.length for quote in claim_before(before).quotes]
+
+    assert lengths('`OOMKilled` and "exit code 137" and “x9” ') == [13, 9, 2]
+    assert lengths("As `kubectl get pods -n shop` shows, it is ``CrashLoopBackOff`` ") == [16]
+    assert lengths("The log:\n```\nline one\n\nline number two\n```\n") == [15, 8]
+    assert lengths("Nothing `---` quoted ") == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("The pod checkout-7f9c exited with 137", ("checkout-7f9c", "137")),
+        ("It is in CrashLoopBackOff", ("CrashLoopBackOff",)),
+        ("A Service without endpoints", ("Service",)),
+        ("It happened to shop/Deployment/checkout", ("shop/Deployment/checkout", "shop", "Deployment", "checkout")),
+        ("Two of 3 replicas are ready, e.g. none", ()),
+        ("Ready is 0/1 on 10.0.3.7:5432", ("0/1", "10.0.3.7:5432")),
+        ("It was killed", ()),
+    ],
+)
+def test_names_are_words_that_do_not_stand_in_just_any_result(sentence: str, names: tuple[str, ...]) -> None:
+    assert claim_before(sentence).names == names
+
+
+def test_a_long_claim_is_cut_once_and_its_quote_stays_closed() -> None:
+    long = f"The log says `{'connection refused ' * 40}`"
+    cut = clipped_claim(long)
+    assert len(cut) <= MAX_CLAIM_CHARACTERS
+    assert cut.endswith("…`")
+    assert clipped_claim(cut) == cut
+    assert [quote.length for quote in claim_before(cut).quotes]
+
+
+def test_hostile_text_takes_no_time() -> None:
+    for hostile in ("`" * 4_000, '"' * 4_000, "a-" * 2_000, "[" * 4_000, "- " * 2_000, "x. " * 1_300, "\n" * 4_000):
+        claim_before(hostile)
+        claim_before(hostile + "`")

@@ -1,0 +1,1 @@
+"""Whole conversations: questions, restarts, compactions on request, full disks, overflows, cancelled runs."""
