@@ -35,7 +35,8 @@ class ChatDocument:
         self._originals = tuple(originals)
         self._is_openai = is_openai
         self._by_message = {id(message): original for message, original in zip(messages, originals, strict=True)}
-        self._by_call = {original.get("tool_call_id"): original for original in reversed(originals)}
+        named = (original for original in reversed(originals) if isinstance(original.get("tool_call_id"), str))
+        self._by_call = {str(original["tool_call_id"]): original for original in named}
 
     def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
         """The same file with as many other messages; one that changed keeps the fields that nobody here knows."""

@@ -277,9 +277,9 @@ def _apply(record: Mapping[str, object], messages: list[Message], path: Path) ->
             messages.append(message_from_json(record.get("message")))
         case "history":
             keep, fresh = record.get("keep"), record.get("messages")
-            if not isinstance(keep, int) or not isinstance(fresh, list):
+            if not isinstance(keep, int) or not 0 <= keep <= len(messages) or not isinstance(fresh, list):
                 message = "a history without its fields"
-                raise ValueError(message)  # noqa: TRY004  such a line is half-written
+                raise ValueError(message)
             messages[keep:] = [message_from_json(item) for item in fresh]
         case unknown:
             message = f"unknown line {unknown!r}"

@@ -77,8 +77,8 @@ def message_from_json(raw: object) -> Message:
                 tool_name=_string(fields, "tool_name"),
                 status=_status(fields),
                 parts=_parts_from_json(fields),
-                stored=tuple(_stored_from_json(item) for item in _objects(fields, "stored")),
-                spilled=fields.get("spilled") is True,
+                stored=tuple(_stored_from_json(item) for item in _objects(fields, _stored_key(fields))),
+                spilled=bool(fields.get("spilled")),
                 masked=fields.get("masked") is True,
             )
         case role:
@@ -94,6 +94,11 @@ def stored_result_to_json(stored: StoredResult) -> JsonObject:
         "size_bytes": stored.size_bytes,
         "media_type": stored.media_type,
     }
+
+
+def _stored_key(fields: Mapping[str, object]) -> str:
+    """Where a result's stored copies stand: conversations of earlier builds have them below `spilled`."""
+    return "spilled" if isinstance(fields.get("spilled"), list) else "stored"
 
 
 def _user_to_json(message: UserMessage) -> JsonObject:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 import uuid
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from holmes.core.previews import readable_json
 from holmes.core.previews.json_view import MAX_JSON_VIEW_CHARACTERS
@@ -129,3 +130,12 @@ def json_view(content: bytes, media_type: str) -> bytes | None:
 def safe_name(name: str) -> str:
     """`name` as a file name: no separators, no leading dot, not too long."""
     return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open the file at `path` for reading. Raises `OSError` for anything else: a pipe in its place would never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return os.fdopen(descriptor, "rb")

@@ -12,19 +12,21 @@ import errno
 import fcntl
 import json
 import os
+import re
 import threading
 import uuid
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.messages import ResultId
-from holmes.stores.result_files import BLOBS_FOLDER
+from holmes.stores.result_files import BLOBS_FOLDER, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
 _HEADER_BYTES = 256
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class ResultManifest:
     def append(self, entry: ManifestEntry) -> None:
         """Add one line. Raises `OSError`; the file is then as it was before."""
         line = _line(asdict(entry))
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             size = os.fstat(descriptor).st_size
@@ -126,7 +128,7 @@ class ResultManifest:
 
     def _refresh(self) -> None:
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 generation = _generation_of(file.read(_HEADER_BYTES))
                 if generation != self._generation or os.fstat(file.fileno()).st_size < self._read_bytes:
                     self._forget()
@@ -166,6 +168,8 @@ def _parse(line: bytes) -> ManifestEntry | RemovedEntry | None:
     try:
         fields = json.loads(line)
         result_id, sha256, name = ResultId(str(fields["id"])), str(fields["sha256"]), str(fields["name"])
+        if not _SHA256.fullmatch(sha256) or not _is_file_name(name):
+            return None
         if "removed_at" in fields:
             return RemovedEntry(id=result_id, sha256=sha256, name=name, removed_at=float(fields["removed_at"]))
         return ManifestEntry(
@@ -176,5 +180,9 @@ def _parse(line: bytes) -> ManifestEntry | RemovedEntry | None:
             size_bytes=int(fields["size_bytes"]),
             stored_at=float(fields.get("stored_at", 0.0)),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
+
+
+def _is_file_name(name: str) -> bool:
+    return "\0" not in name and name.isprintable()

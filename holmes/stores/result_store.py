@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from holmes.core.errors import HolmesError, ResultStoreError
 from holmes.core.messages import ResultId, StoredResult
 from holmes.stores.folder_lock import folder_lock
-from holmes.stores.result_files import BLOBS_FOLDER, give_name, json_view, write_blob
+from holmes.stores.result_files import BLOBS_FOLDER, give_name, json_view, open_regular, write_blob
 from holmes.stores.result_manifest import ManifestEntry, ResultManifest
 from holmes.stores.result_retention import RetentionRules, SweepReport, sweep, would_remove
 
@@ -133,7 +133,8 @@ class FileResultStore:
         entry = self._find(result_id)
         blob = self._blobs / entry.sha256
         try:
-            content = blob.read_bytes()
+            with open_regular(blob) as file:
+                content = file.read()
         except OSError as error:
             raise ResultStoreError(
                 f"result {result_id!r} cannot be read: {error.strerror}; run its call again"

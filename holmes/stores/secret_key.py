@@ -11,6 +11,8 @@ import os
 import uuid
 from typing import TYPE_CHECKING
 
+from holmes.stores.result_files import open_regular
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,7 +24,8 @@ def load_or_create_key(path: Path) -> bytes:
     try:
         if not path.exists():
             _create(path)
-        key = path.read_bytes()
+        with open_regular(path) as file:
+            key = file.read(KEY_BYTES + 1)
     except OSError:
         return os.urandom(KEY_BYTES)
     return key if len(key) == KEY_BYTES else os.urandom(KEY_BYTES)

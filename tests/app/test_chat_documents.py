@@ -167,3 +167,9 @@ def test_mistakes_name_the_file_the_message_and_the_key(text: str, said: str) ->
         read_chat_document(text, "a.json")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_id_that_is_no_text_stays_as_it_is() -> None:
+    odd = {"role": "user", "content": "hi", "tool_call_id": [1]}
+    document = read_chat_document(json.dumps([odd]), "chat.json")
+    assert list(document.written(document.messages)) == [odd]

@@ -265,3 +265,23 @@ def test_what_a_full_disk_refused_is_written_with_the_next_message(tmp_path: Pat
         conversation.append(said[2])
         conversation.replace([*said[:2], said[3]])
     assert latest_messages(tmp_path) == (*said[:2], said[3])
+
+
+def test_stored_results_of_conversations_of_earlier_builds_are_still_known() -> None:
+    earlier = message_to_json(MESSAGES[3])
+    stored = earlier.pop("stored")  # type: ignore[attr-defined]
+    assert message_from_json({**earlier, "spilled": stored}) == MESSAGES[3]
+
+
+def test_a_history_line_that_keeps_what_is_not_there_counts_as_damaged(tmp_path: Path) -> None:
+    store = ConversationStore(tmp_path, retention_days=1, limit=9)
+    with store.start() as conversation:
+        conversation.append(MESSAGES[0])
+        conversation.append(MESSAGES[1])
+    (path,) = tmp_path.glob("*.jsonl")
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"type": "history", "keep": -1, "messages": []}\n')
+    latest = store.latest()
+    assert latest is not None
+    with latest:
+        assert latest.messages == MESSAGES[:2]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
-from holmes.core.messages import ResultId
+import pytest
+
+from holmes.core.errors import ResultStoreError
+from holmes.core.messages import ResultId, ToolCallId
 from holmes.stores.result_manifest import ManifestEntry, ResultManifest
+from holmes.stores.result_store import FileResultStore
+from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
 
 
 def test_finding_an_id_reads_only_what_is_new(tmp_path: Path) -> None:
@@ -25,3 +31,40 @@ def test_finding_an_id_reads_only_what_is_new(tmp_path: Path) -> None:
     for _ in range(5):
         ResultManifest(tmp_path / "manifest.jsonl").find(ResultId("0"))
     assert one_by_one / 500 < (time.process_time() - started) / 5 / 10
+
+
+HOSTILE_LINES = {
+    "endless size": b'{"id":"a","sha256":"b","name":"c","media_type":"t","size_bytes":1e999}',
+    "endless time": b'{"id":"a","sha256":"b","name":"c","removed_at":' + b"9" * 400 + b"}",
+    "deep": b"[" * 100_000,
+    "a name with a NUL": b'{"id":"a","sha256":"' + b"0" * 64 + b'","name":"x\\u0000y","media_type":"t","size_bytes":1}',
+    "half a pair": b'{"id":"a","sha256":"\\ud800","name":"c","media_type":"t","size_bytes":1}',
+    "outside": b'{"id":"a","sha256":"../../etc/passwd","name":"c","media_type":"t","size_bytes":1}',
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES.values(), ids=HOSTILE_LINES.keys())
+async def test_a_line_that_cannot_be_true_is_skipped_by_reads_and_by_the_clean_up(line: bytes, tmp_path: Path) -> None:
+    store = FileResultStore(tmp_path, retention_seconds=1_000.0, quota_bytes=1_000_000)
+    first = await store.put(b"one", tool_name="t", call_id=ToolCallId("c1"), media_type="text/plain")
+    with (tmp_path / "manifest.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    second = await store.put(b"two", tool_name="t", call_id=ToolCallId("c2"), media_type="text/plain")
+    await store.sweep()
+    for stored, content in ((first, b"one"), (second, b"two")):
+        assert (await FileResultStore(tmp_path).read(stored.id))[0] == content
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("what", ["manifest.jsonl", "blob", "redaction.key"])
+async def test_a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it(what: str, tmp_path: Path) -> None:
+    store = FileResultStore(tmp_path)
+    stored = await store.put(b"one", tool_name="t", call_id=ToolCallId("c1"), media_type="text/plain")
+    path = next((tmp_path / "blobs").iterdir()) if what == "blob" else tmp_path / what
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    if what == "redaction.key":
+        assert len(load_or_create_key(path)) == KEY_BYTES
+        return
+    with pytest.raises(ResultStoreError):
+        await FileResultStore(tmp_path).read(stored.id)

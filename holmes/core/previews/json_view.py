@@ -38,7 +38,7 @@ def is_json(text: str) -> bool:
 
 
 def _parses(text: str, *, whole: bool) -> bool:
-    import ijson  # it has no stubs
+    import ijson
 
     events = ijson.sendable_list()
     parser = ijson.basic_parse_coro(events)
@@ -48,7 +48,7 @@ def _parses(text: str, *, whole: bool) -> bool:
             del events[:]
         if whole:
             parser.close()
-    except ijson.JSONError:
+    except (ijson.JSONError, ValueError):  # an escaped half of a surrogate pair is JSON that it cannot decode
         return False
     return True
 

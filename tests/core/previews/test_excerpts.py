@@ -112,3 +112,9 @@ def test_is_json_wants_an_object_or_array() -> None:
 def test_a_clipped_line_says_how_much_follows() -> None:
     assert clip_line("abcdef", 4) == "abcd [... 2 more characters in this line]"
     assert clip_line("abcd", 4) == "abcd"
+
+
+def test_json_with_an_escaped_half_of_a_pair_is_no_reason_to_fail() -> None:
+    text = json.dumps(["\ud800 " * 50_000])
+    assert is_json(text) in {True, False}
+    assert readable_json(text)
