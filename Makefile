@@ -39,11 +39,13 @@ docs: $(VENV)/.installed
 cluster: $(VENV)/.installed
 	$(BIN)/python -m tests.cluster build || test "$$CI" != true
 
+# The slow tests prove properties over thousands of examples: measuring their coverage would take twice the time.
 unit: $(VENV)/.installed cluster
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest -m "not slow"
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
+	$(BIN)/python -m pytest -m slow
 
 benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/startup.py

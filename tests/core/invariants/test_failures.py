@@ -47,11 +47,10 @@ if TYPE_CHECKING:
     from holmes.core.model import ModelReply, ModelRequest
     from holmes.core.policy import ContextPolicy
 
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]
 MOST_SUMMARY_REQUESTS = 12
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I8", "I12")
 @MANY
@@ -68,7 +67,6 @@ async def test_a_summary_that_fails_leaves_a_valid_conversation(
     await check_failed_summary(messages, policy, window, failure, store())
 
 
-@pytest.mark.slow
 @pytest.mark.row("I8", "I12")
 @FEW
 @given(whole_histories(8, 250), LINES, POLICIES, WINDOWS, st.sampled_from(sorted(FAILURES)))
@@ -111,7 +109,6 @@ async def check_failed_summary(
     assert outcome.stats.cost == pytest.approx(paid.cost)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I15")
 @MANY
@@ -128,7 +125,6 @@ async def test_every_summary_request_fits_the_window_of_its_own_model(
     await check_summary_requests(messages, policy, (window, other), failure)
 
 
-@pytest.mark.slow
 @pytest.mark.row("I15")
 @FEW
 @given(whole_histories(8, 400), LINES, POLICIES, WINDOWS, st.sampled_from([None, 2_000, 4_000, 16_000]))
@@ -161,7 +157,6 @@ async def check_summary_requests(
         assert len(model.raw_requests) <= MOST_SUMMARY_REQUESTS
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I10", "I12")
 @MANY
@@ -198,7 +193,6 @@ async def test_a_provider_that_always_overflows_ends_soon_with_a_clear_error(
     assert_paid(models, last)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I12")
 @MANY

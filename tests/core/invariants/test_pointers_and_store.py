@@ -27,7 +27,7 @@ from tests.core.invariants.stages import FEW, MANY, MEGABYTES, POLICIES
 from tests.support.conversations import LINE_KINDS, one_line, output_text, png
 from tests.support.result_stores import FullDisk, MemoryStore
 
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]
 COUNTER = TokenCounter()
 STORES = st.sampled_from([MemoryStore, FullDisk, lambda: None])
 ODD_TEXTS = st.sampled_from(
@@ -54,7 +54,6 @@ def result(text: str, *, images: int = 0, error: bool = False) -> ToolMessage:
     return ToolMessage(call_id=ToolCallId("a"), tool_name="kubectl_get", status=status, parts=parts)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I7")
 @MANY
@@ -66,7 +65,6 @@ async def test_what_the_spill_leaves_is_within_the_cap(
     await check_spill(result(text, images=images, error=error), policy, cap, store(), label=label)
 
 
-@pytest.mark.slow
 @pytest.mark.row("I7")
 @FEW
 @given(GIANT_LINES, POLICIES, st.integers(24, 4_000), STORES)
@@ -97,7 +95,6 @@ async def check_spill(
         assert outcome.message.parts[: len(message.parts)] == message.parts
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I7")
 @MANY
@@ -111,7 +108,6 @@ async def test_what_the_cap_of_a_round_leaves_is_within_it(
     assert [message.call_id for message in capped] == [message.call_id for message in messages]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I7", "I9")
 @MANY
@@ -140,7 +136,6 @@ def folders() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I13")
 @MANY

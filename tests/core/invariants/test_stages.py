@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     Operation = Callable[[History, CompactionContext], Awaitable[CompactionOutcome]]
 
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]
 OPERATIONS = st.sampled_from([compact_if_necessary, compact_on_request, compact_after_overflow])
 LINES = st.tuples(st.sampled_from(LINE_KINDS), st.sampled_from([1_000_000, 1_250_000, 2_000_000]))
 BALANCED = named_policy("balanced")
@@ -88,7 +88,6 @@ def check_repair(messages: tuple[Message, ...]) -> None:
     assert len([message for message in repaired if not isinstance(message, ToolMessage)]) == len(others)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I1", "I2", "I5")
 @MANY
@@ -99,7 +98,6 @@ async def test_every_operation_shrinks_or_returns_the_same_object_and_keeps_prom
     await check_operation(messages, policy, window, operation, MemoryStore() if stores else None)
 
 
-@pytest.mark.slow
 @pytest.mark.row("I1", "I2", "I5")
 @FEW
 @given(whole_histories(6, 150), LINES, POLICIES, WINDOWS, OPERATIONS)
@@ -128,7 +126,6 @@ async def check_operation(
         assert not request.tools or (request.messages[0] is messages[0] and request.tools == TOOLS)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I4")
 @MANY
@@ -164,7 +161,6 @@ async def check_masking(
     assert twice.masked_count == 0
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I4")
 @MANY
@@ -186,7 +182,6 @@ async def test_compacting_twice_is_compacting_once(
     assert twice.history is once.history
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I9")
 @MANY
@@ -205,7 +200,6 @@ async def test_task_and_last_request_survive_byte_for_byte_or_an_error_says_that
     await check_requests((messages[0], asked, *messages[2:], *end), window, operation)
 
 
-@pytest.mark.slow
 @pytest.mark.row("I9")
 @FEW
 @given(whole_histories(6, 150), LINES, WINDOWS, OPERATIONS)
@@ -231,7 +225,6 @@ async def check_requests(messages: tuple[Message, ...], window: int, operation: 
     assert "first question" in says
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I11")
 @MANY
@@ -242,7 +235,6 @@ async def test_right_after_a_compaction_at_most_60_percent_of_the_trigger_is_use
     await check_room(messages, window, overflow=overflow, fails=fails)
 
 
-@pytest.mark.slow
 @pytest.mark.row("I11")
 @FEW
 @given(whole_histories(6, 150), LINES, st.sampled_from([6_000, 8_000, 16_000]))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from holmes.core.tools import ToolResult
     from tests.support.counting_model import Answer
 
-pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]
 SUMMARISERS: tuple[Answer, ...] = (lambda _: SUMMARY, *FAILURES.values())
 # Texts of Holmes that are in no message of a run, and guesses about where a preview or a cut should end.
 _FIXED_BYTES = 16_384
@@ -45,7 +45,6 @@ _SAMPLED_FROM, _SAMPLE = 32_768, 16_384
 ENDS = (AssistantReplied, ContextOverflowed)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I1", "I2", "I6", "I12", "I14")
 @MANY
@@ -61,7 +60,6 @@ async def test_a_whole_run_keeps_every_invariant(script: Script, summariser: int
     assert_counted_once(run)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I1", "I2", "I6", "I12", "I14")
 @FEW
@@ -77,7 +75,6 @@ async def test_a_whole_run_keeps_every_invariant_with_lines_of_megabytes(script:
         assert_counted_once(run)
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.row("I3")
 @MANY
@@ -95,7 +92,6 @@ async def test_between_resets_a_request_is_a_prefix_of_the_next_and_results_join
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.row("I3")
 @FEW
 @given(scripts(["balanced"], most_rounds=5), MEGABYTES)
