@@ -13,21 +13,11 @@ if TYPE_CHECKING:
     from holmes.core.redaction.redactor import Redactor
 
 
-def redact_message(redactor: Redactor, message: Message) -> Message:
-    """`message` without secrets; the same object when it has none.
+async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
+    """`message` without secrets, however long it is; the same object when it has none.
 
     Only what users, attachments and tools say is read; the instructions and the model's own words stay as they are.
     """
-    if not isinstance(message, UserMessage | ToolMessage):
-        return message
-    parts = tuple(
-        _redacted(part, redactor.redact(part.text)) if isinstance(part, Text) else part for part in message.parts
-    )
-    return _with_parts(message, parts)
-
-
-async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
-    """`redact_message` for a message that may be long: the event loop goes on."""
     if not isinstance(message, UserMessage | ToolMessage):
         return message
     parts = [
