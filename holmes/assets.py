@@ -27,6 +27,11 @@ def prompt_directory() -> Path:
     return _folder("prompts")
 
 
+def demo_recording() -> Path:
+    """The recorded cluster of `--demo`, part of the package."""
+    return _PACKAGE / "snapshot" / "demo"
+
+
 def _folder(name: str) -> Path:
     candidates = (_PACKAGE / "_data" / name, _PACKAGE.parent / name)
     for candidate in candidates:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.app.environment import cluster_environment, with_choices
 from holmes.assets import toolset_files
 from holmes.core.approvals import ApprovalGate
-from holmes.core.environment import Environment
 from holmes.settings.process import process_environment
 from holmes.settings.tool_environment import tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
@@ -20,7 +20,7 @@ from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from holmes.core.approvals import Approver
     from holmes.core.investigation import LoopModel
@@ -119,7 +119,7 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
             overrides_lines=settings.config_lines,
         )
     )
-    environment = _environment(settings, tool_environment(variables, written.variable_names))
+    environment = with_choices(settings, tool_environment(variables, written.variable_names))
     logs_config = {"timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds}
     catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
     context = ToolsetContext(environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes)
@@ -164,15 +164,5 @@ async def require_cluster(settings: Settings) -> None:
     # Imported here: `holmes toolset list` asks no cluster.
     from holmes.kubernetes.client import ClusterClient
 
-    environment = _environment(settings, tool_environment(process_environment()))
-    async with await ClusterClient.connect(environment) as client:
+    async with await ClusterClient.connect(cluster_environment(settings)) as client:
         await client.probe()
-
-
-def _environment(settings: Settings, variables: Mapping[str, str]) -> Environment:
-    """The variables of tools plus what the user chose; tools read the choice from these names."""
-    chosen = {
-        "HOLMES_KUBE_CONTEXT": settings.investigation.kube_context,
-        "HOLMES_KUBE_NAMESPACE": settings.investigation.namespace,
-    }
-    return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})

@@ -22,6 +22,8 @@ _SUBCOMMANDS: Final = {
     "ask": ("holmes.cli.ask_command:ask", "Ask why something in a cluster does not work."),
     "completion": ("holmes.cli.completion_command:completion", "Print the shell completion script."),
     "context": ("holmes.cli.context_command:context", "Keep conversations small."),
+    "rules": ("holmes.cli.rules_command:rules", "Show what is recognised without a model."),
+    "scan": ("holmes.cli.scan_command:scan", "Find what is broken, and why, without a model."),
     "toolset": ("holmes.cli.toolset_command:toolset", "Show what Holmes can look at."),
     "version": ("", "Print the version."),
 }

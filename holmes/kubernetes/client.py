@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Self
 
 from holmes.core.errors import ToolError
@@ -95,9 +96,20 @@ class ClusterClient:
         """Close all connections."""
         await self._sender.close()
 
-    async def get(self, path: str, params: Mapping[str, str] | None = None) -> JsonObject:
-        """One object. Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`."""
-        body = await self._sender.read(path, params or {})
+    @property
+    def server_seconds(self) -> float | None:
+        """The cluster's clock when it last answered, in seconds since the epoch; None before that.
+
+        A recording answers with the time at which it was made.
+        """
+        return _seconds_of(self._sender.server_date)
+
+    async def get(self, path: str, params: Mapping[str, str] | None = None, *, accept: str = "") -> JsonObject:
+        """One object, or one page of a list; `accept` asks for another form of it (a media type).
+
+        Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`.
+        """
+        body = await self._sender.read(path, params or {}, accept)
         document = await asyncio.to_thread(_parsed, path, body) if _is_large(body) else _parsed(path, body)
         if not isinstance(document, dict):
             raise ToolError(f"GET {path}: the API server answered with JSON that is not an object")
@@ -152,6 +164,13 @@ class ClusterClient:
             token, remaining = text(metadata, "continue"), integer(metadata, "remainingItemCount") or None
             if not token or len(items) >= limit:
                 return ObjectList(items=tuple(items[:limit]), complete=not token, remaining=remaining)
+
+
+def _seconds_of(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp() if date else None
+    except ValueError:
+        return None
 
 
 def _git_version(answer: JsonObject) -> str:

@@ -1,6 +1,7 @@
 """Reads fields of Kubernetes objects without trusting their shape: what is missing or of another type is empty.
 
-Called by the readers in this package, which turn JSON into small typed views; nothing outside reads raw objects.
+Called by the readers in this package, which turn JSON into small typed views, and by the rules of `holmes.diagnosis`,
+which name the very fields they read.
 """
 
 from __future__ import annotations

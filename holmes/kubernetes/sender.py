@@ -69,6 +69,8 @@ class RequestSender:
         self._http: httpx.AsyncClient | None = None
         self._shown: tuple[bytes | None, bytes | None] = (None, None)
         self._retired: list[httpx.AsyncClient] = []
+        self.server_date = ""
+        """The `Date` of the last answer: the clock of the cluster, or of the moment when it was recorded."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -78,8 +80,8 @@ class RequestSender:
         self._retired.clear()
         self._http = None
 
-    async def read(self, path: str, params: Mapping[str, str]) -> bytes:
-        """The whole body of the answer.
+    async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
+        """The whole body of the answer, in the form `accept` if one is given.
 
         Raises `ClusterUnreachable` when there is no answer, `ApiError` for one that is not 2xx, `ToolError` for one
         that is too large. A cut-off answer is read again.
@@ -88,7 +90,7 @@ class RequestSender:
         async with self._slots:
             try:
                 async with asyncio.timeout(timeout_seconds):
-                    return await self._with_patience(lambda: self._read_once(path, params), failures)
+                    return await self._with_patience(lambda: self._read_once(path, params, accept), failures)
             except TimeoutError as error:
                 if failures:
                     raise failures[-1].final from error
@@ -133,8 +135,8 @@ class RequestSender:
         except _Again as again:
             raise again.final from again
 
-    async def _read_once(self, path: str, params: Mapping[str, str]) -> bytes:
-        response = await self._open(path, params)
+    async def _read_once(self, path: str, params: Mapping[str, str], accept: str) -> bytes:
+        response = await self._open(path, params, accept)
         body = bytearray()
         try:
             async for piece in self._pieces(path, response):
@@ -151,14 +153,15 @@ class RequestSender:
             await response.aclose()
         return bytes(body)
 
-    async def _open(self, path: str, params: Mapping[str, str]) -> httpx.Response:
+    async def _open(self, path: str, params: Mapping[str, str], accept: str = "") -> httpx.Response:
         """A good answer whose body is still to be read; a refused credential is renewed once."""
         credentials = await self._credentials.current()
-        response = await self._send(path, params, credentials)
+        response = await self._send(path, params, credentials, accept)
         if response.status_code == 401:
             await response.aclose()
             credentials = await self._credentials.renewed(credentials)
-            response = await self._send(path, params, credentials)
+            response = await self._send(path, params, credentials, accept)
+        self.server_date = response.headers.get("Date", self.server_date)
         if response.is_success:
             return response
         try:
@@ -166,11 +169,15 @@ class RequestSender:
         finally:
             await response.aclose()
 
-    async def _send(self, path: str, params: Mapping[str, str], credentials: Credentials) -> httpx.Response:
+    async def _send(
+        self, path: str, params: Mapping[str, str], credentials: Credentials, accept: str
+    ) -> httpx.Response:
         import httpx
 
         client = await self._client(credentials)
         headers = {"Authorization": credentials.authorization} if credentials.authorization else {}
+        if accept:
+            headers["Accept"] = accept
         request = client.build_request("GET", path, params=dict(params), headers=headers)
         if self._access.cluster.tls_server_name:
             request.extensions["sni_hostname"] = self._access.cluster.tls_server_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path  # noqa: TC003  pydantic reads it at run time
 from typing import Annotated
 
 from pydantic import Field
@@ -17,6 +18,9 @@ class InvestigationSettings(SettingsGroup):
 
     cluster_name: Annotated[str | None, Setting("CLUSTER_NAME")] = None
     """What the model is told the cluster is called."""
+
+    kubeconfig: Annotated[Path | None, Setting(key="kubeconfig", option="--kubeconfig")] = None
+    """The kubeconfig file. Unset: what `KUBECONFIG` says, `~/.kube/config`, or the service account of the pod."""
 
     kube_context: Annotated[str | None, Setting(key="kube_context", option="--context"), Field(min_length=1)] = None
     """The kubeconfig context. Unset: the current one."""

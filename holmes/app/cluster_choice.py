@@ -1,0 +1,59 @@
+"""Which cluster: the one of the kubeconfig, a recording, or the demo. Called by the faces before anything is opened.
+
+A recording is served on loopback for as long as it is needed, so that everything else works as on a live cluster.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from holmes.settings.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChoice:
+    """What the user chose beside the settings. Without a snapshot it is the cluster of the kubeconfig."""
+
+    snapshot: Path | None = None
+    demo: bool = False
+
+    @property
+    def notice(self) -> str:
+        """The line that says that this is not a live cluster; empty when it is."""
+        if self.demo:
+            return "this is the recorded demo cluster that comes with Holmes, not a cluster of yours"
+        return f"this is the recording in {str(self.snapshot)!r}, not a live cluster" if self.snapshot else ""
+
+
+@asynccontextmanager
+async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIterator[Settings]:
+    """The settings that lead to the chosen cluster; a recording is served until the context is left.
+
+    Raises `ConfigError` for a recording that cannot be read.
+    """
+    path = _recording(choice)
+    if path is None:
+        yield settings
+        return
+    # Imported here: a live cluster needs no server.
+    from holmes.snapshot.server.serving import serve_snapshot
+
+    async with serve_snapshot(path) as server:
+        investigation = settings.investigation.model_copy(
+            update={"kubeconfig": server.kubeconfig, "kube_context": None}
+        )
+        yield replace(settings, investigation=investigation)
+
+
+def _recording(choice: ClusterChoice) -> Path | None:
+    if choice.demo:
+        from holmes.assets import demo_recording
+
+        return demo_recording()
+    return choice.snapshot

@@ -1,0 +1,30 @@
+"""The variables of tools with what the user chose: which cluster, context and namespace. Called by `holmes.app`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.core.environment import Environment
+from holmes.settings.process import process_environment
+from holmes.settings.tool_environment import tool_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.settings.settings import Settings
+
+
+def cluster_environment(settings: Settings) -> Environment:
+    """What is needed to reach the cluster, and nothing that a toolset declares."""
+    return with_choices(settings, tool_environment(process_environment()))
+
+
+def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environment:
+    """The variables of tools plus what the user chose; tools read the choice from these names."""
+    investigation = settings.investigation
+    chosen = {
+        "KUBECONFIG": str(investigation.kubeconfig or ""),
+        "HOLMES_KUBE_CONTEXT": investigation.kube_context,
+        "HOLMES_KUBE_NAMESPACE": investigation.namespace,
+    }
+    return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})

@@ -1,0 +1,29 @@
+"""From the settings to a scan. Called by `holmes scan`; imports no model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.app.environment import cluster_environment
+from holmes.app.redaction import make_redactor
+from holmes.diagnosis.masking import masked_report
+from holmes.diagnosis.scan import scan
+from holmes.kubernetes.client import ClusterClient
+
+if TYPE_CHECKING:
+    from holmes.core.findings import DiagnosisReport
+    from holmes.diagnosis.scan import ScanRequest
+    from holmes.kubernetes.state_reader import Progress
+    from holmes.settings.settings import Settings
+
+
+async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progress | None = None) -> DiagnosisReport:
+    """Scan the cluster of these settings; secrets are masked in the report.
+
+    Raises `ClusterUnreachable` and `ConfigError`.
+    """
+    redactor = make_redactor(settings)
+    async with await ClusterClient.connect(cluster_environment(settings)) as client:
+        await client.probe()
+        report = (await scan(client, request, progress)).report
+    return masked_report(report, redactor.redact) if redactor is not None else report

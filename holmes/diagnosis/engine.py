@@ -1,0 +1,64 @@
+"""Runs rules over a state: faults become findings, and the same fault of many pods becomes one finding.
+
+Called by `holmes.diagnosis.scan`. Pure: reads nothing but the state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from holmes.core.findings import Finding
+from holmes.kubernetes.moments import written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holmes.core.findings import ObjectRef
+    from holmes.diagnosis.rule import Fault, Rule
+    from holmes.kubernetes.cluster_state import ClusterState
+
+
+def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:
+    """What one rule finds, merged by culprit, sorted by culprit."""
+    merged: dict[tuple[ObjectRef, str, str], Finding] = {}
+    for fault in rule.check(state):
+        finding = _finding(rule, fault, state)
+        key = (finding.culprit, finding.title, finding.evidence[0].path if finding.evidence else "")
+        earlier = merged.get(key)
+        merged[key] = finding if earlier is None else _merged(earlier, finding)
+    return tuple(sorted(merged.values(), key=lambda finding: (finding.culprit, finding.title, finding.subject)))
+
+
+def _finding(rule: Rule, fault: Fault, state: ClusterState) -> Finding:
+    return Finding(
+        rule_id=rule.id,
+        severity=fault.severity or rule.row.severity,
+        title=fault.title or rule.row.title,
+        subject=fault.subject,
+        culprit=fault.culprit or workload_ref(fault.subject, state),
+        cause=" ".join(fault.cause.split()),
+        evidence=tuple(dict.fromkeys(fault.evidence)),
+        next_check=fault.next_check,
+        role=fault.role,
+        because=tuple(dict.fromkeys(fault.because)),
+        since=written(fault.since) if fault.since else "",
+    )
+
+
+def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:
+    """The outermost owner of an object, the object itself when it is not known or not owned."""
+    found = state.find(ref)
+    return ref if found is None else state.workload_of(found).ref
+
+
+def _merged(earlier: Finding, later: Finding) -> Finding:
+    """Two pods with the same fault: the first by name stands for both, the earliest time counts."""
+    times: Iterable[str] = [since for since in (earlier.since, later.since) if since]
+    first, second = sorted((earlier, later), key=lambda finding: finding.subject)
+    return replace(
+        first,
+        because=tuple(dict.fromkeys((*first.because, *second.because))),
+        since=min(times, default=""),
+        subjects=earlier.subjects + later.subjects,
+    )

@@ -1,0 +1,119 @@
+"""Merges findings into incidents: one root cause each, with the symptoms that follow from it, ranked.
+
+Called by `holmes.diagnosis.scan`. Pure and deterministic: equal findings give equal incidents, ids and order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import SEVERITIES, Incident, ObjectRef
+from holmes.diagnosis.changes import recent_changes
+from holmes.diagnosis.links import Links, rank
+from holmes.kubernetes.fields import boolean
+from holmes.kubernetes.moments import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holmes.core.findings import Change, Finding
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_ID_CHARACTERS: Final = 8
+_MOST_CHANGES: Final = 5
+
+
+def incidents_of(findings: Sequence[Finding], state: ClusterState) -> tuple[Incident, ...]:
+    """The incidents behind all findings, the most important first."""
+    ordered = sorted(findings, key=rank)
+    links = Links(ordered, state)
+    members: dict[ObjectRef, list[int]] = defaultdict(list)
+    roots = links.roots()
+    for index, root in enumerate(roots):
+        members[_trouble(ordered[root])].append(index)
+    incidents = [
+        _incident(
+            causes=[ordered[index] for index in indexes if roots[index] == index],
+            symptoms=[ordered[index] for index in indexes if roots[index] != index],
+            links=links,
+            state=state,
+        )
+        for indexes in members.values()
+    ]
+    return tuple(sorted(incidents, key=importance))
+
+
+def importance(incident: Incident) -> tuple[int, int, int, float, str]:
+    """Sorts by severity, then by how much suffers, then the newest first."""
+    return (
+        SEVERITIES.index(incident.severity),
+        -len(incident.affected),
+        -incident.affected_pods,
+        -(moment(incident.since) or 0.0),
+        incident.id,
+    )
+
+
+def _trouble(root: Finding) -> ObjectRef:
+    """What makes two root findings one incident: the same culprit. What is only worth knowing stays apart."""
+    if root.severity != "info":
+        return root.culprit
+    return ObjectRef(kind=f"info {root.culprit.kind}", namespace=root.culprit.namespace, name=root.culprit.name)
+
+
+def _incident(causes: list[Finding], symptoms: list[Finding], links: Links, state: ClusterState) -> Incident:
+    first = causes[0]
+    everything = [*causes, *symptoms]
+    affected = {links.workload(finding.subject) for finding in everything}
+    affected |= {finding.culprit for finding in causes if state.find(finding.culprit) is not None}
+    severity = min((finding.severity for finding in everything), key=SEVERITIES.index)
+    since = min((finding.since for finding in everything if finding.since), default="")
+    return Incident(
+        id=_incident_id(first),
+        severity=severity,
+        title=first.title,
+        culprit=first.culprit,
+        cause=first.cause,
+        findings=tuple(causes),
+        symptoms=tuple(symptoms),
+        affected=tuple(sorted(affected)),
+        affected_pods=_affected_pods(affected, everything, state),
+        since=since,
+        changed_before=_changes(first, links, state, since) if severity != "info" else (),
+    )
+
+
+def _incident_id(finding: Finding) -> str:
+    """The same for the same cause at the same culprit, in every scan."""
+    culprit = finding.culprit
+    written = f"{finding.rule_id}\n{culprit.group}\n{culprit.kind}\n{culprit.namespace}\n{culprit.name}"
+    digest = hashlib.sha256(written.encode()).hexdigest()[:_ID_CHARACTERS]
+    return f"{finding.rule_id}-{digest}"
+
+
+def _affected_pods(affected: Iterable[ObjectRef], findings: Sequence[Finding], state: ClusterState) -> int:
+    """The pods of the affected workloads that are not ready, and those that the findings are about."""
+    uids = {finding.subject for finding in findings if finding.subject.kind == "Pod"}
+    for ref in affected:
+        workload = state.find(ref)
+        if workload is not None and workload.kind != "Pod":
+            uids |= {pod.ref for pod in state.pods_of(workload) if _fails(pod)}
+    return len(uids)
+
+
+def _fails(pod: ClusterObject) -> bool:
+    if pod.text("status", "phase") == "Succeeded":
+        return False
+    return not all(boolean(status, "ready") for status in pod.children("status", "containerStatuses")) or not (
+        pod.children("status", "containerStatuses")
+    )
+
+
+def _changes(first: Finding, links: Links, state: ClusterState, since: str) -> tuple[Change, ...]:
+    """What changed shortly before, at the culprit and at the workload where it shows."""
+    about = dict.fromkeys((first.culprit, links.workload(first.subject)))
+    found = {change: None for ref in about for change in recent_changes(state, ref, moment(since))}
+    return tuple(sorted(found, key=lambda change: change.at, reverse=True))[:_MOST_CHANGES]

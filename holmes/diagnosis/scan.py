@@ -1,0 +1,159 @@
+"""One scan: read the cluster, run the rules, read the logs they ask for, run them again, merge into incidents.
+
+Called by `holmes scan`, by the tool `kubernetes_diagnose` and by tests. What could not be looked at is in the report;
+an empty list of incidents alone never means healthy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.errors import ConfigError
+from holmes.core.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
+from holmes.diagnosis.catalogue import chosen_rules
+from holmes.diagnosis.engine import merged_findings
+from holmes.diagnosis.incidents import incidents_of
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.scope import IncidentFilter, in_scope
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.kubernetes.log_reader import LogLimits, read_logs
+from holmes.kubernetes.moments import written
+from holmes.kubernetes.state_reader import ReadLimits, StateReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holmes.core.findings import Finding, Incident
+    from holmes.diagnosis.rule import Rule
+    from holmes.kubernetes.client import ClusterClient
+    from holmes.kubernetes.cluster_state import ClusterState, LogKey
+    from holmes.kubernetes.state_reader import Progress
+
+_COUNTED: Final = (
+    "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
+    "HorizontalPodAutoscaler",
+)  # fmt: skip
+"""What the report counts as looked at, besides custom resources."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanRequest:
+    """What to scan. No `namespaces` means the whole cluster; no `rules` means all.
+
+    `wanted` chooses among the incidents that were found; the reading is the same for all of them.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    wanted: IncidentFilter = field(default_factory=IncidentFilter)
+    read_limits: ReadLimits = field(default_factory=ReadLimits)
+    log_limits: LogLimits = field(default_factory=LogLimits)
+    grace_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanResult:
+    """The report with the state it was made of, for those who want to look closer."""
+
+    report: DiagnosisReport
+    state: ClusterState
+
+    def about(self, wanted: IncidentFilter) -> DiagnosisReport:
+        """The report with only the incidents that are wanted."""
+        kept = tuple(each for each in self.report.incidents if in_scope(each, self.state, (), wanted))
+        return replace(self.report, incidents=kept, resource=wanted.resource)
+
+
+async def scan(client: ClusterClient, request: ScanRequest, progress: Progress | None = None) -> ScanResult:
+    """Scan the cluster of `client`.
+
+    Raises `ClusterUnreachable` when nothing can be read, `ConfigError` for a rule or namespace that does not exist.
+    """
+    started = time.monotonic()
+    rules = chosen_rules(request.rules)
+    reader = StateReader(
+        client,
+        namespaces=request.namespaces,
+        limits=request.read_limits,
+        grace_seconds=request.grace_seconds,
+        progress=progress,
+    )
+    state, cost = await reader.read()
+    _require_namespaces(state, request.namespaces)
+    findings, wanted_logs = await asyncio.to_thread(run_rules, rules, state)
+    logs = await read_logs(client, wanted_logs, request.log_limits)
+    if logs.logs:
+        state = state.with_logs(logs.logs)
+        findings, _ = await asyncio.to_thread(run_rules, rules, state)
+    incidents = await asyncio.to_thread(incidents_of, findings, state)
+    report = DiagnosisReport(
+        taken_at=written(state.now),
+        namespaces=request.namespaces,
+        resource=request.wanted.resource,
+        incidents=tuple(each for each in incidents if in_scope(each, state, request.namespaces, request.wanted)),
+        checked=_checked(state, incidents, request.namespaces),
+        not_checked=_not_checked(rules, state, logs.unread),
+        rules_run=len(rules),
+        cost=ScanCost(
+            list_calls=cost.list_calls,
+            requests=cost.requests + logs.requests,
+            logs_read=len(logs.logs),
+            seconds=time.monotonic() - started,
+        ),
+    )
+    return ScanResult(report=report, state=state)
+
+
+def run_rules(rules: Sequence[Rule], state: ClusterState) -> tuple[tuple[Finding, ...], tuple[LogKey, ...]]:
+    """All findings, and the logs that would say more, those of the worst findings first."""
+    findings: list[Finding] = []
+    wanted: list[tuple[int, str, str, LogKey]] = []
+    for rule in rules:
+        faults = tuple(rule.check(state))
+        findings += merged_findings(rule, faults, state)
+        for fault in faults:
+            place = SEVERITIES.index(fault.severity or rule.row.severity)
+            wanted += [(place, rule.id, str(fault.subject), key) for key in fault.logs]
+    wanted.sort(key=lambda each: each[:3])
+    return tuple(findings), tuple(dict.fromkeys(key for *_, key in wanted))
+
+
+def _require_namespaces(state: ClusterState, namespaces: Iterable[str]) -> None:
+    known = [each.name for each in state.of("Namespace")]
+    for namespace in namespaces:
+        if state.is_missing("Namespace", "", namespace):
+            message = f"namespace {namespace!r} does not exist{hint(namespace, known)}"
+            raise ConfigError(message)
+
+
+def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Sequence[str]) -> tuple[KindCount, ...]:
+    """Counts of what was looked at in the scope."""
+    affected = {
+        ref
+        for incident in incidents
+        if incident.severity != "info"
+        for ref in (incident.culprit, *incident.affected, *(each.subject for each in incident.findings))
+    }
+    counts = []
+    for kind in (*_COUNTED, *(kind for kind in state.kinds if "." in kind)):
+        objects = [each for each in state.of(kind) if not namespaces or each.namespace in {"", *namespaces}]
+        if objects:
+            hit = sum(each.ref in affected for each in objects)
+            counts.append(KindCount(kind=kind.partition(".")[0], total=len(objects), affected=hit))
+    return tuple(counts)
+
+
+def _not_checked(rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[str]) -> tuple[NotChecked, ...]:
+    """What could not be looked at, with the rules that needed it."""
+    found = []
+    for gap in sorted(state.reading.gaps, key=lambda gap: (gap.kind, gap.namespace)):
+        ids = tuple(rule.id for rule in rules if gap.kind in rule.row.needed_kinds)
+        place = f" in namespace {gap.namespace}" if gap.namespace else ""
+        found.append(NotChecked(what=f"{gap.kind}{place}", why=gap.why, rules=ids))
+    return (
+        *found,
+        *(NotChecked(what=what, why=why) for what, _, why in (line.partition(": ") for line in unread_logs)),
+    )

@@ -1,0 +1,145 @@
+"""One object or event of the cluster as rules read it: the raw JSON with what every reader needs beside it.
+
+Made by `holmes.kubernetes.state_reader`, and from recordings and fixtures by `ClusterObject.of`.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.findings import ObjectRef
+from holmes.kubernetes import fields
+from holmes.kubernetes.moments import moment
+from holmes.kubernetes.views import owner_of
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.kubernetes.views import OwnerView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterObject:
+    """An object. `created` and `deleted` are seconds since the epoch; `body` is the JSON as the API gave it."""
+
+    kind: str
+    group: str
+    namespace: str
+    name: str
+    uid: str
+    created: float
+    deleted: float | None
+    labels: dict[str, str]
+    owner: OwnerView | None
+    body: JsonObject
+
+    @classmethod
+    def of(cls, body: JsonObject, *, kind: str = "", group: str = "") -> ClusterObject:
+        """The object of `body`. Lists leave kind and version out of their items, so that they can be given."""
+        metadata = fields.child(body, "metadata")
+        return cls(
+            kind=kind or fields.text(body, "kind"),
+            group=group,
+            namespace=sys.intern(fields.text(metadata, "namespace")),
+            name=fields.text(metadata, "name"),
+            uid=fields.text(metadata, "uid"),
+            created=moment(fields.text(metadata, "creationTimestamp")) or 0.0,
+            deleted=moment(fields.text(metadata, "deletionTimestamp")),
+            labels=fields.text_map(metadata, "labels"),
+            owner=owner_of(body),
+            body=body,
+        )
+
+    @property
+    def ref(self) -> ObjectRef:
+        """Its name."""
+        return ObjectRef(kind=self.kind, name=self.name, namespace=self.namespace, group=self.group)
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Its annotations."""
+        return fields.text_map(self.body, "metadata", "annotations")
+
+    def at(self, *path: str) -> JsonValue:
+        """What lies under `path`, or None."""
+        return fields.at(self.body, *path)
+
+    def text(self, *path: str) -> str:
+        """The string under `path`, or an empty one."""
+        return fields.text(self.body, *path)
+
+    def integer(self, *path: str) -> int:
+        """The integer under `path`, or 0."""
+        return fields.integer(self.body, *path)
+
+    def boolean(self, *path: str) -> bool:
+        """Whether `true` is under `path`."""
+        return fields.boolean(self.body, *path)
+
+    def child(self, *path: str) -> JsonObject:
+        """The object under `path`, or an empty one."""
+        return fields.child(self.body, *path)
+
+    def children(self, *path: str) -> tuple[JsonObject, ...]:
+        """The objects of the list under `path`."""
+        return fields.children(self.body, *path)
+
+    def condition(self, kind: str) -> JsonObject:
+        """The entry of `status.conditions` with this type, or an empty object."""
+        for condition in self.children("status", "conditions"):
+            if fields.text(condition, "type") == kind:
+                return condition
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterEvent:
+    """An event. `first` and `last` are seconds since the epoch; `uid` is that of the involved object."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+    component: str
+    field_path: str
+    count: int
+    first: float
+    last: float
+
+    @classmethod
+    def of(cls, body: JsonObject) -> ClusterEvent:
+        """The event of `body`, of either of the two event APIs."""
+        text = fields.text
+        involved = fields.child(body, "involvedObject") or fields.child(body, "regarding")
+        times = (
+            text(body, "series", "lastObservedTime"),
+            text(body, "lastTimestamp") or text(body, "deprecatedLastTimestamp"),
+            text(body, "eventTime"),
+            text(body, "metadata", "creationTimestamp"),
+        )
+        moments = [seconds for seconds in map(moment, times) if seconds is not None]
+        first = moment(text(body, "firstTimestamp") or text(body, "deprecatedFirstTimestamp"))
+        counts = (fields.integer(body, "series", "count"), fields.integer(body, "count"))
+        return cls(
+            kind=sys.intern(text(involved, "kind")),
+            namespace=sys.intern(text(involved, "namespace")),
+            name=sys.intern(text(involved, "name")),
+            uid=sys.intern(text(involved, "uid")),
+            type=sys.intern(text(body, "type")),
+            reason=sys.intern(text(body, "reason")),
+            message=sys.intern(" ".join((text(body, "message") or text(body, "note")).split())),
+            component=sys.intern(text(body, "source", "component") or text(body, "reportingComponent")),
+            field_path=sys.intern(text(involved, "fieldPath")),
+            count=max(1, *counts),
+            first=first if first is not None else min(moments, default=0.0),
+            last=moments[0] if moments else 0.0,
+        )
+
+    @property
+    def ref(self) -> ObjectRef:
+        """The involved object."""
+        return ObjectRef(kind=self.kind, name=self.name, namespace=self.namespace)

@@ -1,0 +1,216 @@
+"""The picture of a cluster in memory that rules read: objects, events and logs with indexes, and what is missing in it.
+
+Made by `holmes.kubernetes.state_reader` from a cluster, and by `ClusterState` itself from any objects. It never
+changes; a log that is read later makes a new state. Absence proves something only where `covers` says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.kubernetes.fields import text_map
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.kubernetes.selectors import matches_map, matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from holmes.core.findings import ObjectRef
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """A kind that could not be read, or not to its end. An empty `namespace` means everywhere."""
+
+    kind: str
+    why: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogKey:
+    """A log: of a container of a pod, of the instance that runs or of the one before (`previous`)."""
+
+    pod: ObjectRef
+    container: str
+    previous: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a cluster was read. `now` is its clock in seconds since the epoch.
+
+    `namespaces` is what was read, empty for all of them. What is younger than `grace_seconds` may still be starting.
+    """
+
+    now: float
+    namespaces: frozenset[str] = frozenset()
+    gaps: tuple[Gap, ...] = ()
+    grace_seconds: float = 60.0
+
+
+class ClusterState:
+    """Objects and events at one moment."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        objects: Iterable[ClusterObject],
+        events: Iterable[ClusterEvent] = (),
+        logs: Mapping[LogKey, str] | None = None,
+    ) -> None:
+        self.reading = reading
+        self.logs = dict(logs or {})
+        self._objects = tuple(objects)
+        self._events = tuple(events)
+        self._by_kind: dict[str, list[ClusterObject]] = defaultdict(list)
+        self._by_name: dict[tuple[str, str, str], ClusterObject] = {}
+        self._by_uid: dict[str, ClusterObject] = {}
+        self._by_owner: dict[str, list[ClusterObject]] = defaultdict(list)
+        self._by_place: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
+        self._events_by_uid: dict[str, list[ClusterEvent]] = defaultdict(list)
+        self._index()
+
+    def _index(self) -> None:
+        for each in sorted(self._objects, key=lambda each: (each.kind, each.namespace, each.name)):
+            key = _kind_key(each)
+            self._by_kind[key].append(each)
+            self._by_name[key, each.namespace, each.name] = each
+            self._by_place[key, each.namespace].append(each)
+            if each.uid:
+                self._by_uid[each.uid] = each
+            if each.owner is not None:
+                self._by_owner[each.owner.uid].append(each)
+        for event in sorted(self._events, key=lambda event: event.last):
+            self._events_by_uid[event.uid].append(event)
+
+    def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
+        """The same state with these logs as well."""
+        return ClusterState(self.reading, self._objects, self._events, {**self.logs, **logs})
+
+    @property
+    def now(self) -> float:
+        """The cluster's clock in seconds since the epoch."""
+        return self.reading.now
+
+    @property
+    def grace_seconds(self) -> float:
+        """What is younger may still be starting."""
+        return self.reading.grace_seconds
+
+    def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
+        """All objects of a kind, or those of one namespace, by name.
+
+        Kinds of a group that Kubernetes does not bring itself are written `Kind.group`.
+        """
+        return tuple(self._by_kind[kind] if namespace is None else self._by_place[kind, namespace])
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of which there is at least one object, sorted."""
+        return tuple(sorted(kind for kind, objects in self._by_kind.items() if objects))
+
+    @property
+    def custom_resources(self) -> tuple[ClusterObject, ...]:
+        """All objects of kinds that Kubernetes does not bring itself."""
+        return tuple(each for key, objects in sorted(self._by_kind.items()) if "." in key for each in objects)
+
+    def get(self, kind: str, namespace: str, name: str) -> ClusterObject | None:
+        """One object, or None; see `is_missing` before concluding anything from None."""
+        return self._by_name.get((kind, namespace, name))
+
+    def find(self, ref: ObjectRef) -> ClusterObject | None:
+        """The object that `ref` names."""
+        return self.get(f"{ref.kind}.{ref.group}" if ref.group else ref.kind, ref.namespace, ref.name)
+
+    def by_uid(self, uid: str) -> ClusterObject | None:
+        """The object with this uid."""
+        return self._by_uid.get(uid)
+
+    def covers(self, kind: str, namespace: str = "") -> bool:
+        """Whether every object of the kind in the namespace was read, so that absence proves something.
+
+        Without a namespace: of the whole cluster, or of all namespaces that were read.
+        """
+        if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
+            return False
+        return not any(
+            gap.kind == kind and (not gap.namespace or not namespace or gap.namespace == namespace)
+            for gap in self.reading.gaps
+        )
+
+    def is_missing(self, kind: str, namespace: str, name: str) -> bool:
+        """Whether the object does certainly not exist."""
+        return self.get(kind, namespace, name) is None and self.covers(kind, namespace)
+
+    def owned_by(self, owner: ClusterObject, kind: str | None = None) -> tuple[ClusterObject, ...]:
+        """The objects whose controller is `owner`."""
+        return tuple(each for each in self._by_owner.get(owner.uid, ()) if kind is None or each.kind == kind)
+
+    def events_of(self, about: ClusterObject, *reasons: str) -> tuple[ClusterEvent, ...]:
+        """The events of the object by the time they were last seen, oldest first; only those with `reasons` if given.
+
+        Events expire, usually after an hour: that there are none proves nothing.
+        """
+        events = self._events_by_uid.get(about.uid, ())
+        return tuple(event for event in events if not reasons or event.reason in reasons)
+
+    @property
+    def events(self) -> tuple[ClusterEvent, ...]:
+        """All events."""
+        return self._events
+
+    def selected(self, kind: str, namespace: str, selector: Mapping[str, str]) -> tuple[ClusterObject, ...]:
+        """The objects that the selector of a Service matches."""
+        return tuple(each for each in self._by_place[kind, namespace] if matches_map(selector, each.labels))
+
+    def matched(self, kind: str, namespace: str, selector: JsonObject) -> tuple[ClusterObject, ...]:
+        """The objects that a selector with `matchLabels` and `matchExpressions` matches."""
+        return tuple(each for each in self._by_place[kind, namespace] if matches_selector(selector, each.labels))
+
+    def workload_of(self, each: ClusterObject) -> ClusterObject:
+        """The outermost owner that is known: the Deployment of a pod. The object itself when nothing owns it."""
+        seen = {each.uid}
+        while each.owner is not None and each.owner.uid not in seen:
+            seen.add(each.owner.uid)
+            owner = self._by_uid.get(each.owner.uid)
+            if owner is None:
+                break
+            each = owner
+        return each
+
+    def pods_of(self, workload: ClusterObject) -> tuple[ClusterObject, ...]:
+        """The pods that belong to a workload, however many objects lie between."""
+        if workload.kind == "Pod":
+            return (workload,)
+        pods: list[ClusterObject] = []
+        for owned in self._by_owner.get(workload.uid, ()):
+            if owned.kind == "Pod":
+                pods.append(owned)
+            elif owned.kind in WORKLOADS:
+                pods.extend(self.pods_of(owned))
+        return tuple(sorted(pods, key=lambda pod: pod.name))
+
+    def services_of(self, pod: ClusterObject) -> tuple[ClusterObject, ...]:
+        """The Services whose selector matches the pod."""
+        return tuple(
+            service
+            for service in self._by_place["Service", pod.namespace]
+            if matches_map(text_map(service.body, "spec", "selector"), pod.labels)
+        )
+
+    def log_of(self, pod: ClusterObject, container: str, *, previous: bool) -> str | None:
+        """The last lines of a log, or None when it was not read."""
+        return self.logs.get(LogKey(pod=pod.ref, container=container, previous=previous))
+
+    def age_seconds(self, each: ClusterObject) -> float:
+        """How long the object exists, in seconds."""
+        return max(0.0, self.now - each.created)
+
+
+def _kind_key(each: ClusterObject) -> str:
+    return f"{each.kind}.{each.group}" if each.group else each.kind

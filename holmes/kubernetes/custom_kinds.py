@@ -1,0 +1,56 @@
+"""Which custom resources a scan lists: the served and stored version of every CustomResourceDefinition, up to a number.
+
+Called by the state reader, with what it has read already.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.kubernetes.cluster_state import Gap
+from holmes.kubernetes.fields import boolean, text
+from holmes.kubernetes.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomKinds:
+    """The kinds to list, and those left out as gaps."""
+
+    kinds: tuple[Kind, ...]
+    gaps: tuple[Gap, ...]
+
+
+def custom_kinds(objects: Sequence[ClusterObject], limit: int) -> CustomKinds:
+    """At most `limit` kinds, by group and name; only those with a status can tell that they fail."""
+    kinds = sorted(
+        (
+            kind
+            for each in objects
+            if each.kind == "CustomResourceDefinition"
+            for kind in (_kind(each),)
+            if kind is not None
+        ),
+        key=lambda kind: (kind.group, kind.name),
+    )
+    why = f"there are more than {limit} custom kinds; only the first {limit} were read"
+    left_out = tuple(Gap(kind=f"{kind.name}.{kind.group}", why=why) for kind in kinds[limit:])
+    return CustomKinds(kinds=tuple(kinds[:limit]), gaps=left_out)
+
+
+def _kind(definition: ClusterObject) -> Kind | None:
+    versions = [version for version in definition.children("spec", "versions") if boolean(version, "served")]
+    if not versions:
+        return None
+    version = next((each for each in versions if boolean(each, "storage")), versions[0])
+    return Kind(
+        name=definition.text("spec", "names", "kind"),
+        group_version=f"{definition.text('spec', 'group')}/{text(version, 'name')}",
+        resource=definition.text("spec", "names", "plural"),
+        namespaced=definition.text("spec", "scope") != "Cluster",
+    )

@@ -1,0 +1,89 @@
+"""The kinds that a scan lists, in one place: name, where the API has it, whether it lies in a namespace.
+
+Read by `holmes.kubernetes.state_reader`; rules name kinds by `Kind.name`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind. `metadata_only` lists names and labels without the content: values of Secrets are never read."""
+
+    name: str
+    group_version: str
+    resource: str
+    namespaced: bool = True
+    metadata_only: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group, empty for the core."""
+        return self.group_version.partition("/")[0] if "/" in self.group_version else ""
+
+
+def _core(name: str, resource: str, *, namespaced: bool = True, metadata_only: bool = False) -> Kind:
+    return Kind(name=name, group_version="v1", resource=resource, namespaced=namespaced, metadata_only=metadata_only)
+
+
+def _in(group_version: str, name: str, resource: str, *, namespaced: bool = True) -> Kind:
+    return Kind(name=name, group_version=group_version, resource=resource, namespaced=namespaced)
+
+
+EVENT: Final = _core("Event", "events")
+POD: Final = _core("Pod", "pods")
+
+KINDS: Final = (
+    POD,
+    _core("Node", "nodes", namespaced=False),
+    _core("Namespace", "namespaces", namespaced=False),
+    _core("Service", "services"),
+    _core("ConfigMap", "configmaps"),
+    _core("Secret", "secrets", metadata_only=True),
+    _core("ServiceAccount", "serviceaccounts"),
+    _core("PersistentVolumeClaim", "persistentvolumeclaims"),
+    _core("PersistentVolume", "persistentvolumes", namespaced=False),
+    _core("ResourceQuota", "resourcequotas"),
+    _core("LimitRange", "limitranges"),
+    _in("apps/v1", "Deployment", "deployments"),
+    _in("apps/v1", "ReplicaSet", "replicasets"),
+    _in("apps/v1", "StatefulSet", "statefulsets"),
+    _in("apps/v1", "DaemonSet", "daemonsets"),
+    _in("batch/v1", "Job", "jobs"),
+    _in("batch/v1", "CronJob", "cronjobs"),
+    _in("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
+    _in("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    _in("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+    _in("networking.k8s.io/v1", "Ingress", "ingresses"),
+    _in("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False),
+    _in("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    _in("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False),
+    _in("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False),
+    _in("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False),
+    _in("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    _in("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
+    _in("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False),
+    _in("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
+    _in(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        namespaced=False,
+    ),
+    _in(
+        "admissionregistration.k8s.io/v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        namespaced=False,
+    ),
+    _in("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False),
+    _in("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
+    _in("coordination.k8s.io/v1", "Lease", "leases"),
+)
+"""Everything but events, which have their own index. Custom resources come from the CustomResourceDefinitions."""
+
+WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "ReplicaSet")
+"""The kinds that make pods, the outer before the inner."""

@@ -1,0 +1,86 @@
+"""Reads the last lines of a few logs for the rules: bounded in number, bytes and time.
+
+Called by `holmes.diagnosis.scan`. A log that cannot be read is left out with the reason; it never fails the scan. The
+toolset `kubernetes/logs` is the one that searches logs for people and models.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.concurrently import concurrently
+from holmes.core.errors import HolmesError
+from holmes.kubernetes.paths import api_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.kubernetes.client import ClusterClient
+    from holmes.kubernetes.cluster_state import LogKey
+
+# The kubelet answers 200 with this one line when the container was removed already.
+_LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """Bounds. `logs` counts logs in all, `lines` and `bytes` hold for each, `seconds` for all together."""
+
+    logs: int = 20
+    lines: int = 200
+    bytes: int = 128 * 1024
+    seconds: float = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogReading:
+    """The logs by key, how many were asked for, and a line for each that could not be read."""
+
+    logs: dict[LogKey, str]
+    requests: int
+    unread: tuple[str, ...]
+
+
+async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
+    """The first `limits.logs` of the wanted logs. Raises nothing for a log that cannot be read."""
+    chosen = tuple(dict.fromkeys(wanted))
+    reading, left_out = chosen[: limits.logs], chosen[limits.logs :]
+    deadline = asyncio.get_running_loop().time() + limits.seconds
+    read = await concurrently(_read(client, key, limits, deadline) for key in reading)
+    logs = {key: text for key, (text, _) in zip(reading, read, strict=True) if text}
+    unread = [f"{_shown(key)}: {why}" for key, (_, why) in zip(reading, read, strict=True) if why]
+    if left_out:
+        unread.append(
+            f"{len(left_out)} more logs, because at most {limits.logs} are read, such as {_shown(left_out[0])}"
+        )
+    return LogReading(logs=logs, requests=len(reading), unread=tuple(unread))
+
+
+async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
+    """The text of a log, and why there is none."""
+    pod = key.pod
+    path = api_path("v1", "pods", namespace=pod.namespace, name=pod.name, subresource="log")
+    params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
+    if key.previous:
+        params["previous"] = "true"
+    body = bytearray()
+    try:
+        async with asyncio.timeout_at(deadline), client.stream_text(path, params) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) >= limits.bytes:
+                    break
+    except TimeoutError:
+        return "", f"the logs took longer than {limits.seconds:g} s together"
+    except HolmesError as error:
+        return "", " ".join(str(error).split())
+    text = body[: limits.bytes].decode("utf-8", "replace")
+    return ("", "the node does not have this log any more") if _LOG_IS_GONE.match(text) else (text, "")
+
+
+def _shown(key: LogKey) -> str:
+    previous = " (previous)" if key.previous else ""
+    return f"log of container {key.container} of {key.pod}{previous}"

@@ -1,0 +1,195 @@
+"""Reads a cluster into a `ClusterState`: one list of every kind, all at once, in pages, bounded in time and number.
+
+Called by `holmes.diagnosis.scan`. Whatever cannot be read becomes a `Gap` with the reason; only a cluster that answers
+nothing at all raises. Secrets are listed by name, their content is not even asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from holmes.core.errors import ClusterUnreachable, HolmesError
+from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
+from holmes.kubernetes.custom_kinds import custom_kinds
+from holmes.kubernetes.errors import Forbidden, Gone, NotFound
+from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.kinds import EVENT, KINDS, Kind
+from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.slimming import slim
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.client import ClusterClient
+
+_NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Without a second choice: a server that does not know this form must not send the content instead."""
+
+LEASES: Final = "kube-node-lease"
+SYSTEM_NAMESPACE: Final = "kube-system"
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""What was just read, how many lists are done, and of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLimits:
+    """Bounds of a reading. `objects` and `events` are per list; `seconds` is for all lists together."""
+
+    seconds: float = 60.0
+    objects: int = 50_000
+    events: int = 100_000
+    page_size: int = 500
+    custom_kinds: int = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadCost:
+    """What a reading took: lists, and requests including every page."""
+
+    list_calls: int
+    requests: int
+
+
+@dataclass(slots=True)
+class _Harvest:
+    """What has been read so far."""
+
+    objects: list[ClusterObject] = field(default_factory=list)
+    events: list[ClusterEvent] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    list_calls: int = 0
+    requests: int = 0
+    answers: int = 0
+
+
+class StateReader:
+    """Reads one cluster. `namespaces` is what is asked about; empty means all."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        *,
+        namespaces: Sequence[str] = (),
+        limits: ReadLimits | None = None,
+        grace_seconds: float = 60.0,
+        progress: Progress | None = None,
+    ) -> None:
+        self._client = client
+        self._limits = limits or ReadLimits()
+        self._asked = tuple(dict.fromkeys(namespaces))
+        self._grace_seconds = grace_seconds
+        self._progress = progress
+        self._harvest = _Harvest()
+        self._done = 0
+        self._planned = 0
+
+    async def read(self) -> tuple[ClusterState, ReadCost]:
+        """The state, and what it took. Raises `ClusterUnreachable` when nothing at all could be read."""
+        deadline = time.monotonic() + self._limits.seconds
+        await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
+        if not self._harvest.answers:
+            raise self._nothing_read()
+        customs = await asyncio.to_thread(custom_kinds, self._harvest.objects, self._limits.custom_kinds)
+        self._harvest.gaps += customs.gaps
+        await self._read_all([(kind, place) for kind in customs.kinds for place in self._places(kind)], deadline)
+        state = await asyncio.to_thread(self._state)
+        return state, ReadCost(list_calls=self._harvest.list_calls, requests=self._harvest.requests)
+
+    def _nothing_read(self) -> ClusterUnreachable:
+        why = self._harvest.gaps[0].why if self._harvest.gaps else "no answer"
+        message = f"Nothing could be read from the cluster at {self._client.server}: {why}"
+        return ClusterUnreachable(message)
+
+    def _state(self) -> ClusterState:
+        harvest = self._harvest
+        now = self._client.server_seconds
+        reading = Reading(
+            now=time.time() if now is None else now,
+            namespaces=frozenset((*self._asked, SYSTEM_NAMESPACE)) if self._asked else frozenset(),
+            gaps=tuple(harvest.gaps),
+            grace_seconds=self._grace_seconds,
+        )
+        return ClusterState(reading, harvest.objects, harvest.events)
+
+    def _places(self, kind: Kind) -> tuple[str, ...]:
+        """The namespaces to list a kind in; an empty one stands for all, or for none.
+
+        The system's own namespace is read as well: without its DNS and its webhooks nothing else works.
+        """
+        if kind.name == "Lease":
+            return (LEASES,)
+        if not kind.namespaced or not self._asked:
+            return ("",)
+        return tuple(dict.fromkeys((*self._asked, SYSTEM_NAMESPACE)))
+
+    async def _read_all(self, lists: list[tuple[Kind, str]], deadline: float) -> None:
+        self._planned += len(lists)
+        async with asyncio.TaskGroup() as group:
+            for kind, place in lists:
+                group.create_task(self._read_one(kind, place, deadline))
+
+    async def _read_one(self, kind: Kind, place: str, deadline: float) -> None:
+        """One list, or a gap that says why not."""
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await self._read_pages(kind, place)
+        except TimeoutError:
+            self._gap(kind, place, f"the lists took longer than {self._limits.seconds:g} s together")
+        except Forbidden as error:
+            self._harvest.answers += 1
+            self._gap(kind, place, str(error))
+        except NotFound as error:
+            self._harvest.answers += 1
+            self._gap(kind, place, f"the cluster does not have this kind ({error})")
+        except HolmesError as error:
+            self._gap(kind, place, str(error))
+        self._done += 1
+        if self._progress is not None:
+            self._progress(kind.resource, self._done, self._planned)
+
+    async def _read_pages(self, kind: Kind, place: str) -> None:
+        """Read to the end. What was read before a failure stays; a list that went stale is read again, once."""
+        self._harvest.list_calls += 1
+        try:
+            await self._pages(kind, place, set())
+        except Gone:
+            await self._pages(kind, place, {each.uid for each in self._harvest.objects if each.kind == kind.name})
+
+    async def _pages(self, kind: Kind, place: str, known: set[str]) -> None:
+        path = api_path(kind.group_version, kind.resource, namespace=place or None)
+        limit = self._limits.events if kind is EVENT else self._limits.objects
+        accept = _NAMES_ONLY if kind.metadata_only else ""
+        token, count = "", 0
+        while True:
+            params = {"limit": str(self._limits.page_size), **({"continue": token} if token else {})}
+            self._harvest.requests += 1
+            page = await self._client.get(path, params, accept=accept)
+            self._harvest.answers += 1
+            items = children(page, "items")
+            await asyncio.to_thread(self._keep, kind, items, known)
+            count += len(items)
+            token = text(child(page, "metadata"), "continue")
+            if not token:
+                return
+            if count >= limit:
+                self._gap(kind, place, f"there are more than {limit:,}; the first {count:,} were read")
+                return
+
+    def _keep(self, kind: Kind, items: tuple[JsonObject, ...], known: set[str]) -> None:
+        if kind is EVENT:
+            self._harvest.events += [ClusterEvent.of(item) for item in items]
+            return
+        group = kind.group if kind not in KINDS else ""
+        found = [ClusterObject.of(slim(item, kind.name), kind=kind.name, group=group) for item in items]
+        self._harvest.objects += [each for each in found if each.uid not in known]
+
+    def _gap(self, kind: Kind, place: str, why: str) -> None:
+        name = f"{kind.name}.{kind.group}" if kind not in KINDS and kind is not EVENT else kind.name
+        self._harvest.gaps.append(Gap(kind=name, why=" ".join(why.split()), namespace=place))

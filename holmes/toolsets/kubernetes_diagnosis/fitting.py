@@ -1,0 +1,67 @@
+"""Makes a report fit into a number of tokens: the top incidents keep their evidence longest. Called by `toolset.py`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings_json import report_to_json
+from holmes.core.tokens.estimator import EstimatingCounter
+
+if TYPE_CHECKING:
+    from holmes.core.findings import DiagnosisReport, Evidence, Finding, Incident
+
+_SHORT_CHARACTERS: Final = 200
+_FEW_PIECES: Final = 4
+_FEW_NAMES: Final = 5
+
+
+def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
+    """The report as JSON of at most about `max_tokens`, estimated.
+
+    First symptoms become names, then evidence is cut, then the last incidents are told in one sentence, then they are
+    left out and counted in `omitted`. One incident always stays.
+    """
+    counter = EstimatingCounter()
+    written = report_to_json(report)
+    for fewer in (_brief_symptoms, _brief_evidence):
+        if counter.count_text(written) <= max_tokens:
+            return written
+        report = replace(report, incidents=tuple(fewer(incident) for incident in report.incidents))
+        written = report_to_json(report)
+    for kept in range(len(report.incidents) - 1, 0, -1):
+        if counter.count_text(written) <= max_tokens:
+            return written
+        told = (*report.incidents[:kept], *(_sentence(incident) for incident in report.incidents[kept:]))
+        written = report_to_json(replace(report, incidents=told))
+    incidents = (*report.incidents[:1], *(_sentence(incident) for incident in report.incidents[1:]))
+    while counter.count_text(written) > max_tokens and len(incidents) > 1:
+        incidents = incidents[: max(1, len(incidents) * 3 // 4)]
+        omitted = report.omitted + len(report.incidents) - len(incidents)
+        written = report_to_json(replace(report, incidents=incidents, omitted=omitted))
+    return written
+
+
+def _brief_symptoms(incident: Incident) -> Incident:
+    symptoms = tuple(replace(symptom, evidence=(), because=(), next_check="") for symptom in incident.symptoms)
+    return replace(incident, symptoms=symptoms)
+
+
+def _brief_evidence(incident: Incident) -> Incident:
+    findings = tuple(_brief(finding) for finding in incident.findings[:_FEW_PIECES])
+    symptoms = tuple(replace(symptom, cause="") for symptom in incident.symptoms[:_FEW_NAMES])
+    return replace(incident, findings=findings, symptoms=symptoms, affected=incident.affected[:_FEW_NAMES])
+
+
+def _brief(finding: Finding) -> Finding:
+    return replace(finding, evidence=tuple(_cut(each) for each in finding.evidence[:_FEW_PIECES]), because=())
+
+
+def _cut(evidence: Evidence) -> Evidence:
+    if len(evidence.value) <= _SHORT_CHARACTERS:
+        return evidence
+    return replace(evidence, value=f"{evidence.value[:_SHORT_CHARACTERS]}…")
+
+
+def _sentence(incident: Incident) -> Incident:
+    return replace(incident, findings=(), symptoms=(), affected=(), changed_before=())

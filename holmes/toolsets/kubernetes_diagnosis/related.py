@@ -1,0 +1,171 @@
+"""What belongs to one object, as text with one fact a line. Called by `toolset.py`; reads nothing but the state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.errors import ToolError
+from holmes.diagnosis.changes import recent_changes
+from holmes.diagnosis.nearest import nearest
+from holmes.diagnosis.scope import plain_kind
+from holmes.diagnosis.templates import template_of
+from holmes.kubernetes.fields import boolean, child, children, integer, text, text_map
+from holmes.kubernetes.kinds import KINDS, WORKLOADS
+from holmes.kubernetes.moments import duration
+from holmes.kubernetes.selectors import matches_map, matches_selector
+from holmes.toolsets.kubernetes_diagnosis.references import references_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_MOST: Final = 20
+_MOST_EVENTS: Final = 15
+_CHANGE_WINDOW_SECONDS: Final = 86_400.0
+_KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
+
+
+def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
+    """The facts. Raises `ToolError` when there is no such object, with the nearest name."""
+    about = find_object(state, resource, namespaces)
+    lines = [f"{about.ref}: {status_of(about)}, age {duration(state.age_seconds(about))}"]
+    for title, found in (
+        ("owned by", _names([state.workload_of(about)] if state.workload_of(about) is not about else [])),
+        ("owns", _names(each for each in state.owned_by(about) if each.kind != "Pod")),
+        ("pods", _names(_pods(state, about))),
+        ("selected by", _names(_in_front(state, about))),
+        ("uses", references_of(state, about)),
+        ("used by", _names(_users(state, about))),
+        ("changed in the last 24 h", _changes(state, about)),
+        ("events", _events(state, about)),
+    ):
+        shown = list(found)
+        if shown:
+            lines.append(f"{title}:")
+            lines += [f"  {line}" for line in shown[:_MOST]]
+            lines += [f"  … and {len(shown) - _MOST} more"] if len(shown) > _MOST else []
+    lines += [f"not checked: {gap.kind}: {gap.why}" for gap in state.reading.gaps]
+    return "\n".join(lines)
+
+
+def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -> ClusterObject:
+    """The object that `kind/name` or a bare name means. Raises `ToolError` when there is none."""
+    kind, slash, name = resource.partition("/")
+    kinds = [_kind(kind, state)] if slash else [*WORKLOADS, "Pod", "Service", "Ingress", "Node"]
+    name = name if slash else resource
+    candidates = [
+        each for one in kinds for each in state.of(one) if not namespaces or each.namespace in {*namespaces, ""}
+    ]
+    for each in candidates:
+        if each.name == name:
+            return each
+    near = nearest(name, [each.name for each in candidates])
+    place = f" in namespace {', '.join(namespaces)}" if namespaces else ""
+    message = f"there is no {resource!r}{place}" + (f"; the nearest name is {near!r}" if near else "")
+    raise ToolError(message)
+
+
+def _kind(written: str, state: ClusterState) -> str:
+    plain = plain_kind(written)
+    custom = {kind.partition(".")[0].lower(): kind for kind in state.kinds if "." in kind}
+    found = _KIND_NAMES.get(plain) or custom.get(plain)
+    if found is None:
+        message = f"{written!r} is not a kind that is read here; use for example deployment, pod, service or node"
+        raise ToolError(message)
+    return found
+
+
+def status_of(each: ClusterObject) -> str:
+    """One phrase about how an object stands: `2/3 ready`, `Running, 4 restarts`, `Pending`."""
+    status = each.child("status")
+    if each.kind == "Pod":
+        restarts = sum(integer(one, "restartCount") for one in children(status, "containerStatuses"))
+        waiting = [text(one, "state", "waiting", "reason") for one in children(status, "containerStatuses")]
+        reasons = [reason for reason in waiting if reason] or [text(status, "reason") or text(status, "phase")]
+        ready = all(boolean(one, "ready") for one in children(status, "containerStatuses"))
+        return f"{', '.join(reasons)}, {'ready' if ready else 'not ready'}, {restarts} restarts"
+    if each.kind in {"Deployment", "ReplicaSet", "StatefulSet"}:
+        return f"{integer(status, 'readyReplicas')}/{each.integer('spec', 'replicas')} ready"
+    if each.kind == "DaemonSet":
+        return f"{integer(status, 'numberReady')}/{integer(status, 'desiredNumberScheduled')} ready"
+    bad = [text(one, "type") for one in children(status, "conditions") if text(one, "status") == "False"]
+    return text(status, "phase") or (f"conditions False: {', '.join(bad)}" if bad else "present")
+
+
+def _names(objects: Iterable[ClusterObject]) -> Iterator[str]:
+    return (f"{each.ref}: {status_of(each)}" for each in objects)
+
+
+def _pods(state: ClusterState, about: ClusterObject) -> tuple[ClusterObject, ...]:
+    if about.kind in WORKLOADS:
+        return state.pods_of(about)
+    if about.kind == "Service":
+        return state.selected("Pod", about.namespace, text_map(about.body, "spec", "selector"))
+    if about.kind == "Node":
+        return tuple(pod for pod in state.of("Pod") if pod.text("spec", "nodeName") == about.name)
+    return ()
+
+
+def _in_front(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
+    """Services, Ingresses, policies and autoscalers that point at the object."""
+    labels = about.labels if about.kind == "Pod" else template_of(about).labels if about.kind in WORKLOADS else {}
+    found = [
+        service
+        for service in state.of("Service", about.namespace)
+        if labels and matches_map(text_map(service.body, "spec", "selector"), labels)
+    ]
+    names = {service.name for service in found} | ({about.name} if about.kind == "Service" else set())
+    found += [ingress for ingress in state.of("Ingress", about.namespace) if names & set(_backends(ingress.body))]
+    for kind, path in (("PodDisruptionBudget", ("spec", "selector")), ("NetworkPolicy", ("spec", "podSelector"))):
+        found += [
+            each
+            for each in state.of(kind, about.namespace)
+            if labels and matches_selector(child(each.body, *path), labels)
+        ]
+    found += [
+        scaler
+        for scaler in state.of("HorizontalPodAutoscaler", about.namespace)
+        if (scaler.text("spec", "scaleTargetRef", "kind"), scaler.text("spec", "scaleTargetRef", "name"))
+        == (about.kind, about.name)
+    ]
+    return found
+
+
+def _backends(ingress: JsonObject) -> Iterator[str]:
+    yield text(ingress, "spec", "defaultBackend", "service", "name")
+    for rule in children(ingress, "spec", "rules"):
+        for path in children(rule, "http", "paths"):
+            yield text(path, "backend", "service", "name")
+
+
+def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
+    """The workloads whose template refers to a ConfigMap, Secret, claim or account."""
+    if about.kind not in {"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"}:
+        return []
+    wanted = f"{about.ref}"
+    return [
+        workload
+        for kind in (*WORKLOADS, "Pod")
+        for workload in state.of(kind, about.namespace)
+        if workload.owner is None and any(line.startswith(wanted) for line in references_of(state, workload))
+    ]
+
+
+def _changes(state: ClusterState, about: ClusterObject) -> Iterator[str]:
+    for change in recent_changes(state, about.ref, None, window_seconds=_CHANGE_WINDOW_SECONDS):
+        yield f"{change.at} {change.object}: {change.what}"
+
+
+def _events(state: ClusterState, about: ClusterObject) -> list[str]:
+    """The newest events of the object and of what it owns, the newest last."""
+    family = [about, *state.owned_by(about), *_pods(state, about)]
+    uids = {each.uid: each for each in family}
+    events = sorted((event for each in uids.values() for event in state.events_of(each)), key=lambda event: event.last)
+    return [
+        f"{duration(state.now - event.last)} ago {event.type} {event.reason} (x{event.count}) {event.ref}: "
+        f"{event.message}"
+        for event in events[-_MOST_EVENTS:]
+    ]

@@ -1,0 +1,180 @@
+"""The toolset `kubernetes/diagnosis` and its factory, found by the entry point group `holmes.toolsets`.
+
+`kubernetes_diagnose` runs the rules of `holmes.diagnosis` and gives ranked incidents as JSON; `kubernetes_related`
+tells what belongs to one object. It connects for each call and keeps only the login and, for a few seconds, what it
+read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.errors import HolmesError, ToolError
+from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolResult
+from holmes.diagnosis.scan import ScanRequest, scan
+from holmes.diagnosis.scope import IncidentFilter
+from holmes.kubernetes.client import ClusterClient
+from holmes.kubernetes.login import ClusterLogin
+from holmes.toolsets.kubernetes_diagnosis.fitting import fitting_json
+from holmes.toolsets.kubernetes_diagnosis.related import related_text
+
+if TYPE_CHECKING:
+    from holmes.core.environment import Environment
+    from holmes.core.json_types import JsonObject
+    from holmes.core.tools import ToolInvocation, Toolset
+    from holmes.diagnosis.scan import ScanResult
+    from holmes.toolsets.registry import ToolsetContext
+
+DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
+RELATED_TOOL: Final = "kubernetes_related"
+DEFAULT_MAX_TOKENS: Final = 4_000
+_LEAST_TOKENS, _MOST_TOKENS = 500, 100_000
+_FRESH_SECONDS: Final = 30.0
+
+
+def _text(name: str, description: str, *, required: bool = False) -> Parameter:
+    return Parameter(name=name, schema=ParameterSchema(types=("string",), description=description), required=required)
+
+
+_NAMESPACE: Final = _text("namespace", "Default: the user's namespace, else the whole cluster. `*`: the whole cluster")
+DIAGNOSE: Final = Tool(
+    name=DIAGNOSE_TOOL,
+    description=(
+        "Find what is broken, and why, with rules over all objects, events and logs of crashed containers: incidents "
+        "by importance, each with culprit, cause, evidence, symptoms, recent changes and next check, as JSON. "
+        "`not_checked` lists what could not be looked at."
+    ),
+    parameters=(
+        _NAMESPACE,
+        _text("resource", "Only incidents that involve this object: kind/name or a name"),
+        Parameter(
+            name="max_tokens",
+            schema=ParameterSchema(types=("integer",), description="Size of the answer"),
+            required=False,
+            default=DEFAULT_MAX_TOKENS,
+        ),
+    ),
+)
+RELATED: Final = Tool(
+    name=RELATED_TOOL,
+    description=(
+        "What belongs to one object: owners, what it owns, pods, Services and Ingresses in front of it, ConfigMaps, "
+        "Secrets and volumes it uses (also missing ones), policies, recent events and changes."
+    ),
+    parameters=(_text("resource", "kind/name, e.g. deployment/web", required=True), _NAMESPACE),
+)
+
+
+class KubernetesDiagnosisToolset:
+    """Diagnosis by rules, read-only."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._login: ClusterLogin | None = None
+        self._last: dict[tuple[str, ...], tuple[float, ScanResult]] = {}
+        self._reading = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        """`kubernetes/diagnosis`."""
+        return "kubernetes/diagnosis"
+
+    @property
+    def instructions(self) -> str:
+        """What the system prompt says about the tools."""
+        return (
+            "Start with kubernetes_diagnose, for the namespace in question or the whole cluster: it names the culprit "
+            "of most faults with the field or log line that proves it. Then verify: look at that very field, log or "
+            "event with another tool, and make sure that it explains the symptom you were asked about. It knows only "
+            "what its rules recognise: no incident is no proof of health, and what it lists as not_checked is unknown. "
+            "kubernetes_related shows in one call what an object depends on and what depends on it."
+        )
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The two tools."""
+        return (DIAGNOSE, RELATED)
+
+    def describe(self, invocation: ToolInvocation) -> str:
+        """For example `Diagnose namespace shop`."""
+        given = {name: value for name, value in invocation.arguments.items() if isinstance(value, str) and value}
+        namespace = given.get("namespace", "")
+        place = "" if namespace in {"", "*"} else f" in namespace {namespace}"
+        if invocation.tool.name == RELATED_TOOL:
+            return f"What belongs to {given.get('resource', '?')}{place}"
+        about = f" {given['resource']}" if "resource" in given else ""
+        everywhere = " the whole cluster" if namespace == "*" and not about else ""
+        return f"Diagnose{about}{place}{everywhere}"
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """Scan, or tell what belongs to an object.
+
+        Raises `ToolError` for wrong arguments, `ClusterUnreachable` and `ConfigError` as a scan does.
+        """
+        arguments = invocation.arguments
+        namespaces = self._namespaces(arguments)
+        result = await self._scanned(namespaces)
+        if invocation.tool.name == RELATED_TOOL:
+            text = await asyncio.to_thread(related_text, result.state, _given(arguments, "resource"), namespaces)
+            return ToolResult(status="success", data=text, invocation=None)
+        report = result.about(IncidentFilter(resource=_given(arguments, "resource")))
+        text = await asyncio.to_thread(fitting_json, report, _max_tokens(arguments))
+        place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
+        return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
+
+    def _namespaces(self, arguments: JsonObject) -> tuple[str, ...]:
+        given = _given(arguments, "namespace") or self._environment.get("HOLMES_KUBE_NAMESPACE") or "*"
+        return () if given == "*" else (given,)
+
+    async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
+        """A scan of the namespaces, not older than a few seconds: calls of one round share one."""
+        async with self._reading:
+            found = self._last.get(namespaces)
+            if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:
+                return found[1]
+            self._last.clear()
+            self._login = await ClusterLogin.load(self._environment, previous=self._login)
+            async with ClusterClient(self._login) as client:
+                result = await scan(client, ScanRequest(namespaces=namespaces))
+            self._last[namespaces] = (time.monotonic(), result)
+            return result
+
+
+def _given(arguments: JsonObject, name: str) -> str:
+    value = arguments.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _max_tokens(arguments: JsonObject) -> int:
+    value = arguments.get("max_tokens")
+    if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_TOKENS <= value <= _MOST_TOKENS:
+        message = f"max_tokens is {value!r}; give a number between {_LEAST_TOKENS} and {_MOST_TOKENS}"
+        raise ToolError(message)
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesDiagnosisFactory:
+    """Makes `kubernetes/diagnosis`."""
+
+    name: str = "kubernetes/diagnosis"
+    description: str = "What is broken and why, found by rules without a model, and what belongs to an object"
+    tags: tuple[str, ...] = ("core",)
+    enabled_by_default: bool = True
+
+    async def prerequisites(self, context: ToolsetContext) -> str | None:
+        """None when there is a cluster configuration; the cluster itself is asked when a call needs it."""
+        if context.config:
+            return f"config of toolset 'kubernetes/diagnosis': unknown key {next(iter(context.config))!r}; it has none"
+        try:
+            await ClusterLogin.load(context.environment)
+        except HolmesError as error:
+            return str(error)
+        return None
+
+    def create(self, context: ToolsetContext) -> Toolset:
+        """The toolset for the context and namespace that the user chose."""
+        return KubernetesDiagnosisToolset(context.environment)

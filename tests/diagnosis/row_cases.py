@@ -1,0 +1,165 @@
+"""Reads the cases of the catalogue's rows: small clusters written as YAML, faults and healthy look-alikes.
+
+`rows/<rule id>.yaml` is a list of cases:
+
+    - case: the application exits with 1
+      fires: true
+      culprit: Deployment shop/checkout          # exactly, optional
+      subject: Pod shop/checkout-7d9-x           # exactly, optional
+      says: ["exit code 1", "CrashLoopBackOff"]  # must stand in title, cause, evidence or next check
+      role: cause                                # optional
+      because: ["Service shop/cart"]             # optional: must be among the finding's `because`
+      namespaces: [shop]                         # optional: what was read; everything when left out
+      gaps: ["Secret"]                           # optional: kinds that could not be read
+      objects:
+        - {kind: Pod, metadata: {name: checkout-7d9-x, owner: ReplicaSet/checkout-7d9}, spec: ..., status: ...}
+      events:
+        - {object: Pod/checkout-7d9-x, reason: BackOff, message: ..., type: Warning, age: 120, count: 3}
+      logs:
+        shop/checkout-7d9-x/checkout: "text"
+        shop/checkout-7d9-x/checkout/previous: "text"
+
+What is left out of an object is filled in: namespace `shop` for kinds that have one, a uid, and an age of one hour
+(`metadata.age` is in seconds). `metadata.owner: Kind/name` stands for the controller's owner reference, and
+`apiVersion` is only needed for custom resources. Times anywhere may be written as `{ago: 90}`, seconds before now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from holmes.core.findings import ObjectRef
+from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+from holmes.kubernetes.cluster_state import ClusterState, Gap, LogKey, Reading
+from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.moments import moment, written
+
+ROWS: Final = Path(__file__).parent / "rows"
+NOW: Final = moment("2026-11-22T05:00:00Z") or 0.0
+_KNOWN: Final = {"case", "fires", "culprit", "subject", "says", "role", "because", "namespaces", "gaps"}
+_CLUSTER: Final = {"objects", "events", "logs"}
+_WITHOUT_NAMESPACE: Final = frozenset(kind.name for kind in KINDS if not kind.namespaced)
+_OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowCase:
+    """One case of one rule."""
+
+    rule_id: str
+    name: str
+    fires: bool
+    culprit: str
+    subject: str
+    says: tuple[str, ...]
+    role: str
+    because: tuple[str, ...]
+    state: ClusterState
+
+
+def read_cases(path: Path) -> list[RowCase]:
+    """The cases of one file."""
+    cases = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return [_case(path.stem, raw) for raw in cases]
+
+
+def all_cases() -> list[RowCase]:
+    """The cases of all rules."""
+    return [case for path in sorted(ROWS.glob("*.yaml")) for case in read_cases(path)]
+
+
+def _case(rule_id: str, raw: Mapping[str, Any]) -> RowCase:
+    unknown = raw.keys() - _KNOWN - _CLUSTER
+    assert not unknown, f"{rule_id}: unknown keys {unknown}"
+    return RowCase(
+        rule_id=rule_id,
+        name=raw["case"],
+        fires=raw["fires"],
+        culprit=raw.get("culprit", ""),
+        subject=raw.get("subject", ""),
+        says=tuple(raw.get("says", ())),
+        role=raw.get("role", ""),
+        because=tuple(raw.get("because", ())),
+        state=state_of(raw),
+    )
+
+
+def state_of(raw: Mapping[str, Any]) -> ClusterState:
+    """The cluster of `objects`, `events` and `logs`."""
+    objects = [_object(each) for each in raw.get("objects", ())]
+    uids = {(each.kind, each.namespace, each.name): each.uid for each in objects}
+    reading = Reading(
+        now=NOW,
+        namespaces=frozenset(raw.get("namespaces", ())),
+        gaps=tuple(Gap(kind=kind, why="forbidden") for kind in raw.get("gaps", ())),
+    )
+    events = [_event(each, uids) for each in raw.get("events", ())]
+    logs = {_log_key(path): text for path, text in raw.get("logs", {}).items()}
+    return ClusterState(reading, objects, events, logs)
+
+
+def _object(raw: Mapping[str, Any]) -> ClusterObject:
+    body = _resolved(raw)
+    kind, metadata = body["kind"], body.setdefault("metadata", {})
+    if kind not in _WITHOUT_NAMESPACE and not metadata.pop("cluster_scoped", False):
+        metadata.setdefault("namespace", "shop")
+    namespace = metadata.get("namespace", "")
+    metadata.setdefault("uid", _uid(kind, namespace, metadata["name"]))
+    metadata.setdefault("creationTimestamp", written(NOW - metadata.pop("age", 3600)))
+    owner = metadata.pop("owner", None)
+    if owner:
+        owner_kind, _, name = owner.partition("/")
+        place = "" if owner_kind in _WITHOUT_NAMESPACE else namespace
+        metadata["ownerReferences"] = [
+            {"kind": owner_kind, "name": name, "uid": _uid(owner_kind, place, name), "controller": True}
+        ]
+    group = body["apiVersion"].partition("/")[0] if "apiVersion" in body and kind not in _OWN_KINDS else ""
+    return ClusterObject.of(body, group=group)
+
+
+def _uid(kind: str, namespace: str, name: str) -> str:
+    return f"uid-{kind}-{namespace}-{name}"
+
+
+def _event(raw: Mapping[str, Any], uids: Mapping[tuple[str, str, str], str]) -> ClusterEvent:
+    kind, _, name = raw["object"].partition("/")
+    namespace = "" if kind in _WITHOUT_NAMESPACE else raw.get("namespace", "shop")
+    at = written(NOW - raw.get("age", 60))
+    uid = uids.get((kind, namespace, name), f"uid-{kind}-{namespace}-{name}")
+    return ClusterEvent.of(
+        {
+            "type": raw.get("type", "Warning"),
+            "reason": raw["reason"],
+            "message": raw.get("message", ""),
+            "count": raw.get("count", 1),
+            "source": {"component": raw.get("component", "kubelet")},
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "involvedObject": {
+                "kind": kind,
+                "namespace": namespace,
+                "name": name,
+                "uid": uid,
+                "fieldPath": raw.get("field_path", ""),
+            },
+        }
+    )
+
+
+def _log_key(path: str) -> LogKey:
+    namespace, pod, container, *rest = path.split("/")
+    return LogKey(pod=ObjectRef(kind="Pod", namespace=namespace, name=pod), container=container, previous=bool(rest))
+
+
+def _resolved(value: Any) -> Any:  # noqa: ANN401  whatever YAML holds
+    """`{ago: 90}` as a time."""
+    if isinstance(value, dict):
+        if value.keys() == {"ago"}:
+            return written(NOW - value["ago"])
+        return {key: _resolved(item) for key, item in value.items()}
+    return [_resolved(item) for item in value] if isinstance(value, list) else value
