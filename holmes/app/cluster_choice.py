@@ -9,10 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from holmes.core.errors import ClusterUnreachable
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from holmes.core.errors import HolmesError
     from holmes.settings.settings import Settings
 
 
@@ -49,6 +52,13 @@ async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIter
             update={"kubeconfig": server.kubeconfig, "kube_context": None}
         )
         yield replace(settings, investigation=investigation)
+
+
+def with_demo_hint(error: HolmesError) -> HolmesError:
+    """The error itself; the one of a missing cluster also says how to try Holmes without one."""
+    if not isinstance(error, ClusterUnreachable):
+        return error
+    return ClusterUnreachable(f"{error}; or look at the recorded demo cluster with --demo")
 
 
 def _recording(choice: ClusterChoice) -> Path | None:

@@ -22,7 +22,7 @@ from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.upkeep import compact_conversation, context_usage
 from holmes.llm.litellm_loader import preload
-from holmes.llm.scripted import ScriptedModel
+from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
@@ -94,7 +94,7 @@ async def open_investigator(
     answers for calls that need a person; without one they do not run.
     """
     chain = build_models(settings)
-    if not isinstance(chain.configured[0], ScriptedModel):
+    if any(isinstance(model, LitellmModel) for model in chain.configured):
         preload()  # the import takes seconds: start it before the checks, which wait for other programs
     try:
         opened = await _checked(settings, chain.configured, refresh_toolsets=refresh_toolsets)

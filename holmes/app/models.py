@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.app.context_policies import context_policy
 from holmes.core.errors import ConfigError
 from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
-from holmes.llm.registry import build_model
+from holmes.llm.registry import TRIAGE_MODEL, build_model
 from holmes.settings.settings import reveal
 
 if TYPE_CHECKING:
+    from holmes.core.policy import ContextPolicy
     from holmes.llm.registry import ConfiguredModel
     from holmes.settings.model_list import ModelEntry
     from holmes.settings.settings import Settings
@@ -40,11 +41,17 @@ def build_models(settings: Settings) -> ModelChain:
         models.append(
             LoopModel(
                 model=build(entry),
-                policy=context_policy(settings, entry),
+                policy=_policy(settings, entry),
                 summary_model=build(writer) if writer is not None else None,
             )
         )
     return ModelChain(models=tuple(models), configured=tuple(built.values()))
+
+
+def _policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:
+    """The policy of one model. Without an LLM nothing is paid by the token, so an estimate is exact enough."""
+    policy = context_policy(settings, entry)
+    return replace(policy, counting="estimate") if entry.model == TRIAGE_MODEL else policy
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:

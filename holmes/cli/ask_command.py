@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holmes.cli.ask_job import AskJob, AskOptions
+from holmes.cli.cluster_options import cluster_options
 from holmes.cli.options import verbose_option
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 SETTING_OPTIONS: Final = (
-    "model", "api_key", "custom_toolsets", "max_steps", "kube_context", "namespace", "system_prompt_additions",
+    "model", "api_key", "custom_toolsets", "max_steps", "kubeconfig", "kube_context", "namespace",
+    "system_prompt_additions",
 )  # fmt: skip
 """The options that are settings, by config key."""
 
@@ -43,7 +45,7 @@ SETTING_OPTIONS: Final = (
     "-t", "--custom-toolsets", multiple=True, type=click.Path(), help="A file with more toolsets; may be repeated."
 )
 @click.option("--max-steps", type=int, help="The most replies of the model for one question.")
-@click.option("--context", "kube_context", help="The kubeconfig context.")
+@cluster_options
 @click.option("--namespace", help="The namespace the question is about.")
 @click.option("--system-prompt-additions", help="Text that is added to the instructions of the model.")
 @click.option("--json-output-file", type=_PATH, help="Write answer, tool calls and messages to a file as JSON.")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from holmes.app.cluster_choice import ClusterChoice
     from holmes.cli.event_lines import Detail
     from holmes.cli.inputs import Question
     from holmes.settings.settings import Settings
@@ -28,6 +29,7 @@ class AskOptions:
     log_costs: bool
     refresh_toolsets: bool
     continue_last: bool
+    cluster: ClusterChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
 from holmes.app.context_policies import context_policy
 from holmes.app.investigator import conversation_store, open_investigator
 from holmes.app.redaction import make_redactor
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
 
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     """Answer, and return the exit code. Raises `HolmesError` for what is wrong before the first question."""
+    async with chosen_cluster(job.settings, job.options.cluster) as settings:
+        return await _run(replace(job, settings=settings), interrupts)
+
+
+async def _run(job: AskJob, interrupts: Interrupts) -> int:
     renderer = choose_renderer(job.detail, job.environment)
     store = conversation_store(job.settings)
     conversation = _conversation(store, continue_last=job.options.continue_last)
@@ -82,12 +89,13 @@ async def _open(
         return await opened.enter_async_context(
             open_investigator(job.settings, redactor=redactor, approver=approver, refresh_toolsets=refresh)
         )
-    except HolmesError as error:
+    except HolmesError as raised:
+        error = with_demo_hint(raised)
         transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
         if job.options.json_output_file:
             question = await question_mask(redactor)(job.question)
             write_report(job.options.json_output_file, make_report(question.text, transcript, 0.0))
-        raise
+        raise error from raised
 
 
 async def _converse(job: AskJob, session: Session, parts: SessionParts, opening: asyncio.Task[Investigator]) -> int:
@@ -95,6 +103,8 @@ async def _converse(job: AskJob, session: Session, parts: SessionParts, opening:
     renderer = parts.renderer
 
     def announce(investigator: Investigator) -> None:
+        if job.options.cluster.notice:
+            renderer.notice(job.options.cluster.notice)
         for warning in investigator.warnings:
             renderer.notice(f"warning: {one_line(warning, limit=1_000)}")
 

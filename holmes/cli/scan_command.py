@@ -122,13 +122,17 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
 
 
 async def _scan(settings: Settings, cluster: ClusterChoice, request: ScanRequest) -> DiagnosisReport:
-    from holmes.app.cluster_choice import chosen_cluster
+    from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
     from holmes.app.scans import scan_cluster
     from holmes.cli.progress import ListProgress
+    from holmes.core.errors import ClusterUnreachable
 
     async with chosen_cluster(settings, cluster) as chosen:
         with ListProgress(sys.stderr) as progress:
-            return await scan_cluster(chosen, request, progress.show)
+            try:
+                return await scan_cluster(chosen, request, progress.show)
+            except ClusterUnreachable as error:
+                raise with_demo_hint(error) from error
 
 
 def _request(options: ScanOptions, settings: Settings) -> ScanRequest:

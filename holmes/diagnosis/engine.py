@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:
     """What one rule finds, merged by culprit, sorted by culprit."""
+    return merged_findings(rule, rule.check(state), state)
+
+
+def merged_findings(rule: Rule, faults: Iterable[Fault], state: ClusterState) -> tuple[Finding, ...]:
+    """The findings that the faults of one rule stand for."""
     merged: dict[tuple[ObjectRef, str, str], Finding] = {}
-    for fault in rule.check(state):
+    for fault in faults:
         finding = _finding(rule, fault, state)
         key = (finding.culprit, finding.title, finding.evidence[0].path if finding.evidence else "")
         earlier = merged.get(key)

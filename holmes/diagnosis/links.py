@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import SEVERITIES
 from holmes.diagnosis.engine import workload_ref
+from holmes.kubernetes.fields import text_map
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ class Links:
 
     def _edges(self, index: int) -> set[int]:
         finding = self._findings[index]
-        named = {ref for written in finding.because for ref in (written, self.workload(written))}
+        named = {ref for written in finding.because for ref in self._behind(written)}
         found = {other for ref in named for other in self._at[ref] if self._can_explain(other)}
         if finding.role == "symptom":
             places = (self.workload(finding.subject), finding.culprit)
@@ -85,6 +86,15 @@ class Links:
                 if self._can_explain(other) and self._findings[other].role == "cause"
             }
         return found - {index}
+
+    def _behind(self, ref: ObjectRef) -> set[ObjectRef]:
+        """The object, its workload, and behind a Service the workloads that it sends to."""
+        found = {ref, self.workload(ref)}
+        service = self._state.find(ref) if ref.kind == "Service" else None
+        if service is not None:
+            pods = self._state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector"))
+            found |= {self.workload(pod.ref) for pod in pods}
+        return found
 
     def _can_explain(self, index: int) -> bool:
         return self._findings[index].severity != "info"

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.concurrently import concurrently
 from holmes.core.errors import HolmesError
+from holmes.core.findings import NotChecked
+from holmes.kubernetes.errors import ApiError
 from holmes.kubernetes.paths import api_path
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 # The kubelet answers 200 with this one line when the container was removed already.
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
+
+_THERE_IS_NONE: Final = 400
+"""The kubelet's answer for a container that never ran, or never ran before: no log is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +42,11 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReading:
-    """The logs by key, how many were asked for, and a line for each that could not be read."""
+    """The logs by key, how many were asked for, and those that could not be read."""
 
     logs: dict[LogKey, str]
     requests: int
-    unread: tuple[str, ...]
+    unread: tuple[NotChecked, ...]
 
 
 async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
@@ -51,11 +56,10 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
     deadline = asyncio.get_running_loop().time() + limits.seconds
     read = await concurrently(_read(client, key, limits, deadline) for key in reading)
     logs = {key: text for key, (text, _) in zip(reading, read, strict=True) if text}
-    unread = [f"{_shown(key)}: {why}" for key, (_, why) in zip(reading, read, strict=True) if why]
+    unread = [NotChecked(what=_shown(key), why=why) for key, (_, why) in zip(reading, read, strict=True) if why]
     if left_out:
-        unread.append(
-            f"{len(left_out)} more logs, because at most {limits.logs} are read, such as {_shown(left_out[0])}"
-        )
+        what = f"{len(left_out)} more logs, such as the {_shown(left_out[0])}"
+        unread.append(NotChecked(what=what, why=f"at most {limits.logs} logs are read"))
     return LogReading(logs=logs, requests=len(reading), unread=tuple(unread))
 
 
@@ -76,6 +80,8 @@ async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline:
     except TimeoutError:
         return "", f"the logs took longer than {limits.seconds:g} s together"
     except HolmesError as error:
+        if isinstance(error, ApiError) and error.status_code == _THERE_IS_NONE:
+            return "", ""
         return "", " ".join(str(error).split())
     text = body[: limits.bytes].decode("utf-8", "replace")
     return ("", "the node does not have this log any more") if _LOG_IS_GONE.match(text) else (text, "")

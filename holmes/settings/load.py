@@ -17,7 +17,7 @@ from holmes.settings.context import ContextSettings
 from holmes.settings.errors import SettingsError
 from holmes.settings.investigation import InvestigationSettings
 from holmes.settings.located import first_location, name_of, path_in_file, reason, value_at
-from holmes.settings.model import ModelSettings
+from holmes.settings.model import BUILTIN_MODEL, MODEL_WITH_KEY, ModelSettings
 from holmes.settings.model_access import refuse_lost_keys
 from holmes.settings.model_list import ModelEntry, read_model_list
 from holmes.settings.setting import Setting, SettingsGroup, setting_of
@@ -86,8 +86,8 @@ def load_settings(
     sources = _Sources(overrides=given, environment=environment, file=config, keys=keys, home=home)
     model = _group(ModelSettings, sources)
     models = _model_list(model, environment)
-    if models and sources.find(setting_of(ModelSettings, "model")) is None:
-        model = model.model_copy(update={"model": models[0].name})
+    if sources.find(setting_of(ModelSettings, "model")) is None:
+        model = model.model_copy(update={"model": _unchosen_model(model, models, environment)})
     tools = _group(ToolSettings, sources)
     _check_files(tools)
     settings = Settings(
@@ -195,6 +195,14 @@ def _model_list(model: ModelSettings, environment: Mapping[str, str]) -> tuple[M
     if not asked_for and not model.model_list_file.exists():
         return ()
     return read_model_list(model.model_list_file, environment)
+
+
+def _unchosen_model(model: ModelSettings, models: tuple[ModelEntry, ...], environment: Mapping[str, str]) -> str:
+    """What answers when nobody chose a model."""
+    if models:
+        return models[0].name
+    reachable = model.api_key or model.api_base or environment.get("OPENAI_API_KEY")
+    return MODEL_WITH_KEY if reachable else BUILTIN_MODEL
 
 
 def _check_files(tools: ToolSettings) -> None:

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, SecretStr
 
 from holmes.settings.setting import CommaSeparated, JsonText, Setting, SettingsGroup
 
+BUILTIN_MODEL: Final = "builtin/triage"
+"""The model without an LLM."""
+
+MODEL_WITH_KEY: Final = "gpt-4.1"
+"""What answers when nobody chose a model and there is a key or an address for it."""
+
 
 class ModelSettings(SettingsGroup):
     """The model."""
 
-    model: Annotated[str, Setting("MODEL", option="--model"), Field(min_length=1)] = "gpt-4.1"
-    """The model: a name of the model list, or what litellm calls it, for example `anthropic/claude-sonnet-4-5`. With
-    a model list and no choice, its first entry.
+    model: Annotated[str, Setting("MODEL", option="--model"), Field(min_length=1)] = BUILTIN_MODEL
+    """The model: a name of the model list, or what litellm calls it, for example `anthropic/claude-sonnet-4-5`. Unset:
+    the first entry of the model list, else `gpt-4.1` if there is a key or address for it, else `builtin/triage`, which
+    needs no LLM.
     """
 
     fallback_models: Annotated[CommaSeparated, Setting("FALLBACK_MODELS")] = ()
     """Models that take over, in this order, when the one before fails for good. Comma-separated in the variable."""
+
+    builtin_fallback: Annotated[bool, Setting("HOLMES_BUILTIN_FALLBACK")] = True
+    """Whether `builtin/triage` answers, without an LLM, when all models have failed for good."""
 
     api_key: Annotated[SecretStr | None, Setting(key="api_key", option="--api-key")] = None
     """The provider's key. Usually set as the provider's own variable instead, for example `OPENAI_API_KEY`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holmes.settings.context import ContextSettings
 from holmes.settings.investigation import InvestigationSettings
-from holmes.settings.model import ModelSettings
+from holmes.settings.model import BUILTIN_MODEL, ModelSettings
 from holmes.settings.model_list import ModelEntry
 from holmes.settings.storage import StorageSettings
 from holmes.settings.tools import ToolSettings
@@ -53,12 +53,13 @@ class Settings:
     api_key_is_option: bool = False
 
     def model_chain(self) -> tuple[ModelEntry, ...]:
-        """The chosen model and its fallbacks, in order, without repetition.
+        """The chosen model and its fallbacks, in order, without repetition; the last needs no LLM.
 
         A name that the model list does not have is taken as litellm's name; whether litellm knows it is checked by
         `holmes.llm`. The general key and address go to the chosen model and to fallbacks of the same provider.
         """
-        names = dict.fromkeys((self.model.model, *self.model.fallback_models))
+        last = (BUILTIN_MODEL,) if self.model.builtin_fallback else ()
+        names = dict.fromkeys((self.model.model, *self.model.fallback_models, *last))
         return tuple(self._entry(name) for name in names)
 
     def model_names(self) -> tuple[str, ...]:
@@ -81,7 +82,7 @@ class Settings:
         litellm's; then the general key and address hold as they do for a fallback.
         """
         chosen = self.context_of(entry).summary_model
-        if chosen is None:
+        if chosen is None or entry.model == BUILTIN_MODEL:
             return None
         if isinstance(chosen, str):
             writer = self._entry(chosen)

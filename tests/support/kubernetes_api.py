@@ -130,8 +130,8 @@ def _reply(handler: BaseHTTPRequestHandler, api: KubernetesApi) -> None:
     request = Request(method=handler.command, path=parts.path, query=dict(parse_qsl(parts.query)), headers=headers)
     answer = api.answer(request)
     api.stopping.wait(answer.delay_seconds)
-    handler.send_response(answer.status)
-    for name, value in answer.headers.items():
+    handler.send_response_only(answer.status)
+    for name, value in {"Date": handler.date_time_string(), **answer.headers}.items():
         handler.send_header(name, value)
     if isinstance(answer.body, bytes):
         handler.send_header("Content-Length", str(len(answer.body)))
