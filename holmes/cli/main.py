@@ -24,6 +24,7 @@ _SUBCOMMANDS: Final = {
     "context": ("holmes.cli.context_command:context", "Keep conversations small."),
     "rules": ("holmes.cli.rules_command:rules", "Show what is recognised without a model."),
     "scan": ("holmes.cli.scan_command:scan", "Find what is broken, and why, without a model."),
+    "snapshot": ("holmes.cli.snapshot_command:snapshot", "Record a cluster into files, and serve them."),
     "toolset": ("holmes.cli.toolset_command:toolset", "Show what Holmes can look at."),
     "version": ("", "Print the version."),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+from weakref import WeakKeyDictionary
 
 from holmes.core.findings import Evidence
 from holmes.diagnosis.evidence import shown
@@ -25,6 +26,7 @@ _KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (
     ("main", "containers", "containerStatuses"),
     ("ephemeral", "ephemeralContainers", "ephemeralContainerStatuses"),
 )
+_TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,28 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
                 )
             )
     return tuple(found)
+
+
+def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
+    """The judged pods, young ones too, whose status shows more than containers that run and are ready.
+
+    Found once for each state: rules about failing containers need not look at all the healthy ones.
+    """
+    known = _TROUBLED.get(state)
+    if known is None:
+        known = _TROUBLED[state] = tuple(pod for pod in judged_pods(state, young=True) if not _plain(pod))
+    return known
+
+
+def _plain(pod: ClusterObject) -> bool:
+    """Whether the pod is ready, and no container waits, ended or was restarted."""
+    if text(pod.condition("Ready"), "status") != "True":
+        return False
+    statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
+    return all(
+        boolean(each, "ready") and not integer(each, "restartCount") and "waiting" not in child(each, "state")
+        for each in statuses
+    )
 
 
 def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:

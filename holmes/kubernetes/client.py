@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from holmes.core.environment import Environment
     from holmes.core.json_types import JsonObject
 
+RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
+"""The header with which the server of a recording names its namespaces, when they are not all of the cluster's."""
+
 _PARSE_IN_THREAD_BYTES = 256 * 1024
 _PROBE_TIMEOUT_SECONDS = 5.0
 
@@ -102,7 +105,13 @@ class ClusterClient:
 
         A recording answers with the time at which it was made.
         """
-        return _seconds_of(self._sender.server_date)
+        return _seconds_of(self._sender.last_headers.get("Date", ""))
+
+    @property
+    def recorded_namespaces(self) -> tuple[str, ...]:
+        """The only namespaces of a recording, as its server says in every answer; empty for all, and on a cluster."""
+        names = self._sender.last_headers.get(RECORDED_NAMESPACES, "")
+        return tuple(name for name in names.split(",") if name)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, *, accept: str = "") -> JsonObject:
         """One object, or one page of a list; `accept` asks for another form of it (a media type).

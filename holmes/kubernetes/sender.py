@@ -69,8 +69,8 @@ class RequestSender:
         self._http: httpx.AsyncClient | None = None
         self._shown: tuple[bytes | None, bytes | None] = (None, None)
         self._retired: list[httpx.AsyncClient] = []
-        self.server_date = ""
-        """The `Date` of the last answer: the clock of the cluster, or of the moment when it was recorded."""
+        self.last_headers: Mapping[str, str] = {}
+        """The headers of the last answer."""
 
     async def close(self) -> None:
         """Close every connection."""
@@ -161,7 +161,7 @@ class RequestSender:
             await response.aclose()
             credentials = await self._credentials.renewed(credentials)
             response = await self._send(path, params, credentials, accept)
-        self.server_date = response.headers.get("Date", self.server_date)
+        self.last_headers = response.headers
         if response.is_success:
             return response
         try:

@@ -112,7 +112,7 @@ class StateReader:
         now = self._client.server_seconds
         reading = Reading(
             now=time.time() if now is None else now,
-            namespaces=frozenset((*self._asked, SYSTEM_NAMESPACE)) if self._asked else frozenset(),
+            namespaces=frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else self._client.recorded_namespaces),
             gaps=tuple(harvest.gaps),
             grace_seconds=self._grace_seconds,
         )

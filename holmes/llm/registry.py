@@ -1,6 +1,7 @@
 """From a configuration to a model. Called by the application; the only door into this package that it needs.
 
-`scripted:PATH` plays a file and needs neither a key nor litellm; everything else is litellm's.
+`scripted:PATH` plays a file and `builtin/triage` answers by rules: both need neither a key nor litellm; everything else
+is litellm's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from holmes.core.model import ChatModel
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.scripted import ScriptedModel
+from holmes.llm.triage import TRIAGE_MODEL, TriageModel
 
 if TYPE_CHECKING:
     from holmes.llm.config import LitellmModelConfig
@@ -34,4 +36,6 @@ def build_model(config: LitellmModelConfig) -> ConfiguredModel:
     """The model of this configuration. Does not import litellm; raises `ConfigError` for a broken script file."""
     if config.model.startswith(SCRIPTED_PREFIX):
         return ScriptedModel.from_file(Path(config.model.removeprefix(SCRIPTED_PREFIX)), name=config.name)
+    if config.model == TRIAGE_MODEL:
+        return TriageModel(name=config.name)
     return LitellmModel(config)

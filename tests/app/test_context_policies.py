@@ -106,7 +106,7 @@ def test_every_documented_variable_reaches_the_policy(tmp_path: Path, name: Name
 def test_every_key_can_be_set_for_one_model(tmp_path: Path, name: Name) -> None:
     value = list(name.value) if isinstance(name.value, tuple) else name.value
     settings = settings_of(tmp_path, model={"context": {name.key: value}}, overrides={"fallback_models": ("other",)})
-    mine, other = settings.model_chain()
+    mine, other, _ = settings.model_chain()
     assert name.read(context_policy(settings, mine)) == name.value
     assert context_policy(settings, other) == named_policy("balanced")
 

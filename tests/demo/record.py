@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ _SHOWS: Final = {
     "recommendations": "CrashLoopBackOff",
 }
 """What each broken workload's newest pod waits with, in the end."""
+_SETTLED_SECONDS: Final = 100.0
 
 
 def make_demo(cluster: Cluster) -> None:
@@ -38,6 +40,7 @@ def make_demo(cluster: Cluster) -> None:
         cluster.run("rollout", "status", f"deployment/{name}", "--namespace=shop", "--timeout=55s")
     cluster.run("rollout", "status", "statefulset/cart", "--namespace=shop", "--timeout=55s")
     cluster.run("apply", f"--filename={MANIFESTS / '2-broken.yaml'}")
+    broken_at = time.monotonic()
     cluster.run("delete", "pods", "--namespace=shop", "--selector=app=payments", "--wait=false")
     for app, reason in _SHOWS.items():
         wait_until(
@@ -46,6 +49,9 @@ def make_demo(cluster: Cluster) -> None:
             lambda seen, r=reason: r in seen,
             timeout_seconds=150,
         )
+
+    # What is younger than a minute may still be starting, and half a minute after a change everything looks alike.
+    time.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - broken_at)))
 
 
 def _reasons(cluster: Cluster, app: str) -> str:

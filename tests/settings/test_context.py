@@ -287,7 +287,8 @@ own:
 def test_a_summary_model_has_its_own_key_address_and_window(tmp_path: Path) -> None:
     variables = {"CHEAP_KEY": "k", "FALLBACK_MODELS": "own,gpt-4o"}
     settings = load(tmp_path, "context: {summary_model: gpt-4.1-mini}", models=MODELS, variables=variables)
-    first, second, third = (settings.summary_model(entry) for entry in settings.model_chain())
+    first, second, third, last = (settings.summary_model(entry) for entry in settings.model_chain())
+    assert last is None  # without an LLM it summarises itself
     assert first is not None
     assert (first.name, first.model, reveal(first.api_key)) == ("cheap", "openai/qwen3", "k")
     assert (first.api_base, settings.window_tokens(first)) == ("http://127.0.0.1:8000/v1", 32_768)

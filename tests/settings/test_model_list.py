@@ -55,29 +55,54 @@ def test_every_documented_key_is_read_and_the_rest_goes_to_litellm(tmp_path: Pat
 
 def test_without_a_choice_the_first_model_of_the_list_answers(tmp_path: Path) -> None:
     settings = load(tmp_path)
-    assert [entry.name for entry in settings.model_chain()] == ["sonnet"]
+    assert [entry.name for entry in settings.model_chain()] == ["sonnet", "builtin/triage"]
     assert settings.model_names() == ("sonnet", "local")
 
 
-def test_the_chain_is_the_model_and_its_fallbacks_once_each(tmp_path: Path) -> None:
+def test_the_chain_is_the_model_and_its_fallbacks_once_each_and_ends_without_an_llm(tmp_path: Path) -> None:
     settings = load(tmp_path, variables={"MODEL": "local", "FALLBACK_MODELS": "sonnet, gpt-4o, local"})
     assert [entry.model for entry in settings.model_chain()] == [
         "ollama/qwen3",
         "bedrock/anthropic.claude-sonnet-4",
         "gpt-4o",
+        "builtin/triage",
     ]
+
+
+def test_the_end_of_the_chain_can_be_switched_off(tmp_path: Path) -> None:
+    settings = load(tmp_path, variables={"MODEL": "local", "HOLMES_BUILTIN_FALLBACK": "false"})
+    assert [entry.name for entry in settings.model_chain()] == ["local"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "model"),
+    [
+        ({}, "builtin/triage"),
+        ({"OPENAI_API_KEY": "k"}, "gpt-4.1"),
+        ({"MODEL": "anthropic/claude", "OPENAI_API_KEY": "k"}, "anthropic/claude"),
+    ],
+)
+def test_without_a_choice_the_model_is_one_that_can_answer(
+    tmp_path: Path, variables: dict[str, str], model: str
+) -> None:
+    assert load_settings({"HOME": str(tmp_path), **variables}).model.model == model
+
+
+def test_an_address_without_a_model_means_a_model_behind_it(tmp_path: Path) -> None:
+    settings = load_settings({"HOME": str(tmp_path)}, None, {"api_base": "http://127.0.0.1:1/v1"})
+    assert settings.model.model == "gpt-4.1"
 
 
 def test_a_key_on_the_command_line_is_for_the_chosen_model_only(tmp_path: Path) -> None:
     chain = load(tmp_path, variables={"FALLBACK_MODELS": "local,gpt-4o"}, api_key="k2").model_chain()
-    assert [reveal(entry.api_key) for entry in chain] == ["k2", None, None]
+    assert [reveal(entry.api_key) for entry in chain] == ["k2", None, None, None]
 
 
 def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None:
     chain = load(
         tmp_path, variables={"MODEL": "gpt-4.1", "FALLBACK_MODELS": "gpt-4o,anthropic/claude"}, api_key="openai"
     ).model_chain()
-    assert [reveal(entry.api_key) for entry in chain] == ["openai", "openai", None]
+    assert [reveal(entry.api_key) for entry in chain] == ["openai", "openai", None, None]
 
 
 @pytest.mark.parametrize(

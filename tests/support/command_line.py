@@ -70,8 +70,9 @@ class Home:
 
 
 def provider_config(base_url: str, *lines: str) -> str:
-    """A config file for a provider at `base_url` that speaks OpenAI's protocol."""
-    return "\n".join(("model: openai/scripted", f"api_base: {base_url}", "api_key: not-a-secret", *lines, ""))
+    """A config file for a provider at `base_url` that speaks OpenAI's protocol; its failures are failures."""
+    own = ("model: openai/scripted", f"api_base: {base_url}", "api_key: not-a-secret", "builtin_fallback: false")
+    return "\n".join((*own, *lines, ""))
 
 
 def read_report(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from holmes.toolsets.kubernetes_logs.request import DEFAULT_MAX_PODS, DEFAULT_TA
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonValue
+    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.core.tools import JsonType, ToolInvocation, Toolset
     from holmes.kubernetes.views import ContainerView, PodView
     from holmes.toolsets.kubernetes_logs.request import LogRequest
@@ -100,9 +101,9 @@ class KubernetesLogsToolset:
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Read the logs. Raises `ToolError` for wrong arguments and refusals, `ClusterUnreachable` for no cluster."""
-        request = log_request(invocation.arguments, now=datetime.now(UTC))
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
+            request = log_request(invocation.arguments, now=await _now(client, invocation.arguments))
             reader = LogReader(client, request, self._limits)
             found = await self._find(client, request)
             chosen, left_out = _choice(found, request.max_pods)
@@ -125,6 +126,16 @@ class KubernetesLogsToolset:
                 f"finding the pods of {request.name!r} in namespace {namespace!r} took longer than {limit:g} s; "
                 "the API server is slow: try again, or ask for one pod by its name"
             ) from error
+
+
+async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
+    """The cluster's clock, which a recording has stopped; asked for only when an age must be turned into a time."""
+    if not any(arguments.get(name) for name in ("since", "until")):
+        return datetime.now(UTC)
+    with suppress(ToolError):
+        await client.get("/version")
+    seconds = client.server_seconds
+    return datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:
