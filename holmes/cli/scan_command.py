@@ -105,7 +105,7 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
 
     from holmes.cli.configuration import read_settings
     from holmes.cli.scan_text import shown_report
-    from holmes.cli.streams import is_terminal, tolerate_narrow_encodings, write_line
+    from holmes.cli.streams import is_terminal, tolerate_narrow_encodings
     from holmes.settings.process import process_environment
 
     tolerate_narrow_encodings()
@@ -113,8 +113,6 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
     settings = read_settings(environment, options.config, overrides)
     baseline = _baseline(options.baseline) if options.baseline else None
     request = _request(options, settings)
-    if cluster.notice:
-        write_line(sys.stderr, f"holmes: {cluster.notice}")
     report = asyncio.run(_scan(settings, cluster, request))
     colours = is_terminal(sys.stdout) and not environment.get("NO_COLOR")
     click.echo(shown_report(report, options.output, baseline=baseline, colours=colours), color=colours)
@@ -125,9 +123,12 @@ async def _scan(settings: Settings, cluster: ClusterChoice, request: ScanRequest
     from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
     from holmes.app.scans import scan_cluster
     from holmes.cli.progress import ListProgress
+    from holmes.cli.streams import write_line
     from holmes.core.errors import ClusterUnreachable
 
     async with chosen_cluster(settings, cluster) as chosen:
+        if cluster.notice:
+            write_line(sys.stderr, f"holmes: {cluster.notice}")
         with ListProgress(sys.stderr) as progress:
             try:
                 return await scan_cluster(chosen, request, progress.show)
@@ -136,6 +137,7 @@ async def _scan(settings: Settings, cluster: ClusterChoice, request: ScanRequest
 
 
 def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
+    from holmes.diagnosis.catalogue import chosen_rules
     from holmes.diagnosis.scan import ScanRequest
     from holmes.diagnosis.scope import IncidentFilter
     from holmes.kubernetes.log_reader import LogLimits
@@ -144,6 +146,7 @@ def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
     if options.all_namespaces and options.namespaces:
         message = "-A and -n exclude each other"
         raise click.UsageError(message)
+    chosen_rules(options.rules)  # a typo is told before a cluster is asked
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     return ScanRequest(
         namespaces=() if options.all_namespaces else options.namespaces or configured,

@@ -2,7 +2,7 @@
 
 What `kubernetes_diagnose` and `holmes scan -o json` write, and `builtin/triage` and `--baseline` read back.
 
-Empty values are left out when writing. Reading accepts unknown keys, so that a newer Holmes can be read by an older one
+Empty values inside of incidents are left out when writing. Reading accepts unknown keys, so that a newer Holmes can be read by an older one
 within the same version of the contract.
 """
 
@@ -39,25 +39,27 @@ def report_to_json(report: DiagnosisReport) -> str:
 
 
 def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
-    """The report as JSON values."""
-    return _filled(
-        version=CONTRACT_VERSION,
-        taken_at=report.taken_at,
-        namespaces=list(report.namespaces),
-        resource=report.resource,
-        complete=report.complete,
-        incidents=[_incident_document(incident) for incident in report.incidents],
-        omitted=report.omitted,
-        not_checked=[_filled(what=each.what, why=each.why, rules=list(each.rules)) for each in report.not_checked],
-        checked=[{"kind": each.kind, "total": each.total, "affected": each.affected} for each in report.checked],
-        rules_run=report.rules_run,
-        cost={
+    """The report as JSON values. The lists of incidents and of what was not checked are there even when empty."""
+    return {
+        **_filled(
+            version=CONTRACT_VERSION,
+            taken_at=report.taken_at,
+            namespaces=list(report.namespaces),
+            resource=report.resource,
+            complete=report.complete,
+        ),
+        "incidents": [_incident_document(incident) for incident in report.incidents],
+        **_filled(omitted=report.omitted),
+        "not_checked": [_filled(what=each.what, why=each.why, rules=list(each.rules)) for each in report.not_checked],
+        "checked": [{"kind": each.kind, "total": each.total, "affected": each.affected} for each in report.checked],
+        "rules_run": report.rules_run,
+        "cost": {
             "list_calls": report.cost.list_calls,
             "requests": report.cost.requests,
             "logs_read": report.cost.logs_read,
             "seconds": round(report.cost.seconds, 3),
         },
-    )
+    }
 
 
 def report_from_json(text: str) -> DiagnosisReport:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.core.findings import Finding, Incident, ObjectRef
-    from holmes.diagnosis.rule import Rule
+    from holmes.diagnosis.rule import Fault, Rule
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import ClusterState, Gap, LogKey
     from holmes.kubernetes.state_reader import Progress
@@ -106,12 +106,12 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
     )
     state, cost = await reader.read()
     _require_namespaces(state, request.namespaces)
-    findings, wanted_logs = await asyncio.to_thread(run_rules, rules, state)
-    logs = await read_logs(client, wanted_logs, request.log_limits)
+    run = await asyncio.to_thread(run_rules, rules, state)
+    logs = await read_logs(client, run.wanted_logs, request.log_limits)
     if logs.logs:
         state = state.with_logs(logs.logs)
-        findings, _ = await asyncio.to_thread(run_rules, rules, state)
-    incidents = await asyncio.to_thread(incidents_of, findings, state)
+        run = await asyncio.to_thread(run_rules, rules, state, run)
+    incidents = await asyncio.to_thread(incidents_of, run.findings, state)
     report = DiagnosisReport(
         taken_at=written(state.now),
         namespaces=request.namespaces,
@@ -130,22 +130,57 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
     return ScanResult(report=report, state=state)
 
 
-def run_rules(rules: Sequence[Rule], state: ClusterState) -> tuple[tuple[Finding, ...], tuple[LogKey, ...]]:
-    """All findings, and the logs that would say more, those of the worst findings first."""
-    findings: list[Finding] = []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRun:
+    """What the rules found, by rule, and the logs that would say more, those of the worst findings first.
+
+    `log_readers` are the rules that asked for a log: only they may find something else once logs were read.
+    """
+
+    by_rule: dict[str, tuple[Finding, ...]]
+    wanted_logs: tuple[LogKey, ...]
+    log_readers: frozenset[str]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All findings."""
+        return tuple(finding for found in self.by_rule.values() for finding in found)
+
+
+def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | None = None) -> RuleRun:
+    """Run all rules, or, after an earlier run on the same state without logs, those that want logs."""
+    by_rule: dict[str, tuple[Finding, ...]] = {}
     wanted: list[tuple[int, int, str, str, LogKey]] = []
+    readers: set[str] = set()
     for rule in rules:
+        if earlier is not None and rule.id not in earlier.log_readers:
+            by_rule[rule.id] = earlier.by_rule[rule.id]
+            continue
+        questions = state.log_questions
         faults = tuple(rule.check(state))
-        findings += merged_findings(rule, faults, state)
-        earlier: Counter[ObjectRef] = Counter()
-        for fault in faults:
-            # The logs of twenty pods of one workload say the same: one of each workload comes first.
-            workload = workload_ref(fault.subject, state)
-            severity = SEVERITIES.index(fault.severity or rule.row.severity)
-            wanted += [(earlier[workload], severity, rule.id, str(fault.subject), key) for key in fault.logs]
-            earlier[workload] += 1
+        by_rule[rule.id] = merged_findings(rule, faults, state)
+        wanted += _wanted_logs(rule, faults, state)
+        if state.log_questions != questions:
+            readers.add(rule.id)
     wanted.sort(key=lambda each: each[:4])
-    return tuple(findings), tuple(dict.fromkeys(key for *_, key in wanted))
+    return RuleRun(
+        by_rule=by_rule,
+        wanted_logs=tuple(dict.fromkeys(key for *_, key in wanted)),
+        log_readers=frozenset(readers),
+    )
+
+
+def _wanted_logs(
+    rule: Rule, faults: Sequence[Fault], state: ClusterState
+) -> Iterator[tuple[int, int, str, str, LogKey]]:
+    """The logs with their place in the queue: those of twenty pods of one workload say the same, so one comes first."""
+    earlier: Counter[ObjectRef] = Counter()
+    for fault in faults:
+        workload = workload_ref(fault.subject, state)
+        severity = SEVERITIES.index(fault.severity or rule.row.severity)
+        for key in fault.logs:
+            yield earlier[workload], severity, rule.id, str(fault.subject), key
+        earlier[workload] += 1
 
 
 def _require_namespaces(state: ClusterState, namespaces: Iterable[str]) -> None:

@@ -113,28 +113,27 @@ class ClusterEvent:
     @classmethod
     def of(cls, body: JsonObject) -> ClusterEvent:
         """The event of `body`, of either of the two event APIs."""
-        text = fields.text
         involved = fields.child(body, "involvedObject") or fields.child(body, "regarding")
         times = (
-            text(body, "series", "lastObservedTime"),
-            text(body, "lastTimestamp") or text(body, "deprecatedLastTimestamp"),
-            text(body, "eventTime"),
-            text(body, "metadata", "creationTimestamp"),
+            fields.text(body, "series", "lastObservedTime"),
+            _string(body, "lastTimestamp") or _string(body, "deprecatedLastTimestamp"),
+            _string(body, "eventTime"),
+            fields.text(body, "metadata", "creationTimestamp"),
         )
-        moments = [seconds for seconds in map(moment, times) if seconds is not None]
-        first = moment(text(body, "firstTimestamp") or text(body, "deprecatedFirstTimestamp"))
-        counts = (fields.integer(body, "series", "count"), fields.integer(body, "count"))
+        moments = [seconds for seconds in map(moment, filter(None, times)) if seconds is not None]
+        first = moment(_string(body, "firstTimestamp") or _string(body, "deprecatedFirstTimestamp"))
+        message = _string(body, "message") or _string(body, "note")
         return cls(
-            kind=sys.intern(text(involved, "kind")),
-            namespace=sys.intern(text(involved, "namespace")),
-            name=sys.intern(text(involved, "name")),
-            uid=sys.intern(text(involved, "uid")),
-            type=sys.intern(text(body, "type")),
-            reason=sys.intern(text(body, "reason")),
-            message=sys.intern(" ".join((text(body, "message") or text(body, "note")).split())),
-            component=sys.intern(text(body, "source", "component") or text(body, "reportingComponent")),
-            field_path=sys.intern(text(involved, "fieldPath")),
-            count=max(1, *counts),
+            kind=sys.intern(_string(involved, "kind")),
+            namespace=sys.intern(_string(involved, "namespace")),
+            name=sys.intern(_string(involved, "name")),
+            uid=sys.intern(_string(involved, "uid")),
+            type=sys.intern(_string(body, "type")),
+            reason=sys.intern(_string(body, "reason")),
+            message=sys.intern(" ".join(message.split())),
+            component=sys.intern(fields.text(body, "source", "component") or _string(body, "reportingComponent")),
+            field_path=sys.intern(_string(involved, "fieldPath")),
+            count=max(1, fields.integer(body, "series", "count"), fields.integer(body, "count")),
             first=first if first is not None else min(moments, default=0.0),
             last=moments[0] if moments else 0.0,
         )
@@ -143,3 +142,9 @@ class ClusterEvent:
     def ref(self) -> ObjectRef:
         """The involved object."""
         return ObjectRef(kind=self.kind, name=self.name, namespace=self.namespace)
+
+
+def _string(value: JsonObject, key: str) -> str:
+    """The string under one key: `fields.text` for what is done fifty thousand times."""
+    found = value.get(key)
+    return found if isinstance(found, str) else ""

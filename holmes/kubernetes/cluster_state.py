@@ -64,7 +64,10 @@ class ClusterState:
         logs: Mapping[LogKey, str] | None = None,
     ) -> None:
         self.reading = reading
-        self.logs = dict(logs or {})
+        self._logs = dict(logs or {})
+        self.log_questions = 0
+        """How often a log was asked for: a rule that never asks has nothing new to say when logs were read."""
+
         self._objects = tuple(objects)
         self._events = tuple(events)
         self._by_kind: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -90,7 +93,13 @@ class ClusterState:
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
         """The same state with these logs as well."""
-        return ClusterState(self.reading, self._objects, self._events, {**self.logs, **logs})
+        return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
+
+    @property
+    def logs(self) -> Mapping[LogKey, str]:
+        """The logs that were read."""
+        self.log_questions += 1
+        return self._logs
 
     @property
     def now(self) -> float:

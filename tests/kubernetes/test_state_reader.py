@@ -21,6 +21,7 @@ from tests.support.kubernetes_api import (
     KubernetesApi,
     Request,
     document,
+    empty_cluster,
     listing,
     pod,
     status,
@@ -30,13 +31,6 @@ from tests.support.kubernetes_api import (
 PODS = "/api/v1/pods"
 EVENTS = "/api/v1/events"
 SECRETS = "/api/v1/secrets"
-
-
-def empty_cluster(api: KubernetesApi, namespace: str | None = None) -> None:
-    """Every kind that a scan lists exists, and nothing of it."""
-    for kind in (EVENT, *KINDS):
-        place = LEASES if kind.name == "Lease" else namespace if kind.namespaced else None
-        api.on(api_path(kind.group_version, kind.resource, namespace=place), listing([]))
 
 
 async def read(

@@ -17,6 +17,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from holmes.kubernetes.kinds import EVENT, KINDS
+from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.state_reader import LEASES
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -64,6 +68,10 @@ class KubernetesApi:
     def on(self, path: str, *answers: Answer | Responder) -> None:
         """Answer `path` with these, one after the other; the last one stays."""
         self._answers[path] = list(answers)
+
+    def paths(self) -> tuple[str, ...]:
+        """Every path that has an answer."""
+        return tuple(self._answers)
 
     def asked(self, path: str) -> list[Request]:
         """The requests for `path`."""
@@ -175,6 +183,13 @@ def listing(items: Sequence[Json]) -> Responder:
         return document({"kind": "List", "metadata": {"resourceVersion": "1", **more}, "items": selected[begin:end]})
 
     return respond
+
+
+def empty_cluster(api: KubernetesApi, namespace: str | None = None) -> None:
+    """Every kind that a scan lists exists, and nothing of it."""
+    for kind in (EVENT, *KINDS):
+        place = LEASES if kind.name == "Lease" else namespace if kind.namespaced else None
+        api.on(api_path(kind.group_version, kind.resource, namespace=place), listing([]))
 
 
 def _selected(item: Json, selector: str) -> bool:

@@ -1,0 +1,262 @@
+"""`holmes scan` and `holmes rules` as a user meets them: what they print, what they refuse, how they end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from holmes.core.findings_json import report_from_json
+from tests.support.command_line import Finished, Home
+from tests.support.kubernetes_api import (
+    Answer,
+    KubernetesApi,
+    document,
+    empty_cluster,
+    kubernetes_api,
+    listing,
+    pod,
+    status,
+    waiting,
+    write_kubeconfig,
+)
+
+PODS = "/api/v1/pods"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.make(tmp_path / "home")
+
+
+def scan_of(home: Home, folder: Path, prepare: Callable[[KubernetesApi], None], *arguments: str) -> Finished:
+    """Scan a cluster that is empty apart from what `prepare` puts there."""
+    with kubernetes_api() as api:
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        empty_cluster(api)
+        prepare(api)
+        return home.run("scan", f"--kubeconfig={write_kubeconfig(folder, api.url)}", *arguments)
+
+
+def broken_pod(api: KubernetesApi) -> None:
+    message = 'Back-off pulling image "registry.shop.example/web:2": not found'
+    api.on(PODS, listing([pod("web", containers={"web": waiting("ImagePullBackOff", message)})]))
+
+
+def test_a_fault_is_shown_with_culprit_cause_evidence_and_next_step(home: Home, tmp_path: Path) -> None:
+    done = scan_of(home, tmp_path, broken_pod)
+
+    assert done.exit_code == 0
+    for words in (
+        "1 incident (1 critical) in the whole cluster",
+        "CRITICAL",
+        "Pod shop/web",
+        "ImagePullBackOff",
+        "next",
+    ):
+        assert words in done.stdout
+
+
+def test_the_json_is_the_documented_contract_and_yaml_says_the_same(home: Home, tmp_path: Path) -> None:
+    as_json = scan_of(home, tmp_path, broken_pod, "-o", "json")
+    as_yaml = scan_of(home, tmp_path, broken_pod, "-o", "yaml")
+
+    report = report_from_json(as_json.stdout)
+    assert report.complete
+    assert report.incidents[0].culprit.name == "web"
+    assert yaml.safe_load(as_yaml.stdout)["incidents"] == json.loads(as_json.stdout)["incidents"]
+
+
+def test_markdown_is_for_a_ticket(home: Home, tmp_path: Path) -> None:
+    done = scan_of(home, tmp_path, broken_pod, "-o", "markdown")
+
+    assert done.stdout.startswith("# 1 incident (1 critical) in the whole cluster\n")
+    assert "## critical: " in done.stdout
+
+
+def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tmp_path: Path) -> None:
+    done = scan_of(home, tmp_path, lambda _: None, "--fail-on", "info")
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith("No incidents found in the whole cluster\n")
+    assert "not checked" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (status(403, "Forbidden", 'pods is forbidden: User "eve" cannot list resource "pods"'), "Forbidden"),
+        (status(404, "NotFound", "the server could not find the requested resource"), "does not have this kind"),
+        (status(500, "InternalError", "etcd leader changed"), "etcd leader changed"),
+        (status(429, "TooManyRequests", "slow down", {"Retry-After": "0"}), "slow down"),
+        (Answer(body=b'{"items": [' + b" " * 1000, cut_after=500), "cut in the middle"),
+        (Answer(body=b"{}", delay_seconds=30), "took longer than 2 s"),
+    ],
+    ids=["forbidden", "group missing", "error", "too many requests", "breaks off", "slow"],
+)
+def test_what_cannot_be_read_is_told_and_never_called_healthy(
+    home: Home, tmp_path: Path, answer: Answer, why: str
+) -> None:
+    done = scan_of(home, tmp_path, lambda api: api.on(PODS, answer), "--timeout", "2")
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith("No incidents found in the whole cluster in what could be checked\n")
+    assert "not checked Pod: " in done.stdout
+    assert why in " ".join(done.stdout.split())
+    assert "healthy" not in done.stdout
+
+
+def test_a_cluster_that_breaks_off_after_the_probe_exits_with_3(home: Home, tmp_path: Path) -> None:
+    def refuse_everything(api: KubernetesApi) -> None:
+        for path in api.paths():
+            if path != "/version":
+                api.on(path, status(503, "ServiceUnavailable", "apiserver is shutting down", {"Retry-After": "0"}))
+
+    done = scan_of(home, tmp_path, refuse_everything)
+
+    assert done.exit_code == 3
+    assert "apiserver is shutting down" in done.stderr
+    assert "--demo" in done.stderr
+    assert done.stdout == ""
+
+
+def test_fail_on_ends_with_1_only_for_what_the_baseline_does_not_have(home: Home, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(scan_of(home, tmp_path, broken_pod, "-o", "json").stdout)
+    healthy = tmp_path / "healthy.json"
+    healthy.write_text(scan_of(home, tmp_path, lambda _: None, "-o", "json").stdout)
+
+    known = scan_of(home, tmp_path, broken_pod, "--fail-on", "critical", f"--baseline={before}")
+    new = scan_of(home, tmp_path, broken_pod, "--fail-on", "critical", f"--baseline={healthy}")
+    gone = scan_of(home, tmp_path, lambda _: None, "--fail-on", "critical", f"--baseline={before}")
+    plain = scan_of(home, tmp_path, broken_pod, "--fail-on", "warning")
+
+    assert (known.exit_code, new.exit_code, gone.exit_code, plain.exit_code) == (0, 1, 0, 1)
+    assert "NEW" in new.stdout
+    assert "NEW" not in known.stdout
+    assert "Gone since the baseline" in gone.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "incidents"),
+    [
+        (("--kind", "pod"), 1),
+        (("--kind", "svc"), 0),
+        (("-l", "app=web"), 1),
+        (("-l", "app=cart"), 0),
+        (("--rule", "p04"), 1),
+        (("--rule", "P01"), 0),
+    ],
+)
+def test_the_options_choose_among_the_incidents(
+    home: Home, tmp_path: Path, arguments: tuple[str, ...], incidents: int
+) -> None:
+    def labelled(api: KubernetesApi) -> None:
+        containers = {"web": waiting("ImagePullBackOff", "manifest unknown")}
+        api.on(PODS, listing([pod("web", labels={"app": "web"}, containers=containers)]))
+
+    done = scan_of(home, tmp_path, labelled, "-o", "json", *arguments)
+
+    assert len(report_from_json(done.stdout).incidents) == incidents
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--rule", "P99"), "there is no rule 'P99'"),
+        (("-A", "-n", "shop"), "-A and -n exclude each other"),
+        (("-l", "app"), "write labels as key=value"),
+        (("--demo", "--snapshot", "x"), "exclude each other"),
+        (("--snapshot", "nowhere"), "nowhere"),
+        (("--baseline", "nowhere.json"), "nowhere.json"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(home: Home, arguments: tuple[str, ...], says: str) -> None:
+    done = home.run("scan", *arguments)
+
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_a_namespace_that_does_not_exist_is_a_mistake_and_not_healthy(home: Home, tmp_path: Path) -> None:
+    def with_namespaces(api: KubernetesApi) -> None:
+        for namespace in ("shp", "kube-system"):
+            empty_cluster(api, namespace)
+        api.on("/api/v1/namespaces", listing([{"metadata": {"name": "shop", "uid": "1"}}]))
+
+    done = scan_of(home, tmp_path, with_namespaces, "-n", "shp")
+
+    assert done.exit_code == 2
+    assert "namespace 'shp' does not exist; the nearest existing one is 'shop'" in done.stderr
+
+
+def test_a_report_of_something_else_is_no_baseline(home: Home, tmp_path: Path) -> None:
+    other = tmp_path / "other.json"
+    other.write_text('{"kind": "List"}')
+
+    done = home.run("scan", f"--baseline={other}")
+
+    assert done.exit_code == 2
+    assert "not a diagnosis" in done.stderr
+
+
+def test_without_a_cluster_it_exits_with_3_and_names_the_demo(home: Home) -> None:
+    done = home.run("scan")
+
+    assert done.exit_code == 3
+    assert "--demo" in done.stderr
+
+
+def test_scan_does_not_import_the_models_library(home: Home, tmp_path: Path) -> None:
+    with kubernetes_api() as api:
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        empty_cluster(api)
+        kubeconfig = write_kubeconfig(tmp_path, api.url)
+        program = (
+            "import sys; from holmes.cli.main import cli; "
+            f"cli.main(['scan', '--kubeconfig={kubeconfig}'], standalone_mode=False); "
+            "print('heavy:', sorted({'litellm', 'tiktoken', 'jinja2', 'prompt_toolkit'} & set(sys.modules)))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=home.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+
+    assert "No incidents found" in done.stdout
+    assert "heavy: []" in done.stdout
+
+
+def test_secrets_in_evidence_are_masked(home: Home, tmp_path: Path) -> None:
+    def leaking(api: KubernetesApi) -> None:
+        message = "failed: https://shop:hunter2hunter2@registry.shop.example/v2: 401 Unauthorized"
+        api.on(PODS, listing([pod("web", containers={"web": waiting("ErrImagePull", message)})]))
+
+    done = scan_of(home, tmp_path, leaking, "-o", "json")
+
+    assert "hunter2hunter2" not in done.stdout
+    assert "REDACTED" in done.stdout
+
+
+def test_rules_are_listed_and_explained(home: Home) -> None:
+    listed, explained, unknown = (
+        home.run("rules", "list"),
+        home.run("rules", "explain", "p05"),
+        home.run("rules", "explain", "X1"),
+    )
+
+    assert len(listed.stdout.splitlines()) > 90
+    assert explained.stdout.startswith("P05  ")
+    assert "Reads:" in explained.stdout
+    assert unknown.exit_code == 2
+    assert "holmes rules list" in unknown.stderr
