@@ -2,8 +2,8 @@
 
 What `kubernetes_diagnose` and `holmes scan -o json` write, and `builtin/triage` and `--baseline` read back.
 
-Empty values inside of incidents are left out when writing. Reading accepts unknown keys, so that a newer Holmes can be read by an older one
-within the same version of the contract.
+Empty values inside of incidents are left out when writing. Reading accepts unknown keys, so that a newer Holmes can be
+read by an older one within the same version of the contract.
 """
 
 from __future__ import annotations

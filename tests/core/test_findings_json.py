@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.findings import (
@@ -85,11 +85,13 @@ REPORTS = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(REPORTS)
 def test_what_is_written_is_read_back(report: DiagnosisReport) -> None:
     assert report_from_json(report_to_json(report)) == report
 
 
+@settings(max_examples=40)
 @given(REPORTS)
 def test_the_lists_at_the_top_and_completeness_are_always_there(report: DiagnosisReport) -> None:
     written = report_to_document(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +10,8 @@ from holmes.core.findings_json import report_to_json
 from holmes.core.tokens.estimator import EstimatingCounter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holmes.core.findings import DiagnosisReport, Evidence, Finding, Incident
 
 _SHORT_CHARACTERS: Final = 200
@@ -23,23 +26,34 @@ def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
     left out and counted in `omitted`. One incident always stays.
     """
     counter = EstimatingCounter()
+
+    def fits(text: str) -> bool:
+        return counter.count_text(text) <= max_tokens
+
     written = report_to_json(report)
     for fewer in (_brief_symptoms, _brief_evidence):
-        if counter.count_text(written) <= max_tokens:
+        if fits(written):
             return written
         report = replace(report, incidents=tuple(fewer(incident) for incident in report.incidents))
         written = report_to_json(report)
-    for kept in range(len(report.incidents) - 1, 0, -1):
-        if counter.count_text(written) <= max_tokens:
-            return written
-        told = (*report.incidents[:kept], *(_sentence(incident) for incident in report.incidents[kept:]))
-        written = report_to_json(replace(report, incidents=told))
-    incidents = (*report.incidents[:1], *(_sentence(incident) for incident in report.incidents[1:]))
-    while counter.count_text(written) > max_tokens and len(incidents) > 1:
-        incidents = incidents[: max(1, len(incidents) * 3 // 4)]
-        omitted = report.omitted + len(report.incidents) - len(incidents)
-        written = report_to_json(replace(report, incidents=incidents, omitted=omitted))
-    return written
+    if fits(written) or not report.incidents:
+        return written
+    count = len(report.incidents)
+    whole = _largest(1, count, lambda number: fits(_shortened(report, number, count)))
+    told = _largest(whole, count, lambda number: fits(_shortened(report, whole, number)))
+    return _shortened(report, whole, told)
+
+
+def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number that fits, `least` when none does."""
+    return max(least, least - 1 + bisect_left(range(least, most + 1), x=True, key=lambda number: not fits(number)))
+
+
+def _shortened(report: DiagnosisReport, whole: int, told: int) -> str:
+    """`whole` incidents as they are, the next ones up to `told` in a sentence, the rest as a number."""
+    incidents = (*report.incidents[:whole], *(_sentence(incident) for incident in report.incidents[whole:told]))
+    omitted = report.omitted + len(report.incidents) - told
+    return report_to_json(replace(report, incidents=incidents, omitted=omitted))
 
 
 def _brief_symptoms(incident: Incident) -> Incident:
