@@ -38,6 +38,7 @@ imports: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python -m holmes.settings.table --check README.md
 	$(BIN)/python -m tests.context_rows.table --check docs/context-management.md
+	$(BIN)/python -m holmes.diagnosis.table --check docs/rules.md
 
 # Builds the binaries of the test cluster, once: minutes when nothing is cached. Where the cluster cannot run, it says
 # why in one line and its tests are skipped; continuous integration fails instead.
@@ -56,6 +57,8 @@ benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/loop.py
 	$(BIN)/python benchmarks/context.py
+	$(BIN)/python benchmarks/scan.py
+	$(BIN)/python benchmarks/diagnosis.py
 
 # Hashes of everything, no index addresses.
 lock:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holmes.core.findings import Finding, ObjectRef
     from holmes.kubernetes.cluster_state import ClusterState
 
-GENERIC_RULES: Final = frozenset({"P01", "P03", "P10", "W01", "W02", "N-S02"})
+GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
 """Rules that say that something fails, and not what is wrong: behind every other at the same culprit."""
 
 

@@ -14,6 +14,7 @@ from holmes.llm.codec import MessageCodec
 from holmes.prompts import render_prompt
 from holmes.stores.result_store import FileResultStore
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
+from holmes.toolsets.kubernetes_diagnosis.toolset import KubernetesDiagnosisToolset
 from holmes.toolsets.kubernetes_logs.toolset import KubernetesLogsToolset
 from holmes.toolsets.stored_results import StoredResultsToolset
 from holmes.toolsets.yaml.toolset import YamlToolset
@@ -30,7 +31,8 @@ def shipped_toolsets() -> list[Toolset]:
         store=FileResultStore(Path("unused")), counter=TokenCounter(), cap_tokens=1_000, vision=True
     )
     yaml_toolsets = (YamlToolset(definition=each, environment=environment) for each in catalogue.definitions)
-    return [*yaml_toolsets, KubernetesLogsToolset(environment), results]
+    python_toolsets = (KubernetesDiagnosisToolset(environment), KubernetesLogsToolset(environment))
+    return [*yaml_toolsets, *python_toolsets, results]
 
 
 def system_prompt(toolsets: list[Toolset]) -> str:

@@ -1,0 +1,178 @@
+"""Sorts the lines of a container's log into the few kinds that tell why it failed.
+
+Called by rules with the last lines of a log. Knows no cluster. Its time is bounded whatever the log holds: lines and
+logs are cut, and no pattern can backtrack far.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SignatureKind: TypeAlias = Literal[
+    "out of memory",
+    "access forbidden",
+    "wrong architecture",
+    "address in use",
+    "disk full",
+    "too many open files",
+    "certificate",
+    "authentication",
+    "unknown host",
+    "unreachable",
+    "bad argument",
+    "missing configuration",
+    "permission denied",
+    "crash",
+    "last words",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSignature:
+    """A kind of line, the most telling line of that kind as the application wrote it, and how many there are.
+
+    The kind `last words` stands for the last line before the end, when nothing else is known about it.
+    """
+
+    kind: SignatureKind
+    line: str
+    count: int
+
+
+_LONGEST_LINE_CHARACTERS: Final = 2_000
+_LONGEST_LOG_CHARACTERS: Final = 256 * 1024
+_TAIL_LINES: Final = 12
+_KUBELET_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
+
+_PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
+    "out of memory": (r"OutOfMemoryError|heap out of memory|out of memory|MemoryError|cannot allocate memory",),
+    "access forbidden": (r"is forbidden: User",),
+    "wrong architecture": (r"exec format error",),
+    "address in use": (r"address (?:is )?already in use|EADDRINUSE|address in use|bind: address",),
+    "disk full": (r"no space left on device|ENOSPC|disk quota exceeded|disk is full",),
+    "too many open files": (r"too many open files|EMFILE",),
+    "certificate": (
+        r"x509|certificate (?:has expired|verify failed|is not trusted|signed by)",
+        r"CERTIFICATE_VERIFY_FAILED|PKIX path|self[- ]signed certificate|tls: handshake failure",
+        r"tls: failed to verify|bad certificate",
+    ),
+    "authentication": (
+        r"authentication failed|authentication failure|password authentication|access denied for user",
+        r"invalid password|invalid credentials|incorrect (?:username|password)|login failed",
+        r"unauthenticated|NOAUTH|WRONGPASS|401 unauthorized|bad credentials|invalid (?:api )?key\b",
+        r"auth failed|invalid access token",
+    ),
+    "unknown host": (
+        r"no such host|name or service not known|could not resolve|couldn't resolve|ENOTFOUND",
+        r"UnknownHostException|name does not resolve|temporary failure in name resolution|EAI_AGAIN",
+        r"NXDOMAIN|bad address '|unknown host|nodename nor servname|could not translate host name",
+        r"can't resolve|failed to resolve|getaddrinfo|host not found",
+    ),
+    "unreachable": (
+        r"connection refused|ECONNREFUSED|ConnectionRefused|i/o timeout|connection timed out|ETIMEDOUT",
+        r"no route to host|EHOSTUNREACH|network is unreachable|connection reset|ECONNRESET",
+        r"connect(?:ion)? timeout|dial tcp|could not connect|can't connect|cannot connect",
+        r"failed to connect|unable to connect|host is unreachable|server is unavailable",
+        r"context deadline exceeded|no available connection|bad gateway|upstream",
+    ),
+    "bad argument": (
+        r"unknown (?:flag|option|argument|command|shorthand)|unrecognized (?:option|argument)",
+        r"invalid option|flag provided but not defined|unexpected argument|illegal option",
+        r"unsupported option|invalid (?:flag|argument)",
+    ),
+    "missing configuration": (
+        r"\binvalid (?!memory|opcode|instruction|pointer|argument|operand)|unsupported (?:value|setting|mode|level)",
+        r"\bnot set\b|is unset",
+        r"(?:must|should|has to|needs to) be (?:set|provided|specified|configured|defined)|is required\b",
+        r"are required\b|missing required|required (?:env|config|setting|key|variable|property|parameter)",
+        r"environment variable|unbound variable|KeyError|is not defined|not configured",
+        r"missing (?:env|config|setting)|missing (?:key|variable|value)|no such file or directory",
+        r"FileNotFound|ENOENT|cannot (?:find|open|read|load)|can't (?:find|open|read|load)",
+        r"could not (?:find|open|read|load)|not found|does not exist|no such (?:file|key)",
+        r"invalid (?:value|config|setting|port|url|number|format|syntax|literal)",
+        r"(?:cannot|could not|failed to) parse|parse error|syntax error",
+        r"unknown (?:key|directive|setting|field)|bad number|malformed|unsupported value|missing\b",
+    ),
+    "permission denied": (
+        r"permission denied|EACCES|read-only file system|EROFS|operation not permitted|EPERM",
+        r"access is denied|AccessDenied",
+    ),
+    "crash": (
+        r"\bpanic\b|traceback|\bfatal\b|exception|segmentation fault|segfault|core dumped|stack overflow",
+        r"\bcritical\b|error\b|aborted|unhandled|assertion failed|stack smashing",
+        r"\bfailed\b",
+    ),
+}
+_COMPILED: Final = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _PATTERNS.items()}
+_ANY: Final = re.compile("|".join(pattern.pattern for pattern in _COMPILED.values()), re.IGNORECASE)
+_RANKS: Final = {kind: rank for rank, kind in enumerate(_PATTERNS)}
+_DECISIVE: Final = re.compile(
+    r"\bpanic\b|\bfatal\b|\bcritical\b|exception|caused by|giving up|exiting|shutting down|aborting|cannot start"
+    r"|failed to start|could not start|startup failed|fatal error|Error:|must be set|is required"
+    r"|\bnot set\b|unbound variable",
+    re.IGNORECASE,
+)
+_CALM: Final = re.compile(
+    r"\b(?:debug|trace)\b|level=(?:info|debug|trace)|\"level\": ?\"(?:info|debug|trace)\"|\[info\]|^info\b"
+    r"|\b0 (?:errors|failures|failed)\b|no errors?\b",
+    re.IGNORECASE,
+)
+_FRAME: Final = re.compile(
+    r"^(?:\s+at |\s*File \"|\s+[~^]+\s*$|goroutine \d|\t|exit status \d|npm (?:err!|error)|error Command failed"
+    r"|Traceback \(most recent|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
+    re.IGNORECASE,
+)
+
+
+def signatures_of(log: str) -> tuple[LogSignature, ...]:
+    """The signatures of a log, the most telling first; none for a log without lines.
+
+    A line weighs more when it says that it is the end, then when it stands among the last 12 lines, then by its kind.
+    """
+    lines = _meaningful(log)
+    best: dict[SignatureKind, tuple[tuple[int, int, int], str]] = {}
+    counts: dict[SignatureKind, int] = {}
+    for index, line in enumerate(lines):
+        kind = kind_of(line)
+        if kind is None:
+            continue
+        counts[kind] = counts.get(kind, 0) + 1
+        weight = (_weight(kind, line, from_end=len(lines) - index), _RANKS[kind], -index)
+        if kind not in best or weight < best[kind][0]:
+            best[kind] = (weight, line)
+    ordered = sorted(best.items(), key=lambda entry: entry[1][0])
+    found = tuple(LogSignature(kind=kind, line=line, count=counts[kind]) for kind, (_, line) in ordered)
+    return found or tuple(LogSignature(kind="last words", line=line, count=1) for line in lines[-1:])
+
+
+def kind_of(line: str) -> SignatureKind | None:
+    """The kind of one line, None for one that tells nothing."""
+    line = line[:_LONGEST_LINE_CHARACTERS]
+    if _ANY.search(line) is None or _CALM.search(line) is not None:
+        return None
+    return next((kind for kind, pattern in _COMPILED.items() if pattern.search(line)), None)
+
+
+def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
+    """0 for the line that ended it, up to 4 for a general error long before the end."""
+    general = kind == "crash"
+    if _DECISIVE.search(line) is not None:
+        return 1 if general else 0
+    if from_end <= _TAIL_LINES:
+        return 2 if general else 1
+    return 4 if general else 3
+
+
+def _meaningful(log: str) -> list[str]:
+    """The lines without the kubelet's times, stack frames and empty ones; at most the last 256 Ki characters."""
+    return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
+
+
+def _lines(log: str) -> Iterator[str]:
+    for raw in log.splitlines():
+        yield _KUBELET_TIME.sub("", raw[:_LONGEST_LINE_CHARACTERS], count=1).rstrip()

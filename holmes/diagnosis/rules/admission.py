@@ -1,0 +1,198 @@
+"""What stands between a request and the cluster: webhooks, pod security, aggregated APIs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import Evidence, ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.refusals import POD_SECURITY, WEBHOOK_FAILED, refused_with
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.templates import template_of
+from holmes.diagnosis.webhooks import backends, webhooks, workloads_behind
+from holmes.kubernetes.fields import at, child, children, text
+from holmes.kubernetes.moments import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Severity
+    from holmes.diagnosis.templates import PodTemplate
+    from holmes.diagnosis.webhooks import Webhook
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_ENFORCE: Final = "pod-security.kubernetes.io/enforce"
+_METRICS: Final = "metrics.k8s.io"
+
+
+@Row(
+    id="A01",
+    title="Admission webhook does not answer",
+    severity="warning",
+    kinds=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
+    needs=("Service", "EndpointSlice", "Namespace"),
+    reads=("webhooks[].clientConfig.service", "webhooks[].failurePolicy", "webhooks[].namespaceSelector"),
+    explanation="A webhook with failurePolicy Fail is asked before objects are written, and nobody answers: its "
+    "Service is missing, lacks the port or has no ready endpoint. Every request that matches its rules is refused. "
+    "Critical when pods are being refused because of it (W03e). With failurePolicy Ignore requests pass: no fault.",
+)
+def webhook_outage(state: ClusterState) -> Iterator[Fault]:
+    """Every webhook that blocks requests because nobody serves it."""
+    refused = {found["webhook"] for _, found in refused_with(state, WEBHOOK_FAILED)}
+    for webhook in webhooks(state):
+        trouble = webhook.trouble(state) if webhook.failure_policy == "Fail" else ""
+        if not trouble or _is_young(state, webhook) or not _concerns(state, webhook):
+            continue
+        yield Fault(
+            subject=webhook.configuration.ref,
+            role="symptom" if webhook.name in refused else "cause",
+            severity="critical" if webhook.name in refused else "warning",
+            cause=f"webhook {webhook.name} of {webhook.configuration.ref} has failurePolicy Fail and cannot be asked: "
+            f"{trouble}",
+            evidence=webhook.evidence(state),
+            next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
+            because=backends(state, webhook),
+        )
+
+
+def _is_young(state: ClusterState, webhook: Webhook) -> bool:
+    """What serves it may still be starting."""
+    service = state.find(webhook.service) if webhook.service is not None else None
+    young = state.grace_seconds
+    return state.age_seconds(webhook.configuration) < young or (
+        service is not None and state.age_seconds(service) < young
+    )
+
+
+def _concerns(state: ClusterState, webhook: Webhook) -> bool:
+    """Whether it is asked about any namespace that is looked at."""
+    looked_at = state.reading.namespaces
+    namespaces = [each for each in state.of("Namespace") if not looked_at or each.name in looked_at]
+    return not namespaces or any(webhook.covers_namespace(each) for each in namespaces)
+
+
+@Row(
+    id="A02",
+    title="Pod Security refuses new pods",
+    severity="critical",
+    kinds=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
+    needs=("Namespace",),
+    reads=("event FailedCreate", "status.conditions[ReplicaFailure]", f"Namespace metadata.labels[{_ENFORCE}]"),
+    explanation="The namespace enforces a Pod Security level that the workload's pods do not meet, so none is made. "
+    "The message lists the fields. Either the template's securityContext has to change, or the namespace's label.",
+)
+def pod_security(state: ClusterState) -> Iterator[Fault]:
+    """The workload is the culprit; the violating fields and the namespace's label are the evidence."""
+    for refusal, found in refused_with(state, POD_SECURITY):
+        template = template_of(refusal.workload)
+        namespace = state.get("Namespace", "", refusal.maker.namespace)
+        label: tuple[Evidence, ...] = ()
+        if namespace is not None:
+            label = (
+                evidence.value(namespace, f"metadata.labels[{_ENFORCE}]", namespace.labels.get(_ENFORCE, "(not set)")),
+            )
+        yield Fault(
+            subject=refusal.maker.ref,
+            severity=refusal.severity,
+            cause=f"namespace {refusal.maker.namespace} enforces Pod Security {found['level']}, which the pods of "
+            f"{refusal.workload.ref} violate: {found['violations']}",
+            evidence=(*_violating_fields(template, found["violations"]), refusal.proof, *label),
+            next_check=f"kubectl get namespace {refusal.maker.namespace} --show-labels",
+            since=refusal.since,
+        )
+
+
+_MUST: Final = re.compile(
+    r"(?:(?P<pod>pod or )?containers? (?P<names>\"[^\"]+\"(?:, \"[^\"]+\")*)|(?P<only>pod)) must (?:not )?set"
+    r" (?P<field>[\w.]+)",
+)
+_ENDS: Final = (
+    ("hostNetwork", "hostNetwork"),
+    ("hostPID", "hostPID"),
+    ("hostIPC", "hostIPC"),
+    ("hostPath", "volumes"),
+    ("restricted volume types", "volumes"),
+)
+
+
+def _violating_fields(template: PodTemplate, violations: str) -> tuple[Evidence, ...]:
+    """The fields that the message names, with the values that they have now."""
+    values: list[Evidence] = []
+    for key, field in _ENDS:
+        if key in violations:
+            found = at(template.spec, field)
+            values.append(evidence.value(template.workload, f"{template.path}.{field}", found))
+    for must in _MUST.finditer(violations):
+        values += _of_containers(template, set(re.findall(r"\"([^\"]+)\"", must["names"] or "")), must["field"])
+    return tuple(dict.fromkeys(values))
+
+
+def _of_containers(template: PodTemplate, names: set[str], field: str) -> Iterator[Evidence]:
+    path = field.rstrip(".").split(".")
+    for key in ("containers", "initContainers"):
+        for index, container in enumerate(children(template.spec, key)):
+            if text(container, "name") in names:
+                found = at(container, *path)
+                where = ".".join((template.path, f"{key}[{index}]", *path))
+                yield evidence.value(template.workload, where, "(not set)" if found is None else found)
+    if not names:
+        found = at(template.spec, *path)
+        where = ".".join((template.path, *path))
+        yield evidence.value(template.workload, where, "(not set)" if found is None else found)
+
+
+@Row(
+    id="A03",
+    title="Aggregated API is not available",
+    severity="critical",
+    kinds=("APIService",),
+    needs=("Service", "EndpointSlice"),
+    reads=("status.conditions[Available]", "spec.service"),
+    explanation="An APIService passes a part of the Kubernetes API on to a Service in the cluster, which does not "
+    "answer: everything that asks this API fails, among it autoscaling for the metrics APIs and the deletion of "
+    "namespaces. What serves it has to be repaired, or the APIService deleted when it is a leftover.",
+)
+def aggregated_api(state: ClusterState) -> Iterator[Fault]:
+    """Every APIService that has been unavailable for longer than the grace."""
+    for api in state.of("APIService"):
+        condition = api.condition("Available")
+        if text(condition, "status") != "False" or api.deleted is not None:
+            continue
+        since = moment(text(condition, "lastTransitionTime")) or api.created
+        if state.now - since < state.grace_seconds:
+            continue
+        service = ObjectRef(
+            kind="Service", namespace=api.text("spec", "service", "namespace"), name=api.text("spec", "service", "name")
+        )
+        reason = text(condition, "reason")
+        yield Fault(
+            subject=api.ref,
+            severity=_api_severity(state, api),
+            cause=f"{api.ref} is not available ({reason}): {text(condition, 'message') or 'no message'}",
+            evidence=(
+                evidence.value(api, "status.conditions[type=Available].reason", reason),
+                evidence.value(api, "status.conditions[type=Available].message", text(condition, "message")),
+                evidence.field(api, "spec", "service"),
+            ),
+            next_check=f"kubectl -n {service.namespace} get service,endpointslices",
+            because=_servers(state, service),
+            since=since,
+        )
+
+
+def _servers(state: ClusterState, service: ObjectRef) -> tuple[ObjectRef, ...]:
+    found = state.find(service)
+    return (service, *workloads_behind(state, found)) if found is not None else ()
+
+
+def _api_severity(state: ClusterState, api: ClusterObject) -> Severity:
+    """In a look at single namespaces it only matters if something there depends on it."""
+    looked_at = state.reading.namespaces
+    if not looked_at or api.text("spec", "service", "namespace") in looked_at:
+        return "critical"
+    depends = api.text("spec", "group").endswith(_METRICS) and any(
+        child(each.body, "spec") for each in state.of("HorizontalPodAutoscaler")
+    )
+    return "warning" if depends else "info"

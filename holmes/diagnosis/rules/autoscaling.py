@@ -1,0 +1,340 @@
+"""Horizontal autoscalers that cannot measure, scale or grow any further."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.templates import template_of
+from holmes.kubernetes.fields import at, child, children, text
+from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.moments import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_HPA: Final = "HorizontalPodAutoscaler"
+_PATIENCE_GRACES: Final = 5
+_OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
+_NO_REQUEST: Final = re.compile(
+    r"missing request for (?P<resource>[\w-]+)(?: in container (?P<container>\S+))?", re.IGNORECASE
+)
+_APIS: Final = (
+    (re.compile(r"external metrics API|external\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.external.metrics.k8s.io"),
+    (re.compile(r"custom metrics API|custom\.metrics\.k8s\.io", re.IGNORECASE), "v1beta1.custom.metrics.k8s.io"),
+    (re.compile(r"resource metrics API|metrics\.k8s\.io", re.IGNORECASE), "v1beta1.metrics.k8s.io"),
+)
+_UNREADY: Final = re.compile(r"no metrics returned|did not receive metrics|might be unready", re.IGNORECASE)
+_OTHER_RULES: Final = frozenset({"ScalingDisabled", "AmbiguousSelector"})
+
+
+def target_of(state: ClusterState, scaler: ClusterObject) -> ClusterObject | None:
+    """The workload that an autoscaler scales, if it is known."""
+    kind, group = _target_kind(scaler)
+    return state.get(f"{kind}.{group}" if group else kind, scaler.namespace, _target(scaler, "name"))
+
+
+def _target(scaler: ClusterObject, key: str) -> str:
+    return scaler.text("spec", "scaleTargetRef", key)
+
+
+def _target_kind(scaler: ClusterObject) -> tuple[str, str]:
+    """Its kind and group; the group is empty for kinds of Kubernetes itself."""
+    kind, group = _target(scaler, "kind"), _target(scaler, "apiVersion").rpartition("/")[0]
+    return kind, "" if kind in _OWN_KINDS else group
+
+
+def _check(scaler: ClusterObject) -> str:
+    return f"kubectl -n {scaler.namespace} describe hpa {scaler.name}"
+
+
+def _message(scaler: ClusterObject, condition: str) -> Evidence:
+    said = text(scaler.condition(condition), "message")
+    return evidence.value(scaler, f"status.conditions[type={condition}].message", said)
+
+
+def _living(state: ClusterState) -> Iterator[ClusterObject]:
+    return (each for each in state.of(_HPA) if each.deleted is None)
+
+
+@Row(
+    id="H01",
+    title="Autoscaler cannot read its metrics",
+    severity="warning",
+    kinds=(_HPA,),
+    needs=("APIService",),
+    reads=("status.conditions[ScalingActive]", "APIService status.conditions[Available]"),
+    explanation="The autoscaler gets no metrics, so the number of pods stays as it is. Either their API is missing "
+    "(for cpu and memory: metrics-server with APIService v1beta1.metrics.k8s.io), or a container has no request that a "
+    "utilization could be computed of, or the pods are too young or not ready.",
+)
+def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
+    """Autoscalers whose ScalingActive is False for want of metrics."""
+    for scaler in _living(state):
+        condition = scaler.condition("ScalingActive")
+        reason, message = text(condition, "reason"), text(condition, "message")
+        if text(condition, "status") != "False" or reason in _OTHER_RULES:
+            continue
+        since = moment(text(condition, "lastTransitionTime")) or scaler.created
+        if _NO_REQUEST.search(message) is not None:
+            continue
+        culprit, because, patience = _source(state, scaler, message)
+        if state.now - since < patience * state.grace_seconds:
+            continue
+        missing = f", {culprit} does not exist" if culprit is not None and state.find(culprit) is None else ""
+        yield Fault(
+            subject=scaler.ref,
+            culprit=culprit,
+            title="Autoscaler has no metrics API" if culprit is not None else None,
+            cause=f"{scaler.ref} cannot scale {_target(scaler, 'kind')} {_target(scaler, 'name')} ({reason}){missing}: "
+            f"{message}",
+            evidence=(
+                _message(scaler, "ScalingActive"),
+                *_api_evidence(state, culprit),
+                evidence.field(scaler, "spec", "metrics"),
+            ),
+            next_check="kubectl get apiservice v1beta1.metrics.k8s.io" if culprit is not None else _check(scaler),
+            because=because,
+            since=since,
+        )
+
+
+def _source(
+    state: ClusterState, scaler: ClusterObject, message: str
+) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
+    """The API that is to blame if one is, what may explain it, and for how many graces it may be so."""
+    target = target_of(state, scaler)
+    if _UNREADY.search(message) is not None:
+        return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES
+    for pattern, name in _APIS:
+        if pattern.search(message) is None:
+            continue
+        api = state.get("APIService", "", name)
+        if api is None:
+            absent = state.is_missing("APIService", "", name)
+            return (ObjectRef(kind="APIService", name=name) if absent else None), (), 1 if absent else _PATIENCE_GRACES
+        available = text(api.condition("Available"), "status") != "False"
+        return None if available else api.ref, (), _PATIENCE_GRACES if available else 1
+    return None, (), _PATIENCE_GRACES
+
+
+def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence, ...]:
+    found = state.find(api) if api is not None else None
+    if found is None:
+        return ()
+    return (
+        evidence.value(found, "status.conditions[type=Available].status", text(found.condition("Available"), "status")),
+    )
+
+
+@Row(
+    id="H01b",
+    title="Autoscaler's target has no request",
+    severity="warning",
+    kinds=(_HPA,),
+    needs=("Deployment", "StatefulSet", "Pod", "LimitRange"),
+    reads=(
+        "spec.metrics[].resource",
+        "spec.template.spec.containers[].resources.requests",
+        "status.conditions[ScalingActive]",
+    ),
+    explanation="A utilization is a share of the request. A container of the target has no request (and no limit) for "
+    "the resource, so that nothing can be computed and the autoscaler does nothing. Set "
+    "spec.template.spec.containers[].resources.requests.",
+)
+def target_without_request(state: ClusterState) -> Iterator[Fault]:
+    """Autoscalers by utilization whose target's containers lack the request."""
+    for scaler in _living(state):
+        target = target_of(state, scaler)
+        said = _NO_REQUEST.search(text(scaler.condition("ScalingActive"), "message"))
+        if target is None or target.deleted is not None:
+            continue
+        for resource, only in _utilizations(scaler):
+            lacking = list(_without_request(state, target, resource, only))
+            if not lacking:
+                continue
+            path, name = lacking[0]
+            yield Fault(
+                subject=scaler.ref,
+                culprit=target.ref,
+                cause=f"container {name} of {target.ref} has no {resource} request, so {scaler.ref} cannot compute its "
+                f"{resource} utilization and does not scale",
+                evidence=(
+                    evidence.value(target, f"{path}.resources.requests.{resource}", "(not set)"),
+                    *((_message(scaler, "ScalingActive"),) if said is not None else ()),
+                    evidence.field(scaler, "spec", "metrics"),
+                ),
+                next_check=_check(scaler),
+            )
+
+
+def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
+    """The resources that are measured as a share of the request, with the container if only one is measured."""
+    for metric in scaler.children("spec", "metrics"):
+        for key in ("resource", "containerResource"):
+            measured = child(metric, key)
+            if at(measured, "target", "averageUtilization") is not None:
+                yield text(measured, "name"), text(measured, "container")
+
+
+def _without_request(state: ClusterState, target: ClusterObject, resource: str, only: str) -> Iterator[tuple[str, str]]:
+    """Path and name of containers without a request; live pods know what defaults have added."""
+    template = template_of(target)
+    pods = state.pods_of(target)
+    if not pods and state.of("LimitRange", target.namespace):
+        return
+    live = {text(each, "name"): each for each in (pods[0].children("spec", "containers") if pods else ())}
+    for index, container in enumerate(children(template.spec, "containers")):
+        name = text(container, "name")
+        if (not only or only == name) and not _asks(container, resource) and not _asks(live.get(name, {}), resource):
+            yield f"{template.path}.containers[{index}]", name
+
+
+def _asks(container: JsonObject, resource: str) -> bool:
+    return any(at(container, "resources", part, resource) is not None for part in ("requests", "limits"))
+
+
+@Row(
+    id="H02",
+    title="Autoscaler's target does not exist",
+    severity="warning",
+    kinds=(_HPA,),
+    needs=("Deployment", "StatefulSet"),
+    reads=("spec.scaleTargetRef", "status.conditions[AbleToScale]"),
+    explanation="The autoscaler cannot find what it should scale, usually because of a wrong name or kind in "
+    "spec.scaleTargetRef.",
+)
+def target_missing(state: ClusterState) -> Iterator[Fault]:
+    """Autoscalers that cannot get the scale of their target."""
+    for scaler in _living(state):
+        condition = scaler.condition("AbleToScale")
+        failed = text(condition, "status") == "False" and text(condition, "reason") == "FailedGetScale"
+        kind, group = _target_kind(scaler)
+        name = _target(scaler, "name")
+        listed = not group and kind in _OWN_KINDS
+        absent = (
+            listed
+            and state.is_missing(kind, scaler.namespace, name)
+            and state.age_seconds(scaler) > state.grace_seconds
+        )
+        if not (failed or absent) or (failed and target_of(state, scaler) is not None):
+            continue
+        near = hint(name, (each.name for each in state.of(kind, scaler.namespace))) if listed else ""
+        yield Fault(
+            subject=scaler.ref,
+            cause=f"{scaler.ref} scales nothing: its target {kind} {scaler.namespace}/{name} does not exist{near}",
+            evidence=(
+                evidence.field(scaler, "spec", "scaleTargetRef", "name"),
+                *((_message(scaler, "AbleToScale"),) if failed else ()),
+            ),
+            next_check=f"kubectl -n {scaler.namespace} get {kind.lower()}",
+            since=moment(text(condition, "lastTransitionTime")) if failed else None,
+        )
+
+
+@Row(
+    id="H02b",
+    title="Autoscaling is off because the target is scaled to zero",
+    severity="warning",
+    kinds=(_HPA,),
+    needs=("Deployment", "StatefulSet"),
+    reads=("status.conditions[ScalingActive]", "spec.replicas of the target"),
+    explanation="An autoscaler does not touch a workload with spec.replicas 0; it follows from whoever scaled it down.",
+)
+def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
+    """Autoscalers that are disabled because their target has no replicas."""
+    for scaler in _living(state):
+        target = target_of(state, scaler)
+        disabled = text(scaler.condition("ScalingActive"), "reason") == "ScalingDisabled"
+        if disabled and target is not None and target.at("spec", "replicas") == 0:
+            yield Fault(
+                subject=scaler.ref,
+                culprit=target.ref,
+                role="symptom",
+                cause=f"{scaler.ref} does nothing because {target.ref} has spec.replicas 0",
+                evidence=(evidence.field(target, "spec", "replicas"), _message(scaler, "ScalingActive")),
+                next_check=_check(scaler),
+                because=(target.ref,),
+            )
+
+
+@Row(
+    id="H03",
+    title="Autoscaler is at its maximum",
+    severity="warning",
+    kinds=(_HPA,),
+    reads=("status.conditions[ScalingLimited]", "status.currentReplicas", "spec.maxReplicas"),
+    explanation="The autoscaler wants more pods than spec.maxReplicas allows, for several minutes. Raise the maximum "
+    "or find out why so much is needed. At the minimum, or with minimum and maximum equal, nothing is wrong.",
+)
+def at_maximum(state: ClusterState) -> Iterator[Fault]:
+    """Autoscalers that would go beyond their maximum."""
+    for scaler in _living(state):
+        condition = scaler.condition("ScalingLimited")
+        most, now = scaler.integer("spec", "maxReplicas"), scaler.integer("status", "currentReplicas")
+        least = scaler.integer("spec", "minReplicas") or 1
+        since = moment(text(condition, "lastTransitionTime")) or scaler.created
+        if text(condition, "status") != "True" or text(condition, "reason") != "TooManyReplicas":
+            continue
+        if least < most <= now and state.now - since >= _PATIENCE_GRACES * state.grace_seconds:
+            yield Fault(
+                subject=scaler.ref,
+                cause=f"{scaler.ref} wants more than its maximum of {most} pods for "
+                f"{_target(scaler, 'kind')} {_target(scaler, 'name')}",
+                evidence=(
+                    evidence.field(scaler, "spec", "maxReplicas"),
+                    evidence.field(scaler, "status", "currentReplicas"),
+                    _message(scaler, "ScalingLimited"),
+                    evidence.field(scaler, "status", "currentMetrics"),
+                ),
+                next_check=_check(scaler),
+                since=since,
+            )
+
+
+@Row(
+    id="H04",
+    title="Two autoscalers have the same target",
+    severity="warning",
+    kinds=(_HPA,),
+    reads=("spec.scaleTargetRef", "status.conditions[ScalingActive]"),
+    explanation="Two autoscalers that scale one workload, or select the same pods, stop working (AmbiguousSelector) or "
+    "work against each other. One of them has to go; KEDA makes its own, named keda-hpa-….",
+)
+def same_target(state: ClusterState) -> Iterator[Fault]:
+    """Autoscalers that share a target or its pods."""
+    by_target: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)
+    for scaler in _living(state):
+        by_target[scaler.namespace, _target(scaler, "kind"), _target(scaler, "name")].append(scaler)
+    for (_, kind, name), scalers in by_target.items():
+        scalers.sort(key=lambda each: (each.created, each.name))
+        first, last = scalers[0], scalers[-1]
+        if first is not last:
+            yield Fault(
+                subject=last.ref,
+                cause=f"{last.ref} and {first.ref} both scale {kind} {name}",
+                evidence=(
+                    evidence.field(last, "spec", "scaleTargetRef"),
+                    evidence.field(first, "spec", "scaleTargetRef"),
+                ),
+                next_check=f"kubectl -n {last.namespace} get hpa",
+            )
+        elif text(first.condition("ScalingActive"), "reason") == "AmbiguousSelector":
+            target = target_of(state, first)
+            yield Fault(
+                subject=first.ref,
+                cause=f"{first.ref} does not scale: {text(first.condition('ScalingActive'), 'message')}",
+                evidence=(_message(first, "ScalingActive"),),
+                next_check=f"kubectl -n {first.namespace} get hpa",
+                because=(target.ref,) if target is not None else (),
+            )

@@ -1,0 +1,302 @@
+"""DNS inside of the cluster: CoreDNS itself, its configuration, and pods that do not ask it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.corefile import PLUGINS, server_blocks
+from holmes.diagnosis.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.evidence import field, log_line, value
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.service_backends import has_ready_endpoints
+from holmes.diagnosis.templates import pod_templates
+from holmes.diagnosis.typos import meant
+from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import boolean, children, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.diagnosis.corefile import ServerBlock
+    from holmes.diagnosis.edges import Edge
+    from holmes.diagnosis.templates import PodTemplate
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_PLACE: Final = "kube-system"
+_LABEL: Final = "k8s-app"
+_DNS_LABELS: Final = frozenset({"kube-dns", "coredns"})
+_SERVICES: Final = ("kube-dns", "coredns", "rke2-coredns-rke2-coredns")
+_DOMAIN: Final = "cluster.local"
+_NODE_LOCAL: Final = "169.254.20.10"
+_LOG_FAULTS: Final = re.compile(
+    r"(?i)Error during parsing|Loop .*detected for zone|plugin/errors.*(?:SERVFAIL|i/o timeout|refused)"
+)
+
+
+def _service(state: ClusterState) -> ClusterObject | None:
+    """The Service of the cluster's DNS, None in a cluster without one of the usual names."""
+    return next((found for name in _SERVICES if (found := state.get("Service", _PLACE, name))), None)
+
+
+def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
+    """What runs the cluster's DNS."""
+    return tuple(
+        each
+        for kind in ("Deployment", "DaemonSet")
+        for each in state.of(kind, _PLACE)
+        if each.name in {"coredns", "kube-dns"} or each.labels.get(_LABEL) in _DNS_LABELS
+    )
+
+
+@Row(
+    id="D01",
+    title="DNS of the cluster does not run",
+    severity="critical",
+    kinds=("Deployment", "Service"),
+    needs=("DaemonSet", "Pod"),
+    reads=("status.readyReplicas and spec.replicas of CoreDNS", "endpoints of the Service kube-dns"),
+    explanation=(
+        "No replica of CoreDNS is ready, or the Service kube-dns does not exist or has no endpoints: no name of the "
+        "cluster can be resolved, which shows as many kinds of errors everywhere. Clusters whose DNS has another name, "
+        "or that have none at all, are not judged."
+    ),
+)
+def dns_is_down(state: ClusterState) -> Iterator[Fault]:
+    """CoreDNS without ready replicas, and a Service kube-dns that leads nowhere."""
+    service, workloads = _service(state), _workloads(state)
+    subject = service.ref if service is not None else None
+    for workload in workloads:
+        if workload.kind != "Deployment" or state.age_seconds(workload) < state.grace_seconds:
+            continue
+        if workload.integer("status", "readyReplicas"):
+            continue
+        stopped = workload.at("spec", "replicas") == 0
+        why = "is scaled to 0 replicas" if stopped else "has no ready replica"
+        yield Fault(
+            subject=subject or workload.ref,
+            culprit=workload.ref,
+            cause=f"{workload.ref}, the DNS of the cluster, {why}: no name can be resolved",
+            evidence=(
+                field(workload, "spec", "replicas"),
+                value(workload, "status.readyReplicas", workload.integer("status", "readyReplicas")),
+            ),
+            next_check=f"kubectl -n {_PLACE} get pods -l {_LABEL}=kube-dns -o wide",
+            role="cause" if stopped else "symptom",
+            because=(workload.ref,),
+        )
+    if workloads and service is None and not any(state.get("Service", _PLACE, name) for name in _SERVICES):
+        if state.covers("Service", _PLACE) and any(each.name == "coredns" for each in workloads):
+            yield from _without_service(state, workloads[0])
+    elif service is not None and not workloads and not has_ready_endpoints(state, service):
+        yield Fault(
+            subject=service.ref,
+            cause=f"{service.ref}, the DNS of the cluster, has no ready endpoints, and no Deployment behind it exists",
+            evidence=(field(service, "spec", "selector"),),
+            next_check=f"kubectl -n {_PLACE} get pods,deployments,daemonsets",
+        )
+
+
+def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[Fault]:
+    """Another Service may lead to the pods under another name."""
+    if any(state.services_of(pod) for pod in state.pods_of(workload)) or not state.pods_of(workload):
+        return
+    yield Fault(
+        subject=workload.ref,
+        culprit=ObjectRef(kind="Service", namespace=_PLACE, name="kube-dns"),
+        title="Service of the cluster's DNS is missing",
+        cause=f"No Service leads to {workload.ref}, the DNS of the cluster: pods cannot reach it",
+        evidence=(field(workload, "spec", "selector"),),
+        next_check=f"kubectl -n {_PLACE} get services",
+    )
+
+
+@Row(
+    id="D02",
+    title="Configuration of CoreDNS is wrong",
+    severity="critical",
+    kinds=("ConfigMap", "Deployment"),
+    needs=("Service", "Pod"),
+    reads=("data.Corefile of ConfigMap kube-system/coredns", "logs of CoreDNS"),
+    explanation=(
+        "The Corefile lacks the plugin kubernetes (names of Services), has a misspelt directive or domain, overrides "
+        "names of existing Services (rewrite, hosts, template), or does not forward other names; or CoreDNS says in "
+        "its log that it cannot read the file or asks itself in a loop."
+    ),
+)
+def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
+    """Corefiles that break names."""
+    if _service(state) is None and not _workloads(state):
+        return
+    logs = tuple(_logs(state))
+    for config in state.of("ConfigMap", _PLACE):
+        corefile = config.text("data", "Corefile")
+        if not corefile or "coredns" not in config.name or config.deleted is not None:
+            continue
+        blocks = server_blocks(corefile)
+        for severe, why, line in (*_missing_parts(blocks), *_misspelt(blocks), *_overridden(state, blocks)):
+            yield Fault(
+                subject=config.ref,
+                cause=f"The Corefile of {config.ref} {why}",
+                evidence=(value(config, "data.Corefile", line or corefile), *(proof for _, proof in logs[:2])),
+                next_check=f"kubectl -n {_PLACE} get configmap {config.name} -o yaml",
+                severity="critical" if severe else "warning",
+                logs=tuple(key for each in _workloads(state) for key in consumer_logs(state, [each])),
+            )
+    for pod, proof in logs:
+        yield Fault(
+            subject=pod.ref,
+            title="CoreDNS reports an error",
+            cause=f"CoreDNS says: {proof.value}",
+            evidence=(proof,),
+            next_check=f"kubectl -n {_PLACE} logs -l {_LABEL}=kube-dns --tail=50",
+            severity="warning",
+        )
+
+
+def _missing_parts(blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
+    """Whether it is severe, what is wrong, and the line, empty when one is missing."""
+    imports = any(block.named("import") and not block.named("forward") for block in blocks)
+    kubernetes = [each for block in blocks for each in block.named("kubernetes")]
+    if not kubernetes and blocks and not imports:
+        yield True, "has no plugin kubernetes: no name of a Service can be resolved", ""
+    for each in kubernetes:
+        if _DOMAIN in each.arguments or "cluster_domain" in each.line.lower():
+            continue
+        wrong = [zone for zone in each.arguments if meant(zone, [_DOMAIN])]
+        if wrong:
+            yield True, f"serves {wrong[0]!r} instead of {_DOMAIN!r}: no name of a Service can be resolved", each.line
+    everything = [block for block in blocks if any(zone.partition(":")[0] == "." for zone in block.zones)]
+    if everything and not imports and not any(block.named("forward") or block.named("proxy") for block in everything):
+        yield False, "does not forward other names: nothing outside of the cluster can be resolved", ""
+
+
+def _misspelt(blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
+    for block in blocks:
+        for each in block.directives:
+            right = meant(each.name, PLUGINS) if each.name not in PLUGINS else None
+            if right is not None:
+                yield (
+                    True,
+                    f"has the unknown directive {each.name!r}, {right!r} was meant: CoreDNS cannot start",
+                    each.line,
+                )
+
+
+def _overridden(state: ClusterState, blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
+    """Lines that name an existing Service in full, where something else is answered."""
+    names = {f"{each.name}.{each.namespace}.svc.{_DOMAIN}": each.ref for each in state.of("Service")}
+    for block in blocks:
+        own = next((names[zone] for zone in (_zone(each) for each in block.zones) if zone in names), None)
+        if own is not None:
+            yield True, f"has a server block of its own for {own}", " ".join(block.zones)
+        for each in block.directives:
+            if each.name not in {"rewrite", "hosts", "template"}:
+                continue
+            for line in (each.line, *each.inner):
+                target = _rewritten(line) if each.name == "rewrite" else line
+                hit = next((names[word] for word in (_zone(word) for word in target.split()) if word in names), None)
+                if hit is not None:
+                    yield True, f"answers something else for {hit} ({each.name})", line
+
+
+def _zone(word: str) -> str:
+    return word.partition(":")[0].rstrip(".").lower()
+
+
+def _rewritten(line: str) -> str:
+    """The names that a rewrite takes away, without what they become."""
+    words = [word for word in line.split() if word not in {"rewrite", "name", "exact", "stop", "continue", "{", "}"}]
+    return words[0] if words else ""
+
+
+def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
+    """The newest telling line of each pod of CoreDNS whose log was read."""
+    for workload in _workloads(state):
+        for pod in state.pods_of(workload):
+            for container in pod.children("spec", "containers"):
+                for previous in (False, True):
+                    name = text(container, "name")
+                    log = state.logs.get(LogKey(pod=pod.ref, container=name, previous=previous), "")
+                    line = next((line for line in reversed(log.splitlines()) if _LOG_FAULTS.search(line)), None)
+                    if line is not None:
+                        yield pod, log_line(pod, name, line.strip(), previous=previous)
+
+
+@Row(
+    id="D03",
+    title="Pods do not ask the cluster's DNS, but use names of Services",
+    severity="warning",
+    kinds=("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"),
+    needs=("Service", "ConfigMap"),
+    reads=("dnsPolicy", "hostNetwork", "dnsConfig.nameservers and searches", "settings of the workload"),
+    explanation=(
+        "With dnsPolicy: Default, and with ClusterFirst in the network of the node, pods ask the DNS of the node, "
+        "which does not know Services; with None they ask only dnsConfig.nameservers. Judged for workloads that name "
+        "existing Services. Usually the policy becomes ClusterFirst, or ClusterFirstWithHostNet with hostNetwork."
+    ),
+)
+def other_dns(state: ClusterState) -> Iterator[Fault]:
+    """Workloads that name existing Services and ask somebody else for them."""
+    named: dict[str, Edge] = {}
+    for ref, group in edges(state).items():
+        if state.find(ref) is not None:
+            named |= {edge.consumer.uid: edge for edge in group if edge.use.form != "ip"}
+    for template in pod_templates(state):
+        edge = named.get(template.workload.uid)
+        found = _why_not_asked(state, template, edge) if edge is not None else None
+        if edge is None or found is None:
+            continue
+        key, why = found
+        workload = template.workload
+        lines = [
+            each.line
+            for each in failures(state).get(edge.use.service, ())
+            if each.kind == "unresolved" and each.consumer is workload
+        ]
+        yield Fault(
+            subject=workload.ref,
+            cause=f"{workload.ref} uses the name {edge.use.host!r} of {edge.use.service}, but {why}",
+            evidence=(
+                value(workload, f"{template.path}.{key}", template.spec.get(key)),
+                value(workload, f"{template.path}.hostNetwork", boolean(template.spec, "hostNetwork")),
+                edge.named,
+                *lines[:2],
+            ),
+            next_check=f"kubectl -n {workload.namespace} get {workload.kind.lower()} {workload.name} -o yaml",
+            severity="critical" if lines and is_sick(state, workload) else "warning",
+            logs=consumer_logs(state, [workload]),
+        )
+
+
+def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:
+    """The field that decides, and why the cluster's DNS is not asked; None when it is."""
+    policy = text(template.spec, "dnsPolicy") or "ClusterFirst"
+    if policy == "Default":
+        return "dnsPolicy", "its dnsPolicy Default asks the DNS of the node, which does not know Services"
+    if policy == "ClusterFirst" and boolean(template.spec, "hostNetwork"):
+        why = "with hostNetwork its dnsPolicy ClusterFirst asks the DNS of the node; ClusterFirstWithHostNet is needed"
+        return "dnsPolicy", why
+    if policy != "None":
+        return None
+    servers = set(texts(template.spec, "dnsConfig", "nameservers"))
+    service = _service(state)
+    known = {service.text("spec", "clusterIP"), _NODE_LOCAL} if service is not None else set()
+    if known and not servers & known and not _is_service_address(state, servers):
+        return "dnsConfig", f"its dnsConfig asks only {', '.join(sorted(servers))}, not the DNS of the cluster"
+    searches = texts(template.spec, "dnsConfig", "searches")
+    if "." not in edge.use.host and not any(".svc" in each for each in searches):
+        return "dnsConfig", "its dnsConfig.searches does not have the namespace, so that the short name is not found"
+    return None
+
+
+def _is_service_address(state: ClusterState, servers: set[str]) -> bool:
+    """Whether a name server is another Service of the cluster, which may pass questions on."""
+    return any(
+        each.text("spec", "clusterIP") in servers
+        for each in state.of("Service")
+        if children(each.body, "spec", "ports")
+    )

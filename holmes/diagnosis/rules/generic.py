@@ -1,0 +1,245 @@
+"""What concerns any kind: parts of the cluster itself that fail, and deletions that do not come to an end."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.custom_resources import describe
+from holmes.diagnosis.pods import containers_of, judged_pods
+from holmes.diagnosis.rule import Fault, Row
+from holmes.kubernetes.fields import text, texts
+from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.core.findings import Evidence
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_SYSTEM: Final = "kube-system"
+_LONG_GRACES: Final = 5
+_MOST: Final = 5
+_DEFINITE: Final = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"})
+_OWN_RULES: Final = frozenset({"Pod", "PersistentVolumeClaim", "Namespace", "Event", "Node"})
+_GROUP_VERSION: Final = re.compile(r"(?P<group>[a-z0-9][a-z0-9.-]*\.[a-z]+)/(?P<version>v\d\w*)")
+_NAMESPACE_TROUBLES: Final = (
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+    "NamespaceDeletionContentFailure",
+    "NamespaceFinalizersRemaining",
+    "NamespaceContentRemaining",
+)
+_PLURALS: Final = {kind.name: kind.resource for kind in KINDS}
+
+
+@Row(
+    id="C01",
+    title="A part of the cluster itself does not work",
+    severity="critical",
+    kinds=("Pod", "Deployment", "DaemonSet", "StatefulSet"),
+    reads=("status.conditions[Ready]", "status.containerStatuses[].state", "metadata.namespace"),
+    explanation="Pods in kube-system serve the whole cluster: names, network, metrics, scheduling. What exactly is "
+    "wrong with them is told by the rules about pods; this one ranks it up, because everybody depends on it. A "
+    "rolling update of such a part, with pods that are not ready for a moment, is left alone.",
+)
+def system_part(state: ClusterState) -> Iterator[Fault]:
+    """The workloads of kube-system with pods that are not ready."""
+    troubled: dict[ObjectRef, list[ClusterObject]] = defaultdict(list)
+    for pod in judged_pods(state):
+        if pod.namespace == _SYSTEM and _is_down(state, pod):
+            troubled[_part(state, pod).ref].append(pod)
+    for ref, pods in troubled.items():
+        part = state.find(ref)
+        others = [pod for pod in state.pods_of(part) if pod not in pods] if part is not None else []
+        serving = any(text(pod.condition("Ready"), "status") == "True" for pod in others)
+        yield _part_down(state, ref, pods, serving=serving)
+
+
+def _part(state: ClusterState, pod: ClusterObject) -> ClusterObject:
+    """The workload, or the pod itself when a kubelet runs it from a file."""
+    return pod if pod.owner is not None and pod.owner.kind == "Node" else state.workload_of(pod)
+
+
+def _is_down(state: ClusterState, pod: ClusterObject) -> bool:
+    if pod.owner is not None and pod.owner.kind == "Job":
+        return False
+    if any(text(each.waiting, "reason") in _DEFINITE for each in containers_of(pod)):
+        return True
+    ready = pod.condition("Ready")
+    if text(ready, "status") == "True":
+        return False
+    since = moment(text(ready, "lastTransitionTime")) or pod.created
+    return state.now - since >= _LONG_GRACES * state.grace_seconds
+
+
+def _part_down(state: ClusterState, ref: ObjectRef, pods: Sequence[ClusterObject], *, serving: bool) -> Fault:
+    pod = pods[0]
+    waiting = [each for each in containers_of(pod) if each.waiting]
+    node = state.get("Node", "", pod.text("spec", "nodeName"))
+    what = text(waiting[0].waiting, "reason") if waiting else text(pod.condition("Ready"), "reason") or "not ready"
+    return Fault(
+        subject=pod.ref,
+        culprit=ref,
+        role="symptom",
+        severity="warning" if serving else None,
+        cause=f"{ref} is part of the cluster itself, and {'some' if serving else 'none'} of its pods "
+        f"{'do not work' if serving else 'works'} ({what})",
+        evidence=(
+            *(each.evidence("state", "waiting", "reason") for each in waiting[:1]),
+            evidence.value(pod, "status.conditions[type=Ready]", pod.condition("Ready")),
+            evidence.field(pod, "metadata", "namespace"),
+        ),
+        next_check=f"kubectl -n {_SYSTEM} describe pod {pod.name}",
+        because=(node.ref,) if node is not None and text(node.condition("Ready"), "status") != "True" else (),
+        since=moment(text(pod.condition("Ready"), "lastTransitionTime")),
+    )
+
+
+@Row(
+    id="A04",
+    title="Namespace cannot be deleted",
+    severity="warning",
+    kinds=("Namespace",),
+    needs=("APIService",),
+    reads=("status.phase", "status.conditions", "metadata.deletionTimestamp", "spec.finalizers"),
+    explanation="A namespace goes away when everything in it is gone. It waits for objects whose finalizers nobody "
+    "removes, or cannot even list them because an aggregated API does not answer. Its conditions say which. Repair "
+    "the API or the controller that owns the finalizer; do not remove the namespace's own finalizer by force.",
+)
+def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
+    """Namespaces that have been terminating for too long."""
+    stuck = [each for each in state.of("Namespace") if _deleted_long_ago(state, each)]
+    if not stuck:
+        return
+    held: dict[str, list[ClusterObject]] = defaultdict(list)
+    for kind in state.kinds:
+        for each in state.of(kind):
+            if each.namespace and each.deleted is not None and texts(each.body, "metadata", "finalizers"):
+                held[each.namespace].append(each)
+    for namespace in stuck:
+        yield _namespace_stuck(state, namespace, held.get(namespace.name, []))
+
+
+def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
+    return each.deleted is not None and state.now - each.deleted >= _LONG_GRACES * state.grace_seconds
+
+
+def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequence[ClusterObject]) -> Fault:
+    told = [
+        (kind, text(condition, "message"))
+        for kind in _NAMESPACE_TROUBLES
+        for condition in [namespace.condition(kind)]
+        if text(condition, "status") == "True"
+    ]
+    services = [each for kind, message in told if "Discovery" in kind for each in _services_in(state, message)]
+    why = told[0][1] if told else "nothing says what it waits for"
+    finalizers = [value for value in texts(namespace.body, "spec", "finalizers") if value != "kubernetes"]
+    proof = [evidence.value(namespace, f"status.conditions[type={kind}].message", message) for kind, message in told]
+    if finalizers:
+        why = f"its own finalizer {', '.join(finalizers)} is not removed; {why}"
+        proof.insert(0, evidence.value(namespace, "spec.finalizers", finalizers))
+    lasted = duration(state.now - (namespace.deleted or state.now))
+    return Fault(
+        subject=namespace.ref,
+        culprit=services[0] if services else None,
+        role="symptom" if held or services else "cause",
+        cause=f"{namespace.ref} has been terminating for {lasted}: {why}",
+        evidence=(
+            *proof,
+            *(evidence.field(each, "metadata", "finalizers") for each in held[:_MOST]),
+            evidence.field(namespace, "metadata", "deletionTimestamp"),
+        ),
+        next_check=f"kubectl get namespace {namespace.name} -o yaml",
+        because=(*services, *(each.ref for each in held[:_MOST])),
+        since=namespace.deleted,
+    )
+
+
+def _services_in(state: ClusterState, message: str) -> Iterator[ObjectRef]:
+    """The APIServices of the groups that a message names."""
+    for found in _GROUP_VERSION.finditer(message):
+        service = state.get("APIService", "", f"{found['version']}.{found['group']}")
+        if service is not None and text(service.condition("Available"), "status") != "True":
+            yield service.ref
+
+
+@Row(
+    id="A05",
+    title="Object cannot be deleted because of a finalizer",
+    severity="warning",
+    kinds=("CustomResourceDefinition", "Deployment", "StatefulSet", "Service", "PersistentVolume"),
+    reads=("metadata.deletionTimestamp", "metadata.finalizers"),
+    explanation="A deleted object stays until every finalizer is removed by the controller that put it there. When "
+    "that controller is gone, scaled to zero or failing, this never happens. Bring the controller back; removing the "
+    "finalizer by hand skips the cleaning up that it stands for.",
+)
+def finalizer_stuck(state: ClusterState) -> Iterator[Fault]:
+    """Anything that has been deleted for too long; pods, claims and namespaces have rules of their own."""
+    for kind in state.kinds:
+        for each in state.of(kind) if kind not in _OWN_RULES else ():
+            finalizers = texts(each.body, "metadata", "finalizers")
+            if finalizers and _deleted_long_ago(state, each):
+                yield _finalizer_stuck(state, each, finalizers)
+    for claim in state.of("PersistentVolumeClaim"):
+        others = tuple(each for each in texts(claim.body, "metadata", "finalizers") if "pvc-protection" not in each)
+        if others and _deleted_long_ago(state, claim):
+            yield _finalizer_stuck(state, claim, others)
+
+
+def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> Fault:
+    controllers = _controllers(state, each, finalizers)
+    waits = _waits_for(state, each, finalizers)
+    who = f"; its controller may be {', '.join(str(found.ref) for found in controllers)}" if controllers else ""
+    asleep = [found for found in controllers if not found.integer("status", "readyReplicas")]
+    proof: list[Evidence] = [evidence.field(found, "spec", "replicas") for found in asleep]
+    place = f" -n {each.namespace}" if each.namespace else ""
+    look = f"kubectl{place} get {_PLURALS.get(each.kind, each.kind.lower())} {each.name} -o yaml"
+    return Fault(
+        subject=each.ref,
+        culprit=each.ref,
+        cause=f"{each.ref} was deleted {duration(state.now - (each.deleted or state.now))} ago, but finalizer "
+        f"{', '.join(finalizers)} is not removed{who}{', which does not run' if asleep else ''}",
+        evidence=(
+            evidence.field(each, "metadata", "finalizers"),
+            evidence.field(each, "metadata", "deletionTimestamp"),
+            *proof,
+        ),
+        next_check=describe(state, each) if each.group else look,
+        because=(*(found.ref for found in controllers), *waits),
+        since=each.deleted,
+    )
+
+
+def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> list[ClusterObject]:
+    """The Deployments whose name suggests that they look after the object: `database-operator` for a Database."""
+    if not each.group and all("kubernetes.io" in value for value in finalizers):
+        return []
+    domains = [value.partition("/")[0] for value in finalizers] + [each.group]
+    words = {each.kind.lower()} if each.group else set()
+    words |= {domain.partition(".")[0].lower() for domain in domains if "." in domain}
+    return [
+        found
+        for kind in ("Deployment", "StatefulSet")
+        for found in state.of(kind)
+        if words & set(re.split(r"[-.]", found.name.lower()))
+    ][:_MOST]
+
+
+def _waits_for(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> tuple[ObjectRef, ...]:
+    """What has to go before: the owned objects, or those of a kind that is being removed."""
+    if "foregroundDeletion" in finalizers:
+        return tuple(found.ref for found in state.owned_by(each)[:_MOST])
+    if each.kind == "CustomResourceDefinition":
+        kind = f"{each.text('spec', 'names', 'kind')}.{each.text('spec', 'group')}"
+        return tuple(found.ref for found in state.of(kind) if found.deleted is not None)[:_MOST]
+    if each.kind == "PersistentVolume":
+        claim = each.child("spec", "claimRef")
+        ref = ObjectRef(kind="PersistentVolumeClaim", namespace=text(claim, "namespace"), name=text(claim, "name"))
+        return (ref,) if ref.name else ()
+    return ()

@@ -1,0 +1,241 @@
+"""Objects of kinds that Kubernetes does not bring itself, judged by what their status says."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.custom_resources import Trouble, describe, is_paused, missing_object, trouble_of
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.typos import meant
+from holmes.kubernetes.fields import child, children, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_GATEWAY: Final = "gateway.networking.k8s.io"
+_NAMED: Final = re.compile(r"(?:^|\.)(?:cert-manager\.io|argoproj\.io|toolkit\.fluxcd\.io)$")
+_READS: Final = ("status.conditions", "status.phase", "status.observedGeneration", "metadata.ownerReferences")
+_CERTIFICATES: Final = "cert-manager.io"
+_ARGO: Final = "argoproj.io"
+_ARGO_ERRORS: Final = re.compile(r"Error$")
+_LATE_GRACES: Final = 5
+
+
+@Row(
+    id="G01",
+    title="Custom resource reports a fault",
+    severity="critical",
+    kinds=("CustomResourceDefinition",),
+    reads=_READS,
+    explanation="An operator writes into the status of its objects whether they work. Conditions like Ready or "
+    "Available that are False, conditions like Failed or Stalled that are True, and phases like Failed count, after "
+    "a grace; a condition with an unknown name does not, since nobody knows what is good. Suspended and paused "
+    "objects are left alone. When the message names an object that does not exist, that one is the culprit. Objects "
+    "that own a failing one step back behind it.",
+)
+def custom_resource(state: ClusterState) -> Iterator[Fault]:
+    """All groups but those that have a rule of their own."""
+    others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]
+    yield from _faults(state, others)
+
+
+@Row(
+    id="G02",
+    title="Delivery or certificate object reports a fault",
+    severity="critical",
+    kinds=("CustomResourceDefinition",),
+    reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),
+    explanation="Certificates of cert-manager, Applications of Argo CD, Kustomizations and HelmReleases of Flux: "
+    "what their status says, and what they depend on. A Certificate waits for its request and its issuer, a "
+    "Kustomization for its source and for those in `dependsOn`; the first one that fails is the cause, the others "
+    "follow. An Application that is merely OutOfSync is only mentioned.",
+)
+def delivery(state: ClusterState) -> Iterator[Fault]:
+    """cert-manager, Argo and Flux."""
+    named = [each for each in state.custom_resources if _NAMED.search(each.group) and not _is_rolling_out(each)]
+    yield from _faults(state, named)
+
+
+def _is_rolling_out(each: ClusterObject) -> bool:
+    """Whether an Argo Rollout is on its way: its condition Healthy is False until the last step is done."""
+    return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
+
+
+def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
+    troubled = {
+        each.ref: (each, trouble) for each in objects if (trouble := _special(state, each) or trouble_of(state, each))
+    }
+    for each, trouble in troubled.values():
+        owned = [found.ref for found in _owned(state, each)]
+        needed = [ref for ref in (*owned, *_needs(each)) if ref != each.ref]
+        behind = any(ref in troubled for ref in needed)
+        yield _fault(state, each, trouble, tuple(needed), behind=behind)
+
+
+def _owned(state: ClusterState, each: ClusterObject) -> tuple[ClusterObject, ...]:
+    return state.owned_by(each) if each.uid else ()
+
+
+def _fault(
+    state: ClusterState, each: ClusterObject, trouble: Trouble, needed: tuple[ObjectRef, ...], *, behind: bool
+) -> Fault:
+    missing = missing_object(state, each, trouble.why)
+    culprit, title, more, proof = each.ref, trouble.title, "", trouble.proof
+    if missing is not None:
+        existing = [found.name for found in state.of(missing.ref.kind, missing.ref.namespace)]
+        more = f"; {missing.ref} does not exist{hint(missing.ref.name, existing)}"
+        culprit = each.ref if meant(missing.ref.name, existing) else missing.ref
+        proof = proof if missing.written is None else (missing.written, *proof)
+    return Fault(
+        subject=each.ref,
+        culprit=culprit,
+        title=title,
+        severity=trouble.severity,
+        role="symptom" if behind else "cause",
+        cause=f"{each.ref}: {trouble.why.rstrip('.')}{more}",
+        evidence=proof,
+        next_check=describe(state, each),
+        because=needed,
+        since=trouble.since,
+    )
+
+
+def _needs(each: ClusterObject) -> Iterator[ObjectRef]:
+    """What the object refers to and cannot work without."""
+    if each.group == _CERTIFICATES:
+        yield from _issuer(each)
+    elif each.group == _ARGO:
+        yield from _unhealthy_parts(each)
+    elif each.group.endswith("toolkit.fluxcd.io"):
+        for other in children(each.body, "spec", "dependsOn"):
+            yield _ref(each, other, each.kind, each.group)
+        for source in (each.child("spec", "sourceRef"), each.child("spec", "chart", "spec", "sourceRef")):
+            if source:
+                yield _ref(each, source, text(source, "kind"), "source.toolkit.fluxcd.io")
+
+
+def _issuer(each: ClusterObject) -> Iterator[ObjectRef]:
+    issuer = each.child("spec", "issuerRef")
+    kind = text(issuer, "kind") or "Issuer"
+    if text(issuer, "name") and text(issuer, "group") in {"", _CERTIFICATES}:
+        place = "" if kind == "ClusterIssuer" else each.namespace
+        yield ObjectRef(kind=kind, name=text(issuer, "name"), namespace=place, group=_CERTIFICATES)
+
+
+def _ref(each: ClusterObject, named: JsonObject, kind: str, group: str) -> ObjectRef:
+    return ObjectRef(
+        kind=kind, name=text(named, "name"), namespace=text(named, "namespace") or each.namespace, group=group
+    )
+
+
+def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
+    """The objects of an Application that are not well."""
+    for part in each.children("status", "resources"):
+        if text(part, "health", "status") in {"Degraded", "Missing", "Progressing"}:
+            group = text(part, "group")
+            custom = "." in group and not group.endswith(".k8s.io")
+            yield ObjectRef(
+                kind=text(part, "kind"),
+                name=text(part, "name"),
+                namespace=text(part, "namespace"),
+                group=group if custom else "",
+            )
+
+
+def _special(state: ClusterState, each: ClusterObject) -> Trouble | None:
+    """What does not follow the common form of a status."""
+    if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
+        return None
+    if each.group == _ARGO and each.kind == "Application":
+        return _application(each)
+    if each.group == f"acme.{_CERTIFICATES}" and each.kind in {"Order", "Challenge"}:
+        return _acme(state, each)
+    return _missing_issuer(state, each) if each.group == _CERTIFICATES and each.kind == "Certificate" else None
+
+
+def _application(each: ClusterObject) -> Trouble | None:
+    health, sync = each.child("status", "health"), each.text("status", "sync", "status")
+    operation = each.child("status", "operationState")
+    errors = [found for found in each.children("status", "conditions") if _ARGO_ERRORS.search(text(found, "type"))]
+    if text(operation, "phase") in {"Failed", "Error"}:
+        why = f"the last sync ended with {text(operation, 'phase')}: {text(operation, 'message')}"
+        return _told(
+            each, "Application cannot be synced", why, "status.operationState.message", text(operation, "message")
+        )
+    if errors:
+        kind, message = text(errors[0], "type"), text(errors[0], "message")
+        path = f"status.conditions[type={kind}].message"
+        return _told(each, f"Application has {kind}", f"{kind}: {message}", path, message)
+    if text(health, "status") in {"Degraded", "Missing"}:
+        status = text(health, "status")
+        why = f"its health is {status}{': ' if text(health, 'message') else ''}{text(health, 'message')}"
+        return _told(each, f"Application is {status.lower()}", why, "status.health.status", status)
+    if sync == "OutOfSync":
+        return Trouble(
+            title="Application is out of sync",
+            why="what runs is not what its source says (OutOfSync)",
+            severity="info",
+            proof=(evidence.field(each, "status", "sync", "status"),),
+        )
+    return None
+
+
+def _told(each: ClusterObject, title: str, why: str, path: str, found: str) -> Trouble:
+    parts = [evidence.value(each, "status.resources", part) for part in _bad_parts(each)]
+    return Trouble(title=title, why=why, severity="critical", proof=(evidence.value(each, path, found), *parts))
+
+
+def _bad_parts(each: ClusterObject) -> Iterator[JsonObject]:
+    for part in each.children("status", "resources"):
+        if text(part, "health", "status") in {"Degraded", "Missing"}:
+            yield {**{key: part[key] for key in ("kind", "namespace", "name") if key in part}, **child(part, "health")}
+
+
+def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
+    status, reason = each.text("status", "state"), each.text("status", "reason")
+    waiting = status == "pending" and reason and state.age_seconds(each) >= _LATE_GRACES * state.grace_seconds
+    if status not in {"invalid", "errored", "expired"} and not waiting:
+        return None
+    return Trouble(
+        title=f"{each.kind} of a certificate is {status}",
+        why=f"{status}: {reason or 'no reason given'}",
+        severity="critical",
+        proof=(evidence.field(each, "status", "reason"), evidence.field(each, "status", "state")),
+    )
+
+
+def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
+    """An issuer that does not exist keeps a Certificate from ever being ready."""
+    if text(each.condition("Ready"), "status") == "True":
+        return None
+    for issuer in _issuer(each):
+        kind = f"{issuer.kind}.{issuer.group}"
+        if not state.is_missing(kind, issuer.namespace, issuer.name) or not _is_known(state, issuer):
+            continue
+        existing = [found.name for found in state.of(kind, issuer.namespace)]
+        return Trouble(
+            title=f"{issuer.kind} of a certificate is missing",
+            why=f"its issuer {issuer} does not exist{hint(issuer.name, existing)}",
+            severity="critical",
+            proof=(
+                evidence.field(each, "spec", "issuerRef", "name"),
+                evidence.value(each, "status.conditions[type=Ready]", each.condition("Ready")),
+            ),
+        )
+    return None
+
+
+def _is_known(state: ClusterState, ref: ObjectRef) -> bool:
+    """Whether the cluster has the kind at all."""
+    return any(
+        found.text("spec", "group") == ref.group and found.text("spec", "names", "kind") == ref.kind
+        for found in state.of("CustomResourceDefinition")
+    )

@@ -1,0 +1,212 @@
+"""Ingresses that nothing serves, and Ingresses that lead to Services that are not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.evidence import field, value
+from holmes.diagnosis.ingress_backends import backends_of, has_address, ingress_class
+from holmes.diagnosis.intended_services import intended_service, workload_named
+from holmes.diagnosis.label_index import labels_of
+from holmes.diagnosis.nearest import hint, nearest
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.service_backends import (
+    edited_at,
+    has_ready_endpoints,
+    pods_behind,
+    selector_of,
+    unready_seconds,
+    was_edited,
+)
+from holmes.diagnosis.service_ports import service_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.ingress_backends import Backend
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
+
+
+@Row(
+    id="I01",
+    title="Ingress is served by nobody: its class does not exist",
+    severity="critical",
+    kinds=("Ingress", "IngressClass"),
+    reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
+    explanation=(
+        "The class that the Ingress names does not exist, or it names none and no class is the default one, so that no "
+        "controller takes it. An Ingress with an address is served all the same, unless its class is evidently "
+        "misspelt (the address may be an old one). Without any class in the cluster there is no controller that uses "
+        "classes; an Ingress without a class is only worth knowing while no other one has an address either. Usually "
+        "the name of the class is corrected, or an ingress controller is installed."
+    ),
+)
+def class_is_missing(state: ClusterState) -> Iterator[Fault]:
+    """Ingresses whose class does not exist, and those without a class where none is the default."""
+    if not state.covers("IngressClass"):
+        return
+    classes = {each.name: each for each in state.of("IngressClass")}
+    served = any(has_address(each) for each in state.of("Ingress"))
+    has_default = any(each.annotations.get(_DEFAULT_CLASS) == "true" for each in classes.values())
+    for ingress in state.of("Ingress"):
+        name = ingress_class(ingress)
+        if ingress.deleted is not None or name in classes or state.age_seconds(ingress) < state.grace_seconds:
+            continue
+        if name:
+            yield from _named_class(ingress, name, tuple(classes))
+        elif not has_default and not has_address(ingress):
+            yield Fault(
+                subject=ingress.ref,
+                title="Ingress is served by nobody: it has no class",
+                cause=(
+                    f"{ingress.ref} has no spec.ingressClassName and "
+                    + ("no IngressClass is the default one" if classes else "there is no IngressClass at all")
+                    + ": no controller serves it"
+                ),
+                evidence=(field(ingress, "spec", "ingressClassName"), field(ingress, "status", "loadBalancer")),
+                next_check="kubectl get ingressclasses",
+                severity="warning" if classes and served else "info",
+            )
+
+
+def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) -> Iterator[Fault]:
+    """Controllers also serve the old annotation, and addresses, without an object for the class."""
+    near = nearest(name, classes)
+    by_annotation = not ingress.text("spec", "ingressClassName")
+    if (has_address(ingress) and near is None) or (by_annotation and not classes):
+        return
+    path = "metadata.annotations[kubernetes.io/ingress.class]" if by_annotation else "spec.ingressClassName"
+    yield Fault(
+        subject=ingress.ref,
+        cause=(
+            f"{ingress.ref} names the class {name!r} in {path}, but there is no such IngressClass{hint(name, classes)}"
+            + ("" if classes else ", nor any other")
+        ),
+        evidence=(value(ingress, path, name), field(ingress, "status", "loadBalancer")),
+        next_check="kubectl get ingressclasses",
+        severity="critical" if classes else "warning",
+    )
+
+
+@Row(
+    id="I02a",
+    title="Ingress leads to a Service that does not exist",
+    severity="critical",
+    kinds=("Ingress", "Service"),
+    reads=("spec.defaultBackend", "spec.rules[].http.paths[].backend.service.name"),
+    explanation=(
+        "Requests to this path end in an error (503). When the name comes close to an existing Service, the Ingress is "
+        "to be corrected; when the workload behind the name exists, or nothing looks like it, the Service is missing."
+    ),
+)
+def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
+    """Backends whose Service does not exist."""
+    for backend in _distinct_backends(state):
+        ingress = backend.ingress
+        if not state.is_missing("Service", ingress.namespace, backend.service):
+            continue
+        existing = [each.name for each in state.of("Service", ingress.namespace)]
+        ref = ObjectRef(kind="Service", namespace=ingress.namespace, name=backend.service)
+        orphan = workload_named(state, ref)
+        wrong_name = intended_service(state, ref, edited=was_edited(ingress)) is not None
+        yield Fault(
+            subject=ingress.ref,
+            culprit=ingress.ref if wrong_name else ref,
+            cause=(
+                f"{ingress.ref} sends to Service {backend.service!r} in {backend.path}.name, but {ref} does not exist"
+                + (f"; {orphan.ref} is there, but no Service of this name leads to it" if orphan else "")
+                + ("" if orphan else hint(backend.service, existing))
+            ),
+            evidence=(value(ingress, f"{backend.path}.name", backend.service),),
+            next_check=f"kubectl -n {ingress.namespace} get services",
+            because=(ref,),
+        )
+
+
+@Row(
+    id="I02b",
+    title="Ingress names a port that the Service does not have",
+    severity="critical",
+    kinds=("Ingress", "Service"),
+    reads=("spec.rules[].http.paths[].backend.service.port", "spec.ports of the Service"),
+    explanation=(
+        "The number or name of the backend's port is not among the ports of the Service (its ports, not its target "
+        "ports). When the Service was edited after the Ingress, the Service is the culprit."
+    ),
+)
+def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
+    """Backends whose port the Service does not have."""
+    for backend in _distinct_backends(state):
+        ingress = backend.ingress
+        service = state.get("Service", ingress.namespace, backend.service)
+        if service is None or not backend.port or not service_ports(service):
+            continue
+        if any(backend.port in {port.port, port.name} for port in service_ports(service)):
+            continue
+        blame_service = was_edited(service) and edited_at(service) > edited_at(ingress)
+        known = ", ".join(f"{port.port}{f' ({port.name})' if port.name else ''}" for port in service_ports(service))
+        proof = (
+            value(ingress, backend.port_path, backend.port),
+            value(service, "spec.ports", service.at("spec", "ports")),
+        )
+        yield Fault(
+            subject=ingress.ref,
+            culprit=service.ref if blame_service else ingress.ref,
+            cause=(
+                f"{ingress.ref} sends to port {backend.port} of {service.ref} ({backend.port_path}), but the Service "
+                f"has only {known}"
+            ),
+            evidence=proof[::-1] if blame_service else proof,
+            next_check=f"kubectl -n {ingress.namespace} get service {service.name} -o yaml",
+        )
+
+
+@Row(
+    id="I02c",
+    title="Ingress leads to a Service without ready endpoints",
+    severity="critical",
+    kinds=("Ingress", "Service", "Pod"),
+    reads=("spec.rules[].http.paths[].backend.service", "EndpointSlices and pods of the Service"),
+    explanation=(
+        "Requests to this path end in an error (503) because no pod behind the Service is ready. A symptom: the "
+        "Service, or what is behind it, says why."
+    ),
+)
+def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
+    """Backends whose Service has no ready endpoints."""
+    for backend in _distinct_backends(state):
+        ingress = backend.ingress
+        service = state.get("Service", ingress.namespace, backend.service)
+        if service is None or has_ready_endpoints(state, service):
+            continue
+        selector = selector_of(service)
+        pods = pods_behind(state, service)
+        workloads = [each.workload for each in labels_of(state).templates.selected(service.namespace, selector)]
+        young = any(state.age_seconds(each) < state.grace_seconds for each in (service, *workloads))
+        if young or (pods and not any(unready_seconds(state, pod) >= state.grace_seconds for pod in pods)):
+            continue
+        yield Fault(
+            subject=ingress.ref,
+            culprit=service.ref,
+            cause=f"{ingress.ref} sends to {service.ref} ({backend.path}), which has no ready endpoints",
+            evidence=(value(ingress, f"{backend.path}.name", backend.service), field(service, "spec", "selector")),
+            next_check=f"kubectl -n {ingress.namespace} describe service {service.name}",
+            role="symptom",
+            because=(service.ref, *(each.ref for each in workloads)),
+        )
+
+
+def _distinct_backends(state: ClusterState) -> Iterator[Backend]:
+    """Each Service and port of an Ingress once."""
+    for ingress in state.of("Ingress"):
+        if ingress.deleted is not None:
+            continue
+        seen: set[tuple[str, int | str]] = set()
+        for backend in backends_of(ingress):
+            if (backend.service, backend.port) not in seen:
+                seen.add((backend.service, backend.port))
+                yield backend

@@ -1,0 +1,316 @@
+"""Jobs that failed or do not end, and CronJobs that do not start them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.cron_schedules import longest_rest_seconds
+from holmes.diagnosis.last_words import last_words, wanted_logs
+from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.rules.workloads_rollout import ROLLOUT_GRACES, sick_pods
+from holmes.kubernetes.fields import integer, text
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, Severity
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_RECENT_SECONDS: Final = 3_600
+_OLD_SECONDS: Final = 7 * 86_400
+_LIMITS: Final = {
+    "BackoffLimitExceeded": ("spec", "backoffLimit"),
+    "DeadlineExceeded": ("spec", "activeDeadlineSeconds"),
+    "PodFailurePolicy": ("spec", "podFailurePolicy"),
+    "FailedIndexes": ("spec", "backoffLimitPerIndex"),
+    "MaxFailedIndexesExceeded": ("spec", "maxFailedIndexes"),
+}
+_BROKEN_SCHEDULE: Final = {
+    "UnparseableSchedule": "schedule",
+    "InvalidSchedule": "schedule",
+    "UnparsableSchedule": "schedule",
+    "UnknownTimeZone": "timeZone",
+}
+_SKIPPED_RUNS: Final = 3
+_MISSED: Final = ("MissSchedule", "TooManyMissedTimes", "FailedNeedsStart")
+
+
+@Row(
+    id="W10",
+    title="Job has failed",
+    severity="critical",
+    kinds=("Job", "CronJob", "Pod"),
+    reads=("status.conditions[Failed]", *(".".join(path) for path in _LIMITS.values())),
+    explanation="A Job has given up: too many of its pods failed (backoffLimit), it took too long "
+    "(activeDeadlineSeconds), or its podFailurePolicy says that such a failure is final. It is a symptom of what its "
+    "pods suffer from. Of a CronJob only the newest finished Job counts. A warning when it failed more than an hour "
+    "ago, only worth knowing after a week.",
+)
+def failed(state: ClusterState) -> Iterator[Fault]:
+    """Failed Jobs that no later one has made good."""
+    for job in state.of("Job"):
+        condition = _failure(job)
+        if condition and job.deleted is None and not _made_good(state, job):
+            yield _failed(state, job, condition)
+
+
+def _failure(job: ClusterObject) -> JsonObject:
+    for kind in ("Failed", "FailureTarget"):
+        condition = job.condition(kind)
+        if text(condition, "status") == "True":
+            return condition
+    return {}
+
+
+def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> Fault:
+    reason, message = text(condition, "reason"), text(condition, "message").rstrip(".")
+    limit = _LIMITS.get(reason)
+    container = _last_failed(state, job)
+    ended = container.terminated or container.last_terminated if container is not None else {}
+    how = f"; container {container.name} ended with exit code {integer(ended, 'exitCode')}" if container else ""
+    since = moment(text(condition, "lastTransitionTime")) or job.created
+    told = f" ({'.'.join(limit)} is {evidence.shown(job.at(*limit))})" if limit else ""
+    return Fault(
+        subject=job.ref,
+        role="symptom",
+        severity=_urgency(state, job, since),
+        cause=f"{job.ref} has failed, {reason}: {message}{told}{how}",
+        evidence=(
+            *((evidence.field(job, *limit),) if limit else ()),
+            evidence.value(job, "status.conditions[type=Failed].reason", reason),
+            *(_ending(container, state) if container is not None else ()),
+            *((evidence.field(job, "status", "failedIndexes"),) if job.text("status", "failedIndexes") else ()),
+        ),
+        next_check=f"kubectl -n {job.namespace} logs job/{job.name} --all-containers --tail=50",
+        because=sick_pods(state, job),
+        since=since,
+        logs=wanted_logs(container) if container is not None else (),
+    )
+
+
+def _urgency(state: ClusterState, job: ClusterObject, since: float) -> Severity:
+    """An old failed Job may be a leftover; a CronJob that never succeeded is broken."""
+    parent = state.by_uid(job.owner.uid) if job.owner is not None else None
+    if state.now - since <= _RECENT_SECONDS:
+        return "critical"
+    if parent is not None:
+        return "warning" if parent.text("status", "lastSuccessfulTime") else "critical"
+    return "warning" if state.now - since <= _OLD_SECONDS else "info"
+
+
+def _made_good(state: ClusterState, job: ClusterObject) -> bool:
+    """Whether a later Job of the same CronJob has finished."""
+    parent = state.by_uid(job.owner.uid) if job.owner is not None else None
+    later = state.owned_by(parent, "Job") if parent is not None else ()
+    return any(
+        each.created > job.created and (text(each.condition("Complete"), "status") == "True" or _failure(each))
+        for each in later
+    )
+
+
+def _last_failed(state: ClusterState, job: ClusterObject) -> Container | None:
+    """The container that ended last with an error."""
+    containers = [
+        container
+        for pod in state.pods_of(job)
+        for container in containers_of(pod)
+        if integer(container.terminated or container.last_terminated, "exitCode")
+    ]
+    return max(
+        containers,
+        key=lambda container: text(container.terminated or container.last_terminated, "finishedAt"),
+        default=None,
+    )
+
+
+def _ending(container: Container, state: ClusterState) -> tuple[Evidence, ...]:
+    path = ("state", "terminated") if container.terminated else ("lastState", "terminated")
+    words = last_words(container, state)
+    return (
+        container.evidence(*path, "exitCode"),
+        container.evidence(*path, "reason"),
+        *(words.evidence if words is not None else ()),
+    )
+
+
+@Row(
+    id="W10b",
+    title="Job does not end because another container goes on running",
+    severity="warning",
+    kinds=("Job", "Pod"),
+    reads=("Pod status.containerStatuses[].state", "status.active"),
+    explanation="The container that does the work has ended with 0, but another one of the pod still runs, so the Job "
+    "never completes. Make it a native sidecar: an init container with restartPolicy Always.",
+)
+def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
+    """Active Jobs with a pod of which one container has succeeded and another still runs, minutes later."""
+    for job in state.of("Job"):
+        if not job.integer("status", "active") or job.deleted is not None:
+            continue
+        for pod in state.pods_of(job):
+            main = [container for container in containers_of(pod) if container.kind == "main"]
+            running = [container for container in main if container.running]
+            ended = [moment(text(each.terminated, "finishedAt")) for each in main if _succeeded(each)]
+            finished = [time for time in ended if time is not None]
+            if not running or not finished or state.now - max(finished) < ROLLOUT_GRACES * state.grace_seconds:
+                continue
+            done = next(each for each in main if _succeeded(each))
+            yield Fault(
+                subject=pod.ref,
+                culprit=state.workload_of(job).ref,
+                cause=f"{job.ref} does not complete: container {done.name} has done its work, but container "
+                f"{running[0].name} still runs; as a sidecar it belongs into initContainers with restartPolicy Always",
+                evidence=(
+                    running[0].evidence("name", of="spec"),
+                    running[0].evidence("state"),
+                    done.evidence("state", "terminated", "exitCode"),
+                ),
+                next_check=f"kubectl -n {pod.namespace} logs {pod.name} -c {running[0].name} --tail=20",
+                since=max(finished),
+            )
+            break
+
+
+def _succeeded(container: Container) -> bool:
+    return bool(container.terminated) and integer(container.terminated, "exitCode") == 0
+
+
+@Row(
+    id="W10c",
+    title="Job or CronJob is suspended",
+    severity="info",
+    kinds=("Job", "CronJob"),
+    reads=("spec.suspend",),
+    explanation="Nothing is started while spec.suspend is true. That is usually on purpose: it is only worth knowing.",
+)
+def suspended(state: ClusterState) -> Iterator[Fault]:
+    """Suspended Jobs and CronJobs."""
+    for kind in ("Job", "CronJob"):
+        for each in state.of(kind):
+            if each.boolean("spec", "suspend") and each.deleted is None and not _failure(each):
+                yield Fault(
+                    subject=each.ref,
+                    title=f"{kind} is suspended",
+                    cause=f"{each.ref} starts nothing: spec.suspend is true",
+                    evidence=(evidence.field(each, "spec", "suspend"),),
+                    next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
+                )
+
+
+@Row(
+    id="W11",
+    title="CronJob does not start",
+    severity="warning",
+    kinds=("CronJob", "Job"),
+    reads=(
+        "spec.schedule", "spec.timeZone", "spec.concurrencyPolicy", "spec.startingDeadlineSeconds",
+        "status.lastScheduleTime", "status.active",
+        "events MissSchedule, TooManyMissedTimes, FailedNeedsStart, JobAlreadyActive",
+        "events UnknownTimeZone, UnparseableSchedule, InvalidSchedule",
+    ),
+    explanation="A CronJob misses its runs: its schedule or time zone cannot be read, its last run has not ended and "
+    "concurrencyPolicy is Forbid, it missed more than its startingDeadlineSeconds allows, or nothing happens at all. "
+    "Overdue is judged by a generous upper bound of the schedule (twice its longest rest), not by a calendar; a "
+    "suspended CronJob is no fault.",
+)  # fmt: skip
+def does_not_start(state: ClusterState) -> Iterator[Fault]:
+    """CronJobs that do not start what they should."""
+    for cron in state.of("CronJob"):
+        if cron.boolean("spec", "suspend") or cron.deleted is not None:
+            continue
+        fault = _unreadable(state, cron) or _blocked(state, cron) or _missed(state, cron) or _overdue(state, cron)
+        if fault is not None:
+            yield fault
+
+
+def _check(cron: ClusterObject) -> str:
+    return f"kubectl -n {cron.namespace} describe cronjob {cron.name}"
+
+
+def _unreadable(state: ClusterState, cron: ClusterObject) -> Fault | None:
+    events = [event for event in state.events_of(cron, *_BROKEN_SCHEDULE) if event.last > _last_run(cron)]
+    if not events:
+        return None
+    key = _BROKEN_SCHEDULE[events[-1].reason]
+    return Fault(
+        subject=cron.ref,
+        title="Schedule of the CronJob cannot be read",
+        severity="critical",
+        cause=f"{cron.ref} is never started: spec.{key} is {cron.text('spec', key)!r}, {events[-1].message}",
+        evidence=(evidence.field(cron, "spec", key), evidence.event(events[-1])),
+        next_check=_check(cron),
+    )
+
+
+def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
+    """Its last run goes on, and no other may run beside it."""
+    policy = cron.text("spec", "concurrencyPolicy")
+    events = [event for event in state.events_of(cron, "JobAlreadyActive") if event.last > _last_run(cron)]
+    active = [job for job in state.owned_by(cron, "Job") if job.integer("status", "active")]
+    if policy != "Forbid" or not active or sum(event.count for event in events) < _SKIPPED_RUNS:
+        return None
+    job = min(active, key=lambda each: each.created)
+    return Fault(
+        subject=cron.ref,
+        title="CronJob waits for its last run to end",
+        cause=f"{cron.ref} starts nothing: its concurrencyPolicy is Forbid, and {job.ref} still runs after "
+        f"{duration(state.age_seconds(job))}",
+        evidence=(
+            evidence.field(cron, "spec", "concurrencyPolicy"),
+            evidence.value(cron, "status.active[0].name", job.name),
+            evidence.event(events[-1]),
+        ),
+        next_check=f"kubectl -n {cron.namespace} logs job/{job.name} --all-containers --tail=50",
+        because=tuple(pod.ref for pod in state.pods_of(job)),
+        since=events[0].first,
+    )
+
+
+def _missed(state: ClusterState, cron: ClusterObject) -> Fault | None:
+    events = [event for event in state.events_of(cron, *_MISSED) if event.last > _last_run(cron)]
+    if not events:
+        return None
+    deadline = cron.at("spec", "startingDeadlineSeconds")
+    first = ("spec", "startingDeadlineSeconds") if deadline is not None else ("spec", "schedule")
+    return Fault(
+        subject=cron.ref,
+        title="CronJob misses its runs",
+        cause=f"{cron.ref} missed a run: {events[-1].message}; {'.'.join(first)} is {cron.at(*first)}",
+        evidence=(evidence.field(cron, *first), evidence.event(events[-1])),
+        next_check=_check(cron),
+        since=events[0].first,
+    )
+
+
+def _overdue(state: ClusterState, cron: ClusterObject) -> Fault | None:
+    rest = longest_rest_seconds(cron.text("spec", "schedule"))
+    began = max([_last_run(cron), cron.created, *_edits(cron)])
+    if rest is None or state.now - began < 2 * rest + ROLLOUT_GRACES * state.grace_seconds:
+        return None
+    if any(job.integer("status", "active") for job in state.owned_by(cron, "Job")):
+        return None
+    return Fault(
+        subject=cron.ref,
+        title="CronJob is overdue",
+        cause=f"{cron.ref} has started nothing for {duration(state.now - began)}, though its schedule is "
+        f"{cron.text('spec', 'schedule')!r}",
+        evidence=(evidence.field(cron, "spec", "schedule"), evidence.field(cron, "status", "lastScheduleTime")),
+        next_check=_check(cron),
+        since=began + rest,
+    )
+
+
+def _last_run(cron: ClusterObject) -> float:
+    return moment(cron.text("status", "lastScheduleTime")) or 0.0
+
+
+def _edits(cron: ClusterObject) -> list[float]:
+    """A CronJob that was just resumed has not missed anything."""
+    entries = cron.children("metadata", "managedFields")
+    return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

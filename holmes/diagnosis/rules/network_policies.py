@@ -1,0 +1,307 @@
+"""Network policies that cut workloads off from what they use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.evidence import field, value
+from holmes.diagnosis.label_index import labels_of
+from holmes.diagnosis.network_policies import (
+    Connection,
+    allows,
+    applies,
+    is_blocked,
+    matches,
+    peer_matches,
+    policies_of,
+    rules_of,
+    selected_by,
+)
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.service_backends import edited_at, is_headless, pods_behind, was_edited
+from holmes.diagnosis.service_ports import container_ports, service_ports
+from holmes.kubernetes.fields import at, child, children, text, text_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.network_policies import Direction
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_DIRECTIONS: Final[tuple[Direction, ...]] = ("Ingress", "Egress")
+_DNS_PORT: Final = 53
+_MOST_PROOFS: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Use:
+    """A workload that uses a Service. `named` is where it says so, `proofs` are lines that show that it fails."""
+
+    consumer: ClusterObject
+    service: ClusterObject
+    port: int | None
+    named: Evidence
+    proofs: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blame:
+    """The policy that is to be changed, and the field that decides. The best of several has the highest `score`."""
+
+    policy: ClusterObject
+    path: str
+    why: str
+    score: float
+
+    @property
+    def decisive(self) -> Evidence:
+        """The field with its value."""
+        found: object = self.policy.child("spec")
+        for part in self.path.removeprefix("spec.").split("."):
+            key, _, index = part.removesuffix("]").partition("[")
+            found = found.get(key) if isinstance(found, dict) else None
+            found = found[int(index)] if index and isinstance(found, list) and int(index) < len(found) else found
+        return value(self.policy, self.path, found)
+
+
+@Row(
+    id="NP1a",
+    title="Network policy blocks a connection that a workload needs",
+    severity="warning",
+    kinds=("NetworkPolicy", "Service", "Pod"),
+    needs=("Namespace", "ConfigMap"),
+    reads=("spec of all policies", "settings and logs of consumers", "spec.ports of Services", "labels of pods"),
+    explanation=(
+        "A workload names a Service, and the union of all policies that select its pods (egress) or the pods behind "
+        "the Service (ingress) does not allow the connection. Blamed is the policy that nearly allows it (wrong port, "
+        "a selector that matches nothing), otherwise the one that denies by default. It is critical when the log of "
+        "the client shows that it fails; without that it is a warning, because not every network enforces policies."
+    ),
+)
+def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
+    """Known uses of Services that no policy allows."""
+    if not state.of("NetworkPolicy"):
+        return
+    for use in _uses(state):
+        connections = _connections(state, use)
+        for direction in _DIRECTIONS:
+            if connections and all(is_blocked(state, each, direction) for each in connections):
+                yield _blocked(state, use, connections[0], direction)
+
+
+def _uses(state: ClusterState) -> Iterator[_Use]:
+    """Every pair of workload and Service once, from settings and from logs."""
+    for ref in sorted({*edges(state), *failures(state)}):
+        service = state.find(ref)
+        if service is None or not state.covers("NetworkPolicy", ref.namespace):
+            continue
+        failed = [each for each in failures(state).get(ref, ()) if each.kind != "unresolved"]
+        named = [(each.consumer, each.use.port, each.named) for each in edges(state).get(ref, ())]
+        named += [(each.consumer, each.use.port, each.line) for each in failed]
+        seen: set[str] = set()
+        for consumer, port, evidence in named:
+            if consumer.uid not in seen:
+                seen.add(consumer.uid)
+                proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
+                yield _Use(consumer=consumer, service=service, port=port, named=evidence, proofs=proofs)
+
+
+def _connections(state: ClusterState, use: _Use) -> list[Connection]:
+    """What the use comes to: from one pod of the consumer to the ports of every kind of pod behind the Service."""
+    clients = [
+        pod
+        for pod in state.pods_of(use.consumer)
+        if pod.deleted is None and pod.text("status", "phase") in {"Running", "Pending"}
+    ]
+    servers = {state.workload_of(pod): pod for pod in pods_behind(state, use.service)}
+    if not clients or use.consumer in servers:
+        return []
+    newest = max(clients, key=lambda pod: (pod.created, pod.name))
+    return [
+        Connection(client=newest, server=server, port=port, protocol=protocol)
+        for server in servers.values()
+        for port, protocol in _ports_at(use, server)
+    ]
+
+
+def _ports_at(use: _Use, server: ClusterObject) -> list[tuple[int, str]]:
+    if is_headless(use.service) and use.port:
+        return [(use.port, "TCP")]
+    numbers = {port.name: port.number for port in container_ports(server.child("spec")) if port.name}
+    wanted = [port for port in service_ports(use.service) if use.port in {None, port.port}]
+    found = [
+        (numbers.get(port.target, 0) if isinstance(port.target, str) else port.target, port.protocol) for port in wanted
+    ]
+    return [(number, protocol) for number, protocol in found if number]
+
+
+def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: Direction) -> Fault:
+    blame = max(_blames(state, connection, direction), key=lambda each: (each.score, edited_at(each.policy)))
+    policy = blame.policy
+    way = "into the pods behind" if direction == "Ingress" else "out of the pods to"
+    return Fault(
+        subject=use.service.ref,
+        culprit=policy.ref,
+        cause=(
+            f"{policy.ref} does not let {use.consumer.ref} connect {way} {use.service.ref} (port {connection.port}/"
+            f"{connection.protocol}): {blame.why}"
+        ),
+        evidence=(
+            blame.decisive,
+            *(field(policy, "spec", key) for key in ("podSelector", "policyTypes") if blame.path != f"spec.{key}"),
+            use.named,
+            *use.proofs,
+        ),
+        next_check=f"kubectl -n {policy.namespace} describe networkpolicies",
+        severity="critical" if use.proofs else "warning",
+        logs=consumer_logs(state, [use.consumer]),
+    )
+
+
+def _blames(state: ClusterState, connection: Connection, direction: Direction) -> Iterator[_Blame]:
+    """All policies that may be meant, each with the reason that speaks most for it."""
+    here = connection.here(direction)
+    for policy in policies_of(state).idle[here.namespace]:
+        if applies(policy, direction) and allows(state, policy, connection, direction):
+            why = f"its podSelector matches no pod, otherwise it would allow this for {state.workload_of(here).ref}"
+            yield _Blame(policy=policy, path="spec.podSelector", why=why, score=5)
+    for policy in policies_of(state).restricting(here, direction):
+        newer = 1.5 if was_edited(policy) else 0.0
+        if not rules_of(policy, direction):
+            why = f"it selects the pods and allows nothing ({direction})"
+            yield _Blame(policy=policy, path="spec.policyTypes", why=why, score=2)
+        else:
+            best = max(
+                (
+                    _nearly(state, policy, connection, direction, index)
+                    for index in range(len(rules_of(policy, direction)))
+                ),
+                key=lambda each: each.score,
+            )
+            yield replace(best, score=best.score + newer)
+
+
+def _nearly(
+    state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction, index: int
+) -> _Blame:
+    """How far one rule is from allowing the connection."""
+    match = matches(state, policy, connection, direction)[index]
+    key = "from" if direction == "Ingress" else "to"
+    peers = children(rules_of(policy, direction)[index], key)
+    if match.peer:
+        why = f"its rule for this peer does not have port {connection.port}/{connection.protocol}"
+        return _Blame(policy=policy, path=f"{match.path}.ports", why=why, score=4)
+    nobody = not any(_means_somebody(state, policy, peer) for peer in peers)
+    why = "its rule for this port " + ("names a peer that matches no pod" if nobody else "names other peers only")
+    return _Blame(policy=policy, path=f"{match.path}.{key}", why=why, score=3 if nobody and match.port else 1)
+
+
+def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject) -> bool:
+    if child(peer, "ipBlock"):
+        return True
+    if isinstance(at(peer, "namespaceSelector"), dict):
+        return any(peer_matches(state, policy.namespace, peer, pod) for pod in state.of("Pod"))
+    wanted = text_map(peer, "podSelector", "matchLabels")
+    pods = labels_of(state).pods
+    candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
+    return any(peer_matches(state, policy.namespace, peer, pod) for pod in candidates)
+
+
+@Row(
+    id="NP1b",
+    title="Network policy does not allow DNS",
+    severity="warning",
+    kinds=("NetworkPolicy", "Pod"),
+    needs=("Service", "ConfigMap"),
+    reads=("spec.egress of all policies", "settings of consumers", "pods with k8s-app=kube-dns"),
+    explanation=(
+        "Policies restrict what goes out of the pods, and none of them allows port 53 to the cluster's DNS, although "
+        "the workload uses names of Services: no name can be resolved. Usually a rule for UDP and TCP 53 is added."
+    ),
+)
+def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
+    """Workloads that use names, and may not ask for them."""
+    if not state.of("NetworkPolicy"):
+        return
+    servers = [pod for pod in state.of("Pod") if pod.labels.get("k8s-app") in {"kube-dns", "node-local-dns"}]
+    consumers = {edge.consumer.uid: edge for group in edges(state).values() for edge in group if edge.use.form != "ip"}
+    for edge in consumers.values():
+        client = next((pod for pod in state.pods_of(edge.consumer) if pod.text("status", "phase") == "Running"), None)
+        policies = policies_of(state).restricting(client, "Egress") if client is not None else ()
+        if not policies or any(_allows_dns(state, policy, servers) for policy in policies):
+            continue
+        lines = [
+            each.line
+            for group in failures(state).values()
+            for each in group
+            if each.consumer is edge.consumer and each.kind == "unresolved"
+        ]
+        culprit = max(policies, key=lambda each: (not rules_of(each, "Egress"), edited_at(each)))
+        yield Fault(
+            subject=edge.consumer.ref,
+            culprit=culprit.ref,
+            cause=(
+                f"{culprit.ref} restricts what goes out of {edge.consumer.ref} and no policy allows port 53: it cannot "
+                f"resolve names like {edge.use.host!r}"
+            ),
+            evidence=(
+                field(culprit, "spec", "egress"),
+                field(culprit, "spec", "podSelector"),
+                edge.named,
+                *lines[:_MOST_PROOFS],
+            ),
+            next_check=f"kubectl -n {culprit.namespace} describe networkpolicies",
+            severity="critical" if lines and is_sick(state, edge.consumer) else "warning",
+            logs=consumer_logs(state, [edge.consumer]),
+        )
+
+
+def _allows_dns(state: ClusterState, policy: ClusterObject, servers: list[ClusterObject]) -> bool:
+    """Whether a rule has port 53 and means the DNS servers; any peer will do when they are not known."""
+    for rule in rules_of(policy, "Egress"):
+        ports, peers = children(rule, "ports"), children(rule, "to")
+        if ports and not any(_is_dns(port) for port in ports):
+            continue
+        if not peers or not servers or any(child(peer, "ipBlock") for peer in peers):
+            return True
+        if any(peer_matches(state, policy.namespace, peer, pod) for peer in peers for pod in servers):
+            return True
+    return False
+
+
+def _is_dns(port: JsonObject) -> bool:
+    wanted, last = at(port, "port"), at(port, "endPort")
+    if isinstance(wanted, str):
+        return wanted in {"dns", "dns-tcp", "53"}
+    in_range = isinstance(wanted, int) and wanted <= _DNS_PORT <= (last if isinstance(last, int) else wanted)
+    return text(port, "protocol") != "SCTP" and (wanted is None or in_range)
+
+
+@Row(
+    id="NP1c",
+    title="Network policy selects no pods",
+    severity="info",
+    kinds=("NetworkPolicy", "Pod"),
+    reads=("spec.podSelector",),
+    explanation=(
+        "The selector of the policy matches no pod of its namespace, so that it does nothing. That is normal while its "
+        "workload does not run."
+    ),
+)
+def policy_selects_nothing(state: ClusterState) -> Iterator[Fault]:
+    """Policies whose selector matches nothing."""
+    for policy in state.of("NetworkPolicy"):
+        if not state.covers("Pod", policy.namespace) or not policy.child("spec", "podSelector"):
+            continue
+        if policy.deleted is None and not selected_by(state, policy):
+            yield Fault(
+                subject=policy.ref,
+                cause=f"The podSelector of {policy.ref} matches no pod of its namespace: the policy does nothing",
+                evidence=(field(policy, "spec", "podSelector"),),
+                next_check=f"kubectl -n {policy.namespace} get pods --show-labels",
+            )

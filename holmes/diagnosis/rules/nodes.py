@@ -1,0 +1,269 @@
+"""Nodes that do not work: not ready, under pressure, without network, cordoned, restarted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.node_choice import CORDON_TAINT, chooses
+from holmes.diagnosis.node_state import events_by_node, standing_nodes
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.unscheduled import unscheduled_for
+from holmes.kubernetes.fields import child, text
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_LEASES: Final = "kube-node-lease"
+_LATE_GRACES: Final = 3
+_HOUR: Final = 3600.0
+_MOST: Final = 5
+_PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "process ids"}
+_PRESSURE_EVENTS: Final = ("EvictionThresholdMet", "FreeDiskSpaceFailed", "ImageGCFailed", "SystemOOM", "OOMKilling")
+_BAD: Final = frozenset(
+    {
+        "KernelDeadlock",
+        "ReadonlyFilesystem",
+        "CorruptDockerOverlay2",
+        "FrequentKubeletRestart",
+        "FrequentDockerRestart",
+        "FrequentContainerdRestart",
+        "FrequentUnregisterNetDevice",
+        "XfsShutdown",
+        "CperHardwareErrorFatal",
+        "KubeletProblem",
+        "KubeletUnhealthy",
+        "ContainerRuntimeProblem",
+        "ContainerRuntimeUnhealthy",
+        "FilesystemCorruptionProblem",
+        "NTPProblem",
+    }
+)
+"""Conditions of the node problem detector that are True when something is wrong."""
+
+
+def _look(node: ClusterObject) -> str:
+    return f"kubectl describe node {node.name}"
+
+
+def _condition(node: ClusterObject, kind: str) -> tuple[Evidence, ...]:
+    condition = node.condition(kind)
+    path = f"status.conditions[type={kind}]"
+    return tuple(
+        evidence.value(node, f"{path}.{key}", condition.get(key))
+        for key in ("status", "reason", "message")
+        if condition.get(key)
+    )
+
+
+def _changed(node: ClusterObject, kind: str) -> float | None:
+    return moment(text(node.condition(kind), "lastTransitionTime"))
+
+
+@Row(
+    id="N01",
+    title="Node is not ready",
+    severity="critical",
+    kinds=("Node",),
+    needs=("Lease",),
+    reads=("status.conditions[Ready]", "Lease spec.renewTime", "spec.taints"),
+    explanation="Ready False comes from the kubelet itself and says why: the container runtime is down, the network "
+    "plugin is not set up. Unknown means that the kubelet has not been heard of: the machine, its kubelet or the "
+    "network to it is down. Its pods are then given up after a few minutes. Nodes that are joining, or that an "
+    "autoscaler is removing, are left alone. A lease that is not renewed although the node is called ready is a "
+    "warning.",
+)
+def not_ready(state: ClusterState) -> Iterator[Fault]:
+    """Nodes whose kubelet says so, or says nothing."""
+    for node in standing_nodes(state):
+        ready = node.condition("Ready")
+        status = text(ready, "status")
+        if status in {"False", "Unknown"}:
+            why = text(ready, "message") or text(ready, "reason")
+            silent = "its kubelet has not been heard of: " if status == "Unknown" else ""
+            yield Fault(
+                subject=node.ref,
+                cause=f"{node.ref} is not ready (Ready {status}, {text(ready, 'reason')}): {silent}{why}",
+                evidence=(*_condition(node, "Ready"), *_lease_evidence(state, node)),
+                next_check=_look(node),
+                since=_changed(node, "Ready"),
+            )
+            continue
+        late = _lateness(state, node)
+        if late is not None and status == "True":
+            yield Fault(
+                subject=node.ref,
+                title="Node does not renew its lease",
+                severity="warning",
+                cause=f"{node.ref} is called ready, but its kubelet has not renewed its lease for {duration(late)}",
+                evidence=(*_lease_evidence(state, node), *_condition(node, "Ready")),
+                next_check=_look(node),
+            )
+
+
+def _lateness(state: ClusterState, node: ClusterObject) -> float | None:
+    """How long the lease is overdue, in seconds; None when it is not."""
+    lease = state.get("Lease", _LEASES, node.name)
+    renewed = moment(lease.text("spec", "renewTime")) if lease is not None else None
+    if lease is None or renewed is None:
+        return None
+    period = lease.integer("spec", "leaseDurationSeconds") or 40
+    late = state.now - renewed
+    return late if late > period + _LATE_GRACES * state.grace_seconds else None
+
+
+def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence, ...]:
+    lease = state.get("Lease", _LEASES, node.name)
+    return () if lease is None else (evidence.field(lease, "spec", "renewTime"),)
+
+
+@Row(
+    id="N02",
+    title="Node runs out of memory, disk or process ids",
+    severity="warning",
+    kinds=("Node",),
+    reads=(
+        "status.conditions[MemoryPressure|DiskPressure|PIDPressure]",
+        *(f"event {each}" for each in _PRESSURE_EVENTS),
+    ),
+    explanation="Under pressure the kubelet evicts pods and takes no new ones. Look for what uses the memory or "
+    "disk: containers without limits, images, logs. Events of the last hour count too, because the pressure comes "
+    "and goes; SystemOOM means that the kernel killed processes because the node itself had no memory left.",
+)
+def under_pressure(state: ClusterState) -> Iterator[Fault]:
+    """Present pressure, otherwise its traces within the last hour."""
+    events = events_by_node(state, *_PRESSURE_EVENTS)
+    for node in standing_nodes(state):
+        recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
+        pressed = [kind for kind in _PRESSURES if text(node.condition(kind), "status") == "True"]
+        for kind in pressed:
+            yield Fault(
+                subject=node.ref,
+                title=f"Node has {kind}",
+                cause=f"{node.ref} runs out of {_PRESSURES[kind]} ({kind}): {text(node.condition(kind), 'message')}",
+                evidence=(*_condition(node, kind), *map(evidence.event, recent[-2:])),
+                next_check=_look(node),
+                since=_changed(node, kind),
+            )
+        if recent and not pressed:
+            last = recent[-1]
+            yield Fault(
+                subject=node.ref,
+                title=f"Node has run out of something: {last.reason}",
+                cause=f"{node.ref} reported {last.reason} {duration(state.now - last.last)} ago: {last.message}",
+                evidence=tuple(map(evidence.event, reversed(recent[-_MOST:]))),
+                next_check=_look(node),
+                since=recent[0].first or None,
+            )
+
+
+@Row(
+    id="N03",
+    title="Node reports a problem",
+    severity="warning",
+    kinds=("Node",),
+    reads=("status.conditions[NetworkUnavailable]", *(f"status.conditions[{each}]" for each in sorted(_BAD)[:3])),
+    explanation="NetworkUnavailable True means that the node's network was never set up, so that pods on it reach "
+    "nothing. Further conditions come from the node problem detector. Only those count of which it is known that "
+    "True is bad (KernelDeadlock, ReadonlyFilesystem, FrequentKubeletRestart ...); other conditions are nobody's "
+    "fault.",
+)
+def problem_condition(state: ClusterState) -> Iterator[Fault]:
+    """Conditions whose meaning is known."""
+    for node in standing_nodes(state):
+        for condition in node.children("status", "conditions"):
+            kind = text(condition, "type")
+            if text(condition, "status") != "True" or kind not in _BAD | {"NetworkUnavailable"}:
+                continue
+            network = kind == "NetworkUnavailable"
+            yield Fault(
+                subject=node.ref,
+                title="Node has no network" if network else f"Node reports {kind}",
+                severity="critical" if network else None,
+                cause=f"{node.ref} reports {kind}: {text(condition, 'message') or text(condition, 'reason')}",
+                evidence=_condition(node, kind),
+                next_check=_look(node),
+                since=_changed(node, kind),
+            )
+
+
+@Row(
+    id="N04",
+    title="Node is cordoned while pods wait for a node",
+    severity="warning",
+    kinds=("Node", "Pod"),
+    reads=("spec.unschedulable", "Pod status.conditions[PodScheduled]"),
+    explanation="A cordoned node takes no new pods. That is usual during an upgrade and only matters when pods "
+    "cannot be placed because of it. `kubectl uncordon` lifts it.",
+)
+def cordoned(state: ClusterState) -> Iterator[Fault]:
+    """Cordoned nodes that pending pods could use."""
+    nodes = [node for node in standing_nodes(state) if node.boolean("spec", "unschedulable")]
+    if not nodes:
+        return
+    waiting = [
+        found.pod
+        for found in unscheduled_for(state, "taint")
+        if "unschedulable" in found.main.text or CORDON_TAINT in found.main.text
+    ]
+    for node in nodes:
+        pods = [pod for pod in waiting if chooses(child(pod.body, "spec"), node)]
+        if pods:
+            yield Fault(
+                subject=node.ref,
+                cause=f"{node.ref} is cordoned (spec.unschedulable true), "
+                f"and {state.workload_of(pods[0]).ref} waits for a node",
+                evidence=(
+                    evidence.field(node, "spec", "unschedulable"),
+                    evidence.value(pods[0], "status.conditions[type=PodScheduled]", pods[0].condition("PodScheduled")),
+                ),
+                next_check="kubectl get nodes",
+            )
+
+
+@Row(
+    id="N05",
+    title="Node was restarted or its kubelet is in trouble",
+    severity="info",
+    kinds=("Node",),
+    reads=("event Rebooted", "event Starting", "event ContainerGCFailed", "event InvalidDiskCapacity"),
+    explanation="A restart of the machine within the last hour explains why its pods were restarted. A kubelet that "
+    "starts again and again, or cannot remove dead containers, is in trouble itself. InvalidDiskCapacity once at the "
+    "start of a kubelet means nothing.",
+)
+def restarted(state: ClusterState) -> Iterator[Fault]:
+    """Events of the last hour."""
+    events = events_by_node(state, "Rebooted", "Starting", "ContainerGCFailed", "InvalidDiskCapacity")
+    for node in standing_nodes(state):
+        recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
+        for reason, least in (("Rebooted", 1), ("Starting", 4), ("ContainerGCFailed", 3), ("InvalidDiskCapacity", 10)):
+            found = [each for each in recent if each.reason == reason and _is_kubelet(each)]
+            times = sum(each.count for each in found)
+            if times >= least:
+                yield Fault(
+                    subject=node.ref,
+                    title=_TITLES[reason],
+                    severity="info" if reason == "Rebooted" else "warning",
+                    cause=f"{node.ref}: {_TITLES[reason].lower()} ({times} times within an hour): {found[-1].message}",
+                    evidence=tuple(map(evidence.event, reversed(found[-_MOST:]))),
+                    next_check=_look(node),
+                    since=found[0].first or None,
+                )
+
+
+_TITLES: Final = {
+    "Rebooted": "Node was restarted",
+    "Starting": "Kubelet starts again and again",
+    "ContainerGCFailed": "Kubelet cannot remove dead containers",
+    "InvalidDiskCapacity": "Kubelet cannot tell how large the disk is",
+}
+
+
+def _is_kubelet(event: ClusterEvent) -> bool:
+    """kube-proxy writes an event `Starting` about the node as well."""
+    return event.reason != "Starting" or "kubelet" in f"{event.message} {event.component}".lower()

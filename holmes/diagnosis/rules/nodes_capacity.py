@@ -1,0 +1,155 @@
+"""Nodes as a whole: versions that do not go together, and how full they are."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.node_state import standing_nodes
+from holmes.diagnosis.quantities import written_amount
+from holmes.diagnosis.resources import allocatable, pods_by_node, requested
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.unscheduled import unscheduled_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)", re.ASCII)
+_NO_ADDRESS: Final = re.compile(
+    r"no (?:more )?(?:available )?ips?\b|failed to (?:assign|allocate) (?:an )?(?:ip|for range)", re.IGNORECASE
+)
+_MOST_SKEW: Final = 3
+_OVERCOMMIT: Final = Decimal("1.5")
+
+
+@Row(
+    id="N06",
+    title="Kubelet is far behind the others",
+    severity="warning",
+    kinds=("Node",),
+    reads=("status.nodeInfo.kubeletVersion",),
+    explanation="A kubelet may be at most three minor versions older than the API server. When nodes are further "
+    "apart than that, the oldest are certainly outside of what works. A smaller skew is usual during an upgrade.",
+)
+def version_skew(state: ClusterState) -> Iterator[Fault]:
+    """Nodes more than three minor versions behind the newest."""
+    minors = {node.name: minor for node in state.of("Node") if (minor := _minor(node)) is not None}
+    newest = max(minors.values(), default=(0, 0))
+    for node in standing_nodes(state):
+        own = minors.get(node.name)
+        if own is None or own[0] != newest[0] or newest[1] - own[1] <= _MOST_SKEW:
+            continue
+        ahead = next(each for each in state.of("Node") if minors.get(each.name) == newest)
+        yield Fault(
+            subject=node.ref,
+            cause=f"{node.ref} has kubelet {_written(node)}, {newest[1] - own[1]} minor versions behind {ahead.name} "
+            f"with {_written(ahead)}",
+            evidence=(
+                evidence.field(node, "status", "nodeInfo", "kubeletVersion"),
+                evidence.field(ahead, "status", "nodeInfo", "kubeletVersion"),
+            ),
+            next_check="kubectl get nodes",
+        )
+
+
+def _written(node: ClusterObject) -> str:
+    return node.text("status", "nodeInfo", "kubeletVersion")
+
+
+def _minor(node: ClusterObject) -> tuple[int, int] | None:
+    found = _VERSION.match(_written(node))
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+@Row(
+    id="N07",
+    title="Node has as many pods as it can hold",
+    severity="info",
+    kinds=("Node", "Pod"),
+    reads=("status.allocatable.pods", "spec.podCIDR", "Pod spec.nodeName", "event FailedCreatePodSandBox"),
+    explanation="A node takes a fixed number of pods (`allocatable.pods`), and no more than its range of addresses "
+    "(`podCIDR`) has. It is a warning when pods cannot be placed for want of places, or when the addresses are fewer "
+    "than the places and used up.",
+)
+def full_of_pods(state: ClusterState) -> Iterator[Fault]:
+    """Nodes without a place or without an address for another pod."""
+    if state.reading.namespaces or not state.covers("Pod"):
+        return
+    placed = pods_by_node(state)
+    crowded = any(found.main.resource == "pods" for found in unscheduled_for(state, "resources"))
+    starved = _without_address(state)
+    for node in standing_nodes(state):
+        pods, places = placed.get(node.name, []), int(allocatable(node, "pods"))
+        event = starved.get(node.name)
+        if event is not None:
+            yield Fault(
+                subject=node.ref,
+                title="Node has no addresses left for pods",
+                severity="warning",
+                cause=f"{node.ref} has no addresses left for pods "
+                f"(podCIDR {node.text('spec', 'podCIDR') or 'unknown'}, {len(pods)} pods)",
+                evidence=(evidence.field(node, "spec", "podCIDR"), evidence.event(event)),
+                next_check=f"kubectl describe node {node.name}",
+            )
+        if places and len(pods) >= places:
+            yield Fault(
+                subject=node.ref,
+                severity="warning" if crowded else None,
+                cause=f"{node.ref} has {len(pods)} pods and takes {places}",
+                evidence=(
+                    evidence.field(node, "status", "allocatable", "pods"),
+                    evidence.value(node, "pods on the node", len(pods)),
+                ),
+                next_check=f"kubectl describe node {node.name}",
+            )
+
+
+def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
+    """For each node the newest event of a pod that got no address and still waits for it."""
+    found: dict[str, ClusterEvent] = {}
+    for event in state.events:
+        if event.reason != "FailedCreatePodSandBox" or not _NO_ADDRESS.search(event.message):
+            continue
+        pod = state.by_uid(event.uid)
+        if pod is not None and pod.text("status", "phase") == "Pending":
+            found[pod.text("spec", "nodeName")] = event
+    return found
+
+
+@Row(
+    id="N08",
+    title="Node has promised much more memory than it has",
+    severity="info",
+    kinds=("Node", "Pod"),
+    reads=("status.allocatable.memory", "Pod spec.containers[].resources.limits.memory"),
+    explanation="The memory limits of the pods on the node add up to more than one and a half times what it has. "
+    "When they use what they may, the node runs out of memory, and the kernel chooses what dies. Worth knowing, not "
+    "a fault.",
+)
+def overcommitted(state: ClusterState) -> Iterator[Fault]:
+    """Nodes whose limits are far above what is there."""
+    if state.reading.namespaces or not state.covers("Pod"):
+        return
+    placed = pods_by_node(state)
+    for node in standing_nodes(state):
+        has, promised = allocatable(node, "memory"), _promised(placed.get(node.name, []))
+        if has and promised > has * _OVERCOMMIT:
+            yield Fault(
+                subject=node.ref,
+                cause=f"the memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, "
+                f"but it has {written_amount(has, 'memory')}",
+                evidence=(
+                    evidence.field(node, "status", "allocatable", "memory"),
+                    evidence.value(node, "memory limits of its pods", written_amount(promised, "memory")),
+                ),
+                next_check=f"kubectl describe node {node.name}",
+            )
+
+
+def _promised(pods: Sequence[ClusterObject]) -> Decimal:
+    return sum((requested(pod, "memory", "limits") for pod in pods), Decimal(0))

@@ -1,0 +1,233 @@
+"""Rules about pods that were ended from outside: P13 evictions, P14 refused by the kubelet."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.evidence import event, field
+from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import container_field, pod_words, serves_elsewhere, spec_field
+from holmes.kubernetes.fields import at, text
+from holmes.kubernetes.moments import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, Severity
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_RECENT_SECONDS: Final = 3600.0
+_OLD_SECONDS: Final = 86_400.0
+_LOW: Final = re.compile(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
+_DIR: Final = re.compile(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
+_CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded|was using)", re.IGNORECASE)
+_DISRUPTIONS: Final = {
+    "PreemptionByScheduler": "the scheduler made room for a pod of higher priority",
+    "DeletionByTaintManager": "its node got a taint that it does not tolerate",
+    "EvictionByEvictionAPI": "somebody evicted it, for example by draining the node",
+    "DeletionByPodGC": "its node is gone",
+    "TerminationByKubelet": "the kubelet ended it for want of resources or because the node shuts down",
+}
+_REFUSALS: Final = {
+    "UnexpectedAdmissionError": "the node could not give it a device or another resource",
+    "NodeAffinity": "the node does not have the labels that its nodeSelector or affinity wants",
+    "OutOfcpu": "the node has not enough CPU left",
+    "OutOfmemory": "the node has not enough memory left",
+    "OutOfpods": "the node has no room for another pod",
+    "OutOfephemeral-storage": "the node has not enough ephemeral storage left",
+    "NodePorts": "a host port that it wants is taken on the node",
+    "PodOSNotSupported": "the node runs another operating system",
+    "SysctlForbidden": "the node does not allow a sysctl that it wants",
+    "Terminated": "the node was shut down",
+    "NodeShutdown": "the node was shut down",
+    "Shutdown": "the node was shut down",
+    "Preempting": "the kubelet made room for a critical pod",
+}
+_SHUTDOWNS: Final = frozenset({"Terminated", "NodeShutdown", "Shutdown"})
+
+
+@Row(
+    id="P13",
+    title="Pod was evicted",
+    severity="warning",
+    kinds=("Pod",),
+    reads=(
+        "status.reason, status.message",
+        "status.conditions DisruptionTarget",
+        "spec.containers[].resources, spec.volumes[].emptyDir.sizeLimit",
+        "event Preempted",
+    ),
+    explanation=(
+        "A pod was ended from outside: evicted because the node was low on memory or disk, or because it used more "
+        "ephemeral storage than its own limit, or preempted by a pod of higher priority. It is critical while its "
+        "workload has not enough ready pods, and only information once others have taken its place."
+    ),
+)
+def evicted(state: ClusterState) -> Iterator[Fault]:
+    """Failed pods that say why they were ended, and preemptions of the last hour."""
+    for pod in state.of("Pod"):
+        if pod.deleted is not None or pod.text("status", "phase") != "Failed":
+            continue
+        age_seconds = state.now - _ended(pod)
+        if pod.text("status", "reason") == "Evicted":
+            if age_seconds <= _OLD_SECONDS or not serves_elsewhere(pod, state):
+                yield _eviction(pod, state)
+        elif text(pod.condition("DisruptionTarget"), "status") == "True" and age_seconds <= _RECENT_SECONDS:
+            yield _disruption(pod, state)
+    yield from _preemptions(state)
+
+
+def _ended(pod: ClusterObject) -> float:
+    """When a failed pod ended, in seconds since the epoch."""
+    ends = [moment(text(each.terminated, "finishedAt")) for each in containers_of(pod)]
+    known = [each for each in ends if each is not None]
+    told = moment(text(pod.condition("DisruptionTarget"), "lastTransitionTime"))
+    return max(known) if known else told or moment(pod.text("status", "startTime")) or pod.created
+
+
+def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
+    """Information when others do its work, critical when its workload has too few, else a warning."""
+    if serves_elsewhere(pod, state):
+        return "info"
+    return "critical" if pod.owner is not None and pod.owner.kind != "Job" else "warning"
+
+
+def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
+    message = pod.text("status", "message")
+    low, limit = _LOW.search(message), _limit(pod, message, state)
+    node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
+    who = pod_words(pod, state)
+    title, cause = "Pod was evicted", f"{who} was evicted from {node}: {message}"
+    if limit is not None:
+        title = "Pod was evicted: it used more disk than its limit"
+        cause = f"{who} was evicted because it used more disk than {limit.path} = {limit.value}: {message}"
+    elif low is not None:
+        title = f"Pod was evicted: the node was low on {low[1]}"
+        cause = f"{who} was evicted because {node} was low on {low[1]}: {message}"
+    return Fault(
+        subject=pod.ref,
+        title=title,
+        severity=_severity(pod, state),
+        cause=cause,
+        evidence=(*((limit,) if limit else ()), field(pod, "status", "message"), field(pod, "status", "reason")),
+        next_check=f"kubectl describe node {node.name}"
+        if low
+        else f"kubectl -n {pod.namespace} describe pod {pod.name}",
+        because=(node,) if low else (),
+        since=_ended(pod),
+    )
+
+
+def _limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
+    """The limit of the pod's own that it went over; None when the node was short."""
+    if "exceed" not in message.lower():
+        return None
+    volume = _DIR.search(message)
+    for index, each in enumerate(pod.children("spec", "volumes")):
+        if volume is not None and text(each, "name") == volume[1]:
+            return spec_field(pod, state, f"volumes[{index}].emptyDir.sizeLimit")
+    named = _CONTAINER.search(message)
+    for container in containers_of(pod):
+        limited = at(container.spec, "resources", "limits", "ephemeral-storage") is not None
+        if limited and (named is None or named[1] == container.name):
+            return container_field(container, state, "resources.limits.ephemeral-storage")
+    return None
+
+
+def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
+    condition = pod.condition("DisruptionTarget")
+    why = _DISRUPTIONS.get(text(condition, "reason"), text(condition, "message") or "no reason is given")
+    return Fault(
+        subject=pod.ref,
+        title="Pod was ended from outside",
+        severity="info" if serves_elsewhere(pod, state) else "warning",
+        cause=f"{pod_words(pod, state)} was ended, because {why}",
+        evidence=(field(pod, "status", "conditions"),),
+        next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
+        because=(ObjectRef(kind="Node", name=pod.text("spec", "nodeName")),),
+        since=_ended(pod),
+    )
+
+
+def _preemptions(state: ClusterState) -> Iterator[Fault]:
+    """Pods that were preempted within the hour. They are gone, only their events are left."""
+    for each in state.events:
+        if each.reason != "Preempted" or each.kind != "Pod" or state.now - each.last > _RECENT_SECONDS:
+            continue
+        yield _preemption(each)
+
+
+def _preemption(found: ClusterEvent) -> Fault:
+    return Fault(
+        subject=found.ref,
+        title="Pod was preempted",
+        severity="info",
+        cause=f"{found.ref} was ended to make room for a pod of higher priority: {found.message}",
+        evidence=(event(found),),
+        next_check="kubectl get priorityclass",
+        since=found.first,
+    )
+
+
+@Row(
+    id="P14",
+    title="Pod was refused by its node",
+    severity="warning",
+    kinds=("Pod",),
+    reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
+    explanation=(
+        "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
+        "UnexpectedAdmissionError, ...), often because the pod names its node itself, past the scheduler, or the "
+        "node was shut down. Such pods stay as Failed and do not come back."
+    ),
+)
+def refused_by_node(state: ClusterState) -> Iterator[Fault]:
+    """Failed pods that never ran, or were ended by a shutdown."""
+    for pod in state.of("Pod"):
+        reason = pod.text("status", "reason")
+        if pod.deleted is not None or pod.text("status", "phase") != "Failed" or reason not in _REFUSALS:
+            continue
+        replaced = serves_elsewhere(pod, state)
+        if replaced and state.now - _ended(pod) > _RECENT_SECONDS:
+            continue
+        yield _refusal(pod, reason, state, replaced=replaced)
+
+
+def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: bool) -> Fault:
+    node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
+    message = pod.text("status", "message")
+    return Fault(
+        subject=pod.ref,
+        title="Pod was ended by a shutdown of its node" if reason in _SHUTDOWNS else "Pod was refused by its node",
+        severity="info" if replaced else "warning",
+        cause=(
+            f"{pod_words(pod, state)} was refused by {node} ({reason}): {_REFUSALS[reason]}"
+            f"{': ' + message if message else ''}"
+        ),
+        evidence=(
+            *_placement(pod, reason, state),
+            field(pod, "status", "reason"),
+            *((field(pod, "status", "message"),) if message else ()),
+        ),
+        next_check=f"kubectl describe node {node.name}",
+        because=(node,),
+        since=_ended(pod),
+    )
+
+
+def _placement(pod: ClusterObject, reason: str, state: ClusterState) -> Iterator[Evidence]:
+    """What the pod wants of its node."""
+    if reason == "NodeAffinity":
+        if pod.child("spec", "nodeSelector"):
+            yield spec_field(pod, state, "nodeSelector")
+        elif pod.child("spec", "affinity", "nodeAffinity"):
+            yield spec_field(pod, state, "affinity.nodeAffinity")
+    if reason.startswith("OutOf"):
+        for container in containers_of(pod):
+            if container.kind == "main":
+                yield container_field(container, state, "resources.requests")
+    yield spec_field(pod, state, "nodeName")

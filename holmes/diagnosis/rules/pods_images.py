@@ -1,0 +1,200 @@
+"""The rule about images that cannot be pulled: P04."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.evidence import event, value
+from holmes.diagnosis.nearest import nearest
+from holmes.diagnosis.pods import containers_of, troubled_pods
+from holmes.diagnosis.pull_errors import pull_error
+from holmes.diagnosis.rollouts import ABSENT, last_rollout
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.typos import meant
+from holmes.kubernetes.fields import children, text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.pull_errors import PullError
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_REASONS: Final = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+_SAYS_NOTHING: Final = re.compile(r"(?:Error: \w{1,60}|Back-off pulling image \"[^\"]{1,1000}\")$")
+_SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
+
+
+@Row(
+    id="P04",
+    title="Image cannot be pulled",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "status.containerStatuses[].state.waiting",
+        "spec.containers[].image",
+        "spec.containers[].imagePullPolicy",
+        "spec.imagePullSecrets",
+        "events Failed, FailedToRetrieveImagePullSecret",
+    ),
+    explanation=(
+        "The node cannot get the image of a container. The registry's answer tells why: the tag or repository does not "
+        "exist, access is denied (then the pull secrets of the pod and its ServiceAccount are checked), the registry "
+        "cannot be resolved or reached, limits requests, shows a certificate that is not trusted, or has nothing for "
+        "the node's platform. InvalidImageName is a misspelt reference; ErrImageNeverPull an image that is not on the "
+        "node while imagePullPolicy is Never. Tags of the same image that run elsewhere are shown for comparison."
+    ),
+)
+def image_not_pulled(state: ClusterState) -> Iterator[Fault]:
+    """Containers that wait for their image."""
+    known: dict[str, set[str]] | None = None
+    for pod in troubled_pods(state):
+        for container in containers_of(pod):
+            reason = text(container.waiting, "reason")
+            if reason not in _REASONS and not reason.startswith("ErrImage"):
+                continue
+            known = _known_tags(state) if known is None else known
+            yield _fault(container, known, state)
+
+
+def _fault(container: Container, known: dict[str, set[str]], state: ClusterState) -> Fault:
+    pod, image = container.pod, text(container.spec, "image")
+    reason, message = text(container.waiting, "reason"), _message(container, state)
+    error = pull_error(reason, message, image)
+    secret = _missing_pull_secret(pod, state) if error.problem not in {"name", "never", "tag", "platform"} else None
+    culprit, extra, proof = secret or (None, _extra(container, error, known, state), ())
+    place = "imagePullPolicy" if error.problem == "never" else "image"
+    other = "image" if error.problem == "never" else ""
+    return Fault(
+        subject=pod.ref,
+        culprit=culprit,
+        title="Image cannot be pulled: the pull secret is missing" if secret else error.title,
+        cause=f"The image {image} of {container_words(container, state)} {error.words}{extra}",
+        evidence=(
+            *proof,
+            container_field(container, state, place),
+            *((container_field(container, state, other),) if other else ()),
+            container.evidence("state", "waiting", "reason"),
+            *((value(pod, "message of the node", message),) if message else ()),
+        ),
+        next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
+        since=pod.created,
+    )
+
+
+def _message(container: Container, state: ClusterState) -> str:
+    """The registry's answer: from the status, or from the newest event when the status only says that it waits."""
+    waiting = text(container.waiting, "message")
+    events = [
+        each.message
+        for each in state.events_of(container.pod, "Failed", "InspectFailed", "ErrImageNeverPull")
+        if each.field_path.endswith(f"{{{container.name}}}") and "pull" in each.message.lower()
+    ]
+    told = (waiting, *reversed(events))
+    return next((each for each in told if each and not _SAYS_NOTHING.match(each)), waiting)
+
+
+def _extra(container: Container, error: PullError, known: dict[str, set[str]], state: ClusterState) -> str:
+    """What helps to see the mistake: the image before the rollout, the tags that run, the credentials."""
+    image = text(container.spec, "image")
+    before = _image_before(container, state)
+    said = f"; before the last rollout it was {before}" if before else ""
+    if error.problem in {"tag", "never", "dns", "network", "access", "name"} and not said:
+        repository, tag = _split(image)
+        tags = known.get(repository, set()) - {tag}
+        near = nearest(tag, tags) if tags else None
+        if tags:
+            said = f"; the cluster has {repository} with tag {near or max(tags)}"
+        elif repository not in known:
+            other = nearest(repository, known)
+            said = f"; the nearest image in the cluster is {other}" if other else ""
+    if error.problem == "access" and not _pull_secrets(container.pod, state):
+        said += "; neither the pod nor its ServiceAccount has imagePullSecrets"
+    return said
+
+
+def _image_before(container: Container, state: ClusterState) -> str:
+    workload = state.workload_of(container.pod)
+    rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
+    if rollout is None or container.pod.owner is None or rollout[0].uid != container.pod.owner.uid:
+        return ""
+    image = text(container.spec, "image")
+    olds = (each.old for each in rollout[2] if each.path.endswith(".image") and each.new == image)
+    return next((old for old in olds if old != ABSENT), "")
+
+
+def _missing_pull_secret(
+    pod: ClusterObject, state: ClusterState
+) -> tuple[ObjectRef | None, str, tuple[Evidence, ...]] | None:
+    """The culprit, words and proof of the first pull secret of the pod that does not exist."""
+    events = state.events_of(pod, "FailedToRetrieveImagePullSecret")
+    for index, secret in enumerate(pod.children("spec", "imagePullSecrets")):
+        name = text(secret, "name")
+        told = [each for each in events if _tells(each, name)]
+        if not name or not (state.is_missing("Secret", pod.namespace, name) or told):
+            continue
+        existing = [each.name for each in state.of("Secret", pod.namespace)]
+        typo = meant(name, existing)
+        culprit = None if typo else ObjectRef(kind="Secret", namespace=pod.namespace, name=name)
+        near = f"; there is a Secret {typo}" if typo else ""
+        proof = (spec_field(pod, state, f"imagePullSecrets[{index}].name"), *(event(each) for each in told[-1:]))
+        return culprit, f"; its pull secret {pod.namespace}/{name} does not exist{near}", proof
+    return None
+
+
+def _tells(found: ClusterEvent, name: str) -> bool:
+    match = _SECRET_EVENT.search(found.message)
+    return match is not None and name in [each.strip() for each in match[1].split(",")]
+
+
+def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
+    """Whether the pod or its ServiceAccount has pull secrets; true when that is not known."""
+    if pod.children("spec", "imagePullSecrets"):
+        return True
+    account = state.get("ServiceAccount", pod.namespace, pod.text("spec", "serviceAccountName") or "default")
+    return account is None or bool(account.children("imagePullSecrets"))
+
+
+def _known_tags(state: ClusterState) -> dict[str, set[str]]:
+    """The tags by repository that are on nodes or run in ready containers."""
+    known: dict[str, set[str]] = defaultdict(set)
+    images = {
+        name for node in state.of("Node") for each in node.children("status", "images") for name in texts(each, "names")
+    }
+    for pod in state.of("Pod"):
+        ready = {
+            text(each, "name") for each in pod.children("status", "containerStatuses") if each.get("ready") is True
+        }
+        images |= {
+            text(each, "image") for each in children(pod.body, "spec", "containers") if text(each, "name") in ready
+        }
+    for image in images:
+        repository, tag = _split(image)
+        if tag:
+            known[repository].add(tag)
+    return known
+
+
+def _split(image: str) -> tuple[str, str]:
+    """Repository and tag; a digest is no tag."""
+    name, _, digest = image.partition("@")
+    repository, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        return name, "" if digest else "latest"
+    return repository, tag

@@ -1,0 +1,253 @@
+"""Rules about pods that hang before their first container starts: P08a volumes, P08b the sandbox and the rest."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.config_references import references_of
+from holmes.diagnosis.evidence import event, field
+from holmes.diagnosis.missing_references import just_repaired, missing_key, missing_object
+from holmes.diagnosis.pods import containers_of, judged_pods
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import owner_words, pod_words, spec_field
+from holmes.kubernetes.fields import child, text
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.diagnosis.config_references import Reference
+    from holmes.diagnosis.missing_references import Missing
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_MOUNT: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+_SANDBOX: Final = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady")
+_STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
+_VOLUME: Final = re.compile(r"for volume \"([^\"]{1,253})\"")
+_UNMOUNTED: Final = re.compile(r"unmounted volumes=\[([^\]]{1,1000})\]")
+_NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
+_NO_KEY: Final = re.compile(r"references non-existent (?:config|secret) key: ([^ ,;\]]{1,253})", re.IGNORECASE)
+_NODE_NETWORK: Final = (
+    "cni plugin not initialized",
+    "network plugin is not ready",
+    "failed to assign an ip",
+    "no ip addresses available",
+    "no available ip",
+    "no free ip",
+    "cni config uninitialized",
+    "failed to find plugin",
+    "networkplugin",
+    "network is not ready",
+)
+_LONG_GRACES: Final = 10
+
+
+@Row(
+    id="P08a",
+    title="Volume cannot be mounted",
+    severity="critical",
+    kinds=("Pod",),
+    needs=("ConfigMap",),
+    reads=(
+        "status.phase, status.conditions PodScheduled",
+        "events FailedMount, FailedAttachVolume, FailedMapVolume",
+        "spec.volumes",
+    ),
+    explanation=(
+        "A pod has a node, but stays in ContainerCreating because a volume cannot be mounted: its ConfigMap or Secret "
+        "or a key of it does not exist, a hostPath is not what it should be, a claim is not bound or cannot be "
+        "attached. The newest event that says more than that time ran out is quoted."
+    ),
+)
+def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:
+    """Pods that wait for a volume."""
+    for pod in _waiting_pods(state):
+        found = _mount_event(pod, state)
+        if found is None:
+            continue
+        missing = _missing(pod, _volume_name(found.message), found.message, state)
+        if missing is None:
+            yield _mount_fault(pod, found, state)
+        elif not just_repaired(missing[0], pod.namespace, state):
+            yield _missing_fault(pod, found, missing, state)
+
+
+def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
+    """Pods with a node whose containers have not begun although it is time."""
+    for pod in judged_pods(state):
+        if pod.text("status", "phase") != "Pending" or not pod.text("spec", "nodeName"):
+            continue
+        states = [child(each.status, "state") for each in containers_of(pod) if each.kind != "ephemeral"]
+        if all(text(each, "waiting", "reason") in _STARTING and not set(each) - {"waiting"} for each in states):
+            scheduled = moment(text(pod.condition("PodScheduled"), "lastTransitionTime")) or pod.created
+            if state.now - scheduled >= state.grace_seconds:
+                yield pod
+
+
+def _mount_event(pod: ClusterObject, state: ClusterState) -> ClusterEvent | None:
+    """The newest telling event about volumes; None when the kubelet came further since."""
+    events = state.events_of(pod, *_MOUNT)
+    beyond = max((each.last for each in state.events_of(pod, "Pulling", "Pulled", "Created", "Started")), default=0.0)
+    events = tuple(each for each in events if each.last >= beyond)
+    telling = [each for each in events if "timed out waiting" not in each.message.lower()]
+    return telling[-1] if telling else events[-1] if events else None
+
+
+def _missing_fault(
+    pod: ClusterObject, found: ClusterEvent, missing: tuple[Reference, Missing], state: ClusterState
+) -> Fault:
+    reference, gone = missing
+    return Fault(
+        subject=pod.ref,
+        culprit=gone.culprit,
+        title=gone.title,
+        cause=f"{gone.what}, but {reference.user} of {owner_words(pod, state)} needs it{gone.hint}",
+        evidence=(spec_field(pod, state, gone.path), *gone.proof, event(found)),
+        next_check=gone.next_check,
+        since=found.first,
+    )
+
+
+def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -> Fault:
+    name = _volume_name(found.message)
+    claim = _claim(pod, name)
+    host_path = "hostpath" in found.message.lower()
+    return Fault(
+        subject=pod.ref,
+        title="Path on the node is not what the volume wants" if host_path else "Volume cannot be mounted",
+        cause=(
+            f"{pod_words(pod, state)} cannot start, because volume {name or '(unknown)'} cannot be "
+            f"mounted: {_short(found.message)}"
+        ),
+        evidence=(*_volume_evidence(pod, name, state), event(found)),
+        next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
+        because=(claim,) if claim else (),
+        since=found.first,
+    )
+
+
+def _volume_name(message: str) -> str:
+    named, unmounted = _VOLUME.search(message), _UNMOUNTED.search(message)
+    if named:
+        return named[1]
+    return unmounted[1].replace(",", " ").split()[0] if unmounted and unmounted[1].strip(" ,") else ""
+
+
+def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState) -> tuple[Reference, Missing] | None:
+    """The reference of the volume whose object or key the kubelet does not find."""
+    user = f"volume {volume}"
+    own = [each for each in references_of(pod.child("spec")) if each.use == "volume" and each.user == user]
+    no_key, not_found = _NO_KEY.search(message), _NOT_FOUND.search(message)
+    for reference in own:
+        if no_key and reference.key == no_key[1]:
+            return reference, missing_key(reference, state.workload_of(pod), state)
+        wanted = not_found and (reference.kind.lower(), reference.name) == (not_found[1].lower(), not_found[2])
+        if wanted and not reference.optional and not reference.key:
+            return reference, missing_object(reference, pod.namespace, state)
+    return None
+
+
+def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | None:
+    """The position of a volume. Messages about claims name the PersistentVolume instead of the volume."""
+    for index, volume in enumerate(pod.children("spec", "volumes")):
+        claim = text(volume, "persistentVolumeClaim", "claimName")
+        bound = state.get("PersistentVolumeClaim", pod.namespace, claim) if claim else None
+        if text(volume, "name") == name or (bound is not None and bound.text("spec", "volumeName") == name):
+            return index
+    return None
+
+
+def _volume_evidence(pod: ClusterObject, name: str, state: ClusterState) -> tuple[Evidence, ...]:
+    index = _volume_index(pod, name, state)
+    return (spec_field(pod, state, f"volumes[{index}]"),) if index is not None else ()
+
+
+def _claim(pod: ClusterObject, name: str) -> ObjectRef | None:
+    for volume in pod.children("spec", "volumes"):
+        claim = text(volume, "persistentVolumeClaim", "claimName")
+        if claim and (text(volume, "name") == name or name.startswith("pvc-") or not name):
+            return ObjectRef(kind="PersistentVolumeClaim", namespace=pod.namespace, name=claim)
+    return None
+
+
+def _short(message: str) -> str:
+    """The message without the words that every message of its kind begins with."""
+    return re.sub(r"^MountVolume\.\w+ failed for volume \"[^\"]{1,253}\" ?: ?", "", message)[:400]
+
+
+@Row(
+    id="P08b",
+    title="Pod sandbox cannot be made",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "status.containerStatuses[].state.waiting",
+        "events FailedCreatePodSandBox, NetworkNotReady, Pulling",
+        "spec.runtimeClassName",
+    ),
+    explanation=(
+        "A pod has a node, but its network and sandbox cannot be set up: the network plugin of the node is not ready, "
+        "no addresses are left, or the runtime of the RuntimeClass is not there. Also told: a pod that stays in "
+        "ContainerCreating for long without any event that says why."
+    ),
+)
+def sandbox_not_made(state: ClusterState) -> Iterator[Fault]:
+    """Pods that wait for their sandbox, or for nobody knows what."""
+    for pod in _waiting_pods(state):
+        if _mount_event(pod, state) is not None:
+            continue
+        events = state.events_of(pod, *_SANDBOX)
+        if events:
+            yield _sandbox_fault(pod, events[-1], state)
+        elif state.age_seconds(pod) >= _LONG_GRACES * state.grace_seconds:
+            yield _silent_fault(pod, state)
+
+
+def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -> Fault:
+    lower, node = found.message.lower(), ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
+    network = any(each in lower for each in _NODE_NETWORK)
+    runtime = pod.text("spec", "runtimeClassName") if "runtime" in lower and "handler" in lower else ""
+    about = (spec_field(pod, state, "runtimeClassName"),) if runtime else ()
+    addresses = "ip" in lower.split() or "addresses" in lower
+    title = "No addresses left for pods" if network and addresses else "Network of the node is not ready"
+    return Fault(
+        subject=pod.ref,
+        culprit=node if network else None,
+        title=title if network else "Pod sandbox cannot be made",
+        cause=(
+            f"{pod_words(pod, state)} cannot start on {node}, because their sandbox cannot be made: "
+            f"{found.message[:400]}"
+        ),
+        evidence=(*about, event(found), field(pod, "spec", "nodeName")),
+        next_check=f"kubectl describe node {node.name}",
+        because=() if network else (node,),
+        since=found.first,
+    )
+
+
+def _silent_fault(pod: ClusterObject, state: ClusterState) -> Fault:
+    node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
+    pulling = state.events_of(pod, "Pulling")
+    what = "its image is still being pulled" if pulling else "no event says why"
+    return Fault(
+        subject=pod.ref,
+        title="Container is not created",
+        severity="warning",
+        role="symptom",
+        cause=(
+            f"{pod_words(pod, state)} has been in ContainerCreating on {node} for "
+            f"{duration(state.age_seconds(pod))}, and {what}"
+        ),
+        evidence=(
+            field(pod, "status", "phase"),
+            *(event(each) for each in pulling[-1:]),
+            field(pod, "spec", "nodeName"),
+        ),
+        next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
+        because=(node,),
+        since=pod.created,
+    )

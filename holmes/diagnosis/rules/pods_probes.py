@@ -1,0 +1,285 @@
+"""Rules about probes: P10 readiness, P11 liveness, P12 startup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.crash_faults import restarts, said
+from holmes.diagnosis.crashes import began, crashes_of, unhealthy
+from holmes.diagnosis.evidence import event, value
+from holmes.diagnosis.last_words import last_words
+from holmes.diagnosis.pods import containers_of, troubled_pods
+from holmes.diagnosis.probes import WORDS, failures, probe_of, verdict
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import container_words, owner_words, spec_field
+from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import at, integer, text
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.diagnosis.crashes import Crash
+    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.probes import Probe, ProbeField, ProbeVerdict
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_STARTING_GRACES: Final = 3
+_TITLES: Final[dict[ProbeField, str]] = {
+    "readinessProbe": "Readiness probe fails",
+    "livenessProbe": "Liveness probe kills the container",
+    "startupProbe": "Startup probe kills the container",
+}
+
+
+@Row(
+    id="P10",
+    title="Pod does not become ready",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "status.conditions Ready, ContainersReady",
+        "status.containerStatuses[].ready",
+        "spec.containers[].readinessProbe",
+        "spec.containers[].ports",
+        "spec.readinessGates",
+        "event Unhealthy: Readiness probe failed",
+    ),
+    explanation=(
+        "The containers run, but the pod is not ready, so that Services send nothing to it. The message of the failed "
+        "probe is compared with what the container declares: a port that nothing listens on, a path that answers 404, "
+        "a program that is not in the image, no answer in time. When the application itself answers with an error, its "
+        "log and the services that it names tell why. Pods younger than the grace and the probe's own time are "
+        "left alone."
+    ),
+)
+def not_ready(state: ClusterState) -> Iterator[Fault]:
+    """Running pods whose containers are not ready, and readiness gates that nobody sets."""
+    for pod in troubled_pods(state):
+        young = state.age_seconds(pod) < state.grace_seconds
+        if young or pod.text("status", "phase") != "Running" or pod.text("status", "reason"):
+            continue
+        found = False
+        for container in containers_of(pod):
+            probe = probe_of(container, "readinessProbe")
+            if _unready(container, probe, state):
+                found = True
+                yield _readiness_fault(probe, state)
+        if not found:
+            yield from _gates(pod, state)
+
+
+def _unready(container: Container, probe: Probe, state: ClusterState) -> bool:
+    """Whether it runs without being ready for longer than it may take."""
+    if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
+        return False
+    if container.kind == "init" and not container.sidecar:
+        return False
+    if at(container.status, "started") is False:
+        return False
+    started = moment(text(container.status, "state", "running", "startedAt"))
+    since_seconds = state.now - started if started is not None else 0.0
+    failed = failures(probe, unhealthy(container, state))
+    starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
+    enough = integer(probe.spec, "initialDelaySeconds") + state.grace_seconds * (_STARTING_GRACES if starting else 1)
+    return since_seconds >= enough and (bool(failed) or since_seconds >= enough + probe.budget_seconds)
+
+
+def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
+    container, events = probe.container, failures(probe, unhealthy(probe.container, state))
+    message = events[-1].message if events else ""
+    why = verdict(probe, message)
+    words = last_words(container, state) if why.depends else None
+    current = LogKey(pod=container.pod.ref, container=container.name, previous=False)
+    return Fault(
+        subject=container.pod.ref,
+        title=f"Readiness probe fails: {why.title}",
+        cause=(
+            f"The {container_words(container, state)} runs but is not ready, because its readiness probe fails: "
+            f"{why.words}{said(words)}"
+        ),
+        evidence=(
+            *_probe_evidence(probe, why, events, state),
+            *(words.evidence if words else ()),
+            container.evidence("ready"),
+        ),
+        next_check=f"kubectl -n {container.pod.namespace} describe pod {container.pod.name}",
+        because=words.blamed if words else (),
+        since=moment(text(container.pod.condition("Ready"), "lastTransitionTime")),
+        logs=(current,) if why.depends else (),
+    )
+
+
+def _probe_evidence(
+    probe: Probe, why: ProbeVerdict, events: tuple[ClusterEvent, ...], state: ClusterState
+) -> Iterator[Evidence]:
+    """The decisive fields of the probe, then the kubelet's words."""
+    for path in why.fields:
+        yield probe.evidence(state, *path)
+    if events:
+        yield event(events[-1])
+
+
+def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
+    """Readiness gates whose condition is not true although all containers are ready."""
+    if text(pod.condition("ContainersReady"), "status") != "True" or text(pod.condition("Ready"), "status") == "True":
+        return
+    since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
+    if state.now - since < 2 * state.grace_seconds:
+        return
+    for index, gate in enumerate(pod.children("spec", "readinessGates")):
+        kind = text(gate, "conditionType")
+        condition = pod.condition(kind)
+        if not kind or text(condition, "status") == "True":
+            continue
+        status = text(condition, "status") or "missing"
+        yield Fault(
+            subject=pod.ref,
+            title="Readiness gate is not fulfilled",
+            cause=(
+                f"All containers of {owner_words(pod, state)} are ready, but the pod is not, because its readiness "
+                f"gate {kind} is {status}: the controller that should set this condition has not done so"
+            ),
+            evidence=(
+                spec_field(pod, state, f"readinessGates[{index}].conditionType"),
+                value(pod, "status.conditions", f"{kind} is {status}"),
+                value(pod, "status.conditions[Ready].message", text(pod.condition("Ready"), "message")),
+            ),
+            next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o jsonpath='{{.status.conditions}}'",
+            since=since,
+        )
+
+
+@Row(
+    id="P11",
+    title="Liveness probe kills the container",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "events Killing and Unhealthy: Liveness probe failed",
+        "spec.containers[].livenessProbe",
+        "spec.containers[].ports",
+        "status.containerStatuses[].lastState.terminated",
+    ),
+    explanation=(
+        "The kubelet kills and restarts a container because its liveness probe fails (often exit code 137 or 143). The "
+        "probe may ask a port or path that does not exist, or begin before the application is up: then a startup probe "
+        "or a larger initialDelaySeconds helps. A container that really hangs is told by its log."
+    ),
+)
+def killed_by_liveness(state: ClusterState) -> Iterator[Fault]:
+    """Containers that their liveness probe killed within the hour."""
+    yield from _killed("livenessProbe", state)
+
+
+@Row(
+    id="P12",
+    title="Startup probe kills the container",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "events Killing and Unhealthy: Startup probe failed",
+        "spec.containers[].startupProbe",
+        "status.containerStatuses[].started",
+    ),
+    explanation=(
+        "A container does not pass its startup probe within failureThreshold times periodSeconds, and is killed and "
+        "restarted. Either it needs longer, or the probe asks the wrong port, path or program."
+    ),
+)
+def killed_at_startup(state: ClusterState) -> Iterator[Fault]:
+    """Containers that their startup probe killed within the hour."""
+    yield from _killed("startupProbe", state)
+
+
+def _killed(field: ProbeField, state: ClusterState) -> Iterator[Fault]:
+    ending = "liveness" if field == "livenessProbe" else "startup"
+    told: set[tuple[str, str]] = set()
+    for crash in crashes_of(state):
+        if crash.ending == ending:
+            told.add((crash.pod.uid, crash.container.name))
+            yield _killed_fault(crash, probe_of(crash.container, field), state)
+    for pod in troubled_pods(state):
+        for container in containers_of(pod):
+            probe = probe_of(container, field)
+            fault = None if (pod.uid, container.name) in told else _failing_fault(probe, state)
+            if fault is not None:
+                yield fault
+
+
+def _killed_fault(crash: Crash, probe: Probe, state: ClusterState) -> Fault:
+    container, events = crash.container, failures(probe, unhealthy(crash.container, state))
+    message = events[-1].message if events else ""
+    why, ran = verdict(probe, message), crash.ran_seconds
+    late = not why.probe_is_wrong and 0 < ran <= probe.budget_seconds + 2 * _period(probe) + 35
+    words = last_words(container, state) if why.depends else None
+    budget = f"; it has {probe.budget_seconds} s ({_budget_words(probe)})" if late else ""
+    started = moment(text(container.status, "state", "running", "startedAt"))
+    fails_again = started is not None and any(each.last > started for each in events)
+    healed = not crash.again and container.ready and not fails_again
+    return Fault(
+        subject=crash.pod.ref,
+        title=f"{_TITLES[probe.field]}: {'it is too early' if late else why.title}",
+        severity="warning" if healed else "critical",
+        cause=(
+            f"The {container_words(container, state)} is killed by its {WORDS[probe.field]}{_after(ran)}: "
+            f"{why.words}{budget}{restarts(container)}{said(words)}"
+        ),
+        evidence=(
+            *(_budget_evidence(probe, state) if late else ()),
+            *_probe_evidence(probe, why, events, state),
+            crash.evidence("exitCode"),
+            container.evidence("restartCount"),
+            *(words.evidence if words else ()),
+        ),
+        next_check=f"kubectl -n {crash.pod.namespace} describe pod {crash.pod.name}",
+        because=words.blamed if words else (),
+        since=began(crash, state),
+        logs=(LogKey(pod=crash.pod.ref, container=container.name, previous=bool(container.last_terminated)),),
+    )
+
+
+def _after(ran_seconds: float) -> str:
+    return f" after {duration(ran_seconds)}" if ran_seconds else ""
+
+
+def _period(probe: Probe) -> int:
+    return integer(probe.spec, "periodSeconds") or 10
+
+
+def _budget_words(probe: Probe) -> str:
+    delay = integer(probe.spec, "initialDelaySeconds")
+    before = f"initialDelaySeconds {delay} + " if delay else ""
+    return f"{before}periodSeconds {_period(probe)} x failureThreshold {integer(probe.spec, 'failureThreshold') or 3}"
+
+
+def _budget_evidence(probe: Probe, state: ClusterState) -> Iterator[Evidence]:
+    for name in ("initialDelaySeconds", "failureThreshold", "periodSeconds"):
+        if at(probe.spec, name) is not None:
+            yield probe.evidence(state, name)
+
+
+def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
+    """A probe that is certainly wrong, before it has killed the container; any other may still succeed."""
+    container = probe.container
+    if not probe.spec or not container.running or container.ready:
+        return None
+    events = failures(probe, unhealthy(container, state))
+    started = moment(text(container.status, "state", "running", "startedAt")) or state.now
+    recent = [each for each in events if state.now - each.last <= 3 * _period(probe) + state.grace_seconds]
+    if not recent or state.now - started < state.grace_seconds or recent[-1].last < started:
+        return None
+    why = verdict(probe, recent[-1].message)
+    if not why.probe_is_wrong:
+        return None
+    return Fault(
+        subject=container.pod.ref,
+        title=f"{_TITLES[probe.field].replace('kills the container', 'fails')}: {why.title}",
+        severity="warning",
+        cause=f"The {WORDS[probe.field]} of the {container_words(container, state)} fails: {why.words}",
+        evidence=tuple(_probe_evidence(probe, why, events, state)),
+        next_check=f"kubectl -n {container.pod.namespace} describe pod {container.pod.name}",
+        since=recent[0].first,
+    )

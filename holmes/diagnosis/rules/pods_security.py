@@ -1,0 +1,205 @@
+"""Rules about what containers of one pod may do and share: P17 ports, P18 rights to files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.crash_faults import log_command
+from holmes.diagnosis.crashes import began, crashes_of
+from holmes.diagnosis.evidence import value
+from holmes.diagnosis.last_words import last_words, wanted_logs
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.templates import pod_templates
+from holmes.kubernetes.fields import at, children, integer, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, ObjectRef
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.crashes import Crash
+    from holmes.diagnosis.last_words import LastWords
+    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.templates import PodTemplate
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_PRIVILEGED_PORTS: Final = 1024
+_RIGHTS: Final = ("readOnlyRootFilesystem", "runAsUser", "runAsGroup", "runAsNonRoot", "capabilities", "privileged")
+_POD_RIGHTS: Final = ("runAsUser", "runAsGroup", "fsGroup", "runAsNonRoot")
+
+
+@Row(
+    id="P17",
+    title="Two containers of a pod want the same port",
+    severity="warning",
+    kinds=("Pod", "Deployment", "StatefulSet", "DaemonSet"),
+    reads=("spec.containers[].ports[].containerPort, hostPort, protocol", "logs of crashed containers"),
+    explanation=(
+        "Containers of a pod share one network, so that two of them cannot listen on the same port. Declared twice it "
+        "is information, because a declaration alone opens nothing; it is critical when one of the containers crashes "
+        "with 'address already in use'."
+    ),
+)
+def port_conflict(state: ClusterState) -> Iterator[Fault]:
+    """Templates with a port twice, and crashes because of a port."""
+    crashed: dict[ObjectRef, tuple[Crash, LastWords]] = {}
+    for crash in crashes_of(state):
+        words = last_words(crash.container, state)
+        if words is not None and words.first.kind == "address in use":
+            crashed[state.workload_of(crash.pod).ref] = (crash, words)
+            if not _twice(children(crash.pod.body, "spec", "containers")):
+                yield _busy_port(crash, words, state)
+    for template in pod_templates(state):
+        yield from _declared_twice(template, crashed.get(template.workload.ref))
+
+
+def _twice(containers: tuple[JsonObject, ...]) -> bool:
+    seen: set[tuple[int, str]] = set()
+    for container in containers:
+        own = {
+            (integer(port, "containerPort"), text(port, "protocol") or "TCP") for port in children(container, "ports")
+        }
+        if seen & own:
+            return True
+        seen |= own
+    return False
+
+
+def _declared_twice(template: PodTemplate, crash: tuple[Crash, LastWords] | None) -> Iterator[Fault]:
+    """Each port that two containers of a template declare."""
+    holders: dict[tuple[int, str], tuple[str, str]] = {}
+    for index, container in enumerate(children(template.spec, "containers")):
+        name = text(container, "name")
+        for position, port in enumerate(children(container, "ports")):
+            key = (integer(port, "containerPort"), text(port, "protocol") or "TCP")
+            path = f"{template.path}.containers[{index}].ports[{position}].containerPort"
+            first = holders.setdefault(key, (name, path))
+            if first[0] != name and key[0]:
+                yield _conflict(template, key[0], (first, (name, path)), crash)
+
+
+def _conflict(
+    template: PodTemplate,
+    port: int,
+    places: tuple[tuple[str, str], tuple[str, str]],
+    crash: tuple[Crash, LastWords] | None,
+) -> Fault:
+    (first, first_path), (second, second_path) = places
+    said = f"; its log says: {crash[1].quote}" if crash else ""
+    return Fault(
+        subject=template.workload.ref,
+        severity="critical" if crash else "info",
+        cause=f"Containers {first} and {second} of {template.workload.ref} both want port {port}{said}",
+        evidence=(
+            value(template.workload, second_path, port),
+            value(template.workload, first_path, port),
+            *(crash[1].evidence if crash else ()),
+        ),
+        next_check=f"kubectl -n {template.workload.namespace} get {template.workload.kind.lower()} "
+        f"{template.workload.name} -o yaml",
+        since=crash[0].finished if crash else None,
+    )
+
+
+def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
+    """A port that is taken although no other container declares it."""
+    container = crash.container
+    ports = (container_field(container, state, "ports"),) if children(container.spec, "ports") else ()
+    shared = crash.pod.at("spec", "hostNetwork") is True
+    where = "on the node, whose network it shares (hostNetwork)" if shared else "in the pod"
+    network = (spec_field(crash.pod, state, "hostNetwork"),) if shared else ()
+    return Fault(
+        subject=crash.pod.ref,
+        title="Port of the application is taken",
+        severity="critical",
+        cause=f"The {container_words(container, state)} finds its port taken {where}: {words.quote}",
+        evidence=(*network, *words.evidence, *ports),
+        next_check=log_command(container),
+        since=began(crash, state),
+        logs=wanted_logs(container),
+    )
+
+
+@Row(
+    id="P18",
+    title="Container lacks rights to a file or port",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "logs of crashed containers",
+        "securityContext of pod and container: readOnlyRootFilesystem, runAsUser, fsGroup",
+        "spec.containers[].volumeMounts[].readOnly",
+    ),
+    explanation=(
+        "A crashed container says 'permission denied' or 'read-only file system', and its security settings or mounts "
+        "explain it: a read-only root file system, a read-only mount, a user that does not own the files, no fsGroup "
+        "for a volume, a port below 1024. Which of these settings is wrong is an estimate; the log line is not."
+    ),
+)
+def lacking_rights(state: ClusterState) -> Iterator[Fault]:
+    """Crashes for want of rights whose settings explain them."""
+    for crash in crashes_of(state):
+        if crash.ending != "application" or not (crash.again or crash.container.terminated):
+            continue
+        words = last_words(crash.container, state)
+        if words is None or words.first.kind != "permission denied":
+            continue
+        why, evidence = _explained(crash.container, words.first.line, state)
+        if evidence:
+            yield Fault(
+                subject=crash.pod.ref,
+                cause=f"The {container_words(crash.container, state)} crashes, because {why}: {words.quote}",
+                evidence=(*evidence, *words.evidence),
+                next_check=log_command(crash.container),
+                since=began(crash, state),
+                logs=wanted_logs(crash.container),
+            )
+
+
+def _explained(container: Container, line: str, state: ClusterState) -> tuple[str, tuple[Evidence, ...]]:
+    """Why the container may not, in words and fields; nothing when no setting explains it."""
+    lower = line.lower()
+    mount = _mount_of(container, line)
+    if "read-only" in lower or "erofs" in lower:
+        return _read_only(container, mount, state)
+    settings = (*_settings(container, state),)
+    if settings and mount is not None and container.pod.at("spec", "securityContext", "fsGroup") is None:
+        words = f"its user may not use the volume at {text(mount[1], 'mountPath')}, and the pod has no fsGroup"
+        return words, (*settings, container_field(container, state, f"volumeMounts[{mount[0]}]"))
+    if settings and ("bind" in lower or "listen" in lower):
+        words = f"its user may not listen on a port below {_PRIVILEGED_PORTS}"
+        return words, (*settings, container_field(container, state, "ports"))
+    return "its user does not have the right", settings
+
+
+def _read_only(
+    container: Container, mount: tuple[int, JsonObject] | None, state: ClusterState
+) -> tuple[str, tuple[Evidence, ...]]:
+    """The mount or root file system that may only be read."""
+    if mount is not None and at(mount[1], "readOnly") is True:
+        words = f"the mount {text(mount[1], 'mountPath')} is read-only"
+        return words, (container_field(container, state, f"volumeMounts[{mount[0]}].readOnly"),)
+    if at(container.spec, "securityContext", "readOnlyRootFilesystem") is True:
+        words = "its root file system is read-only (readOnlyRootFilesystem)"
+        return words, (container_field(container, state, "securityContext.readOnlyRootFilesystem"),)
+    return "", ()
+
+
+def _mount_of(container: Container, line: str) -> tuple[int, JsonObject] | None:
+    """The mount under which a path of the line lies."""
+    for index, mount in enumerate(children(container.spec, "volumeMounts")):
+        path = text(mount, "mountPath").rstrip("/")
+        if path and path in line:
+            return index, mount
+    return None
+
+
+def _settings(container: Container, state: ClusterState) -> Iterator[Evidence]:
+    """The security settings that take rights away, of the container before those of the pod."""
+    for name in _RIGHTS:
+        if at(container.spec, "securityContext", name) is not None:
+            yield container_field(container, state, f"securityContext.{name}")
+    for name in _POD_RIGHTS:
+        if container.pod.at("spec", "securityContext", name) is not None:
+            yield spec_field(container.pod, state, f"securityContext.{name}")

@@ -1,0 +1,297 @@
+"""Disruption budgets, quotas and bounds: what forbids evictions and further pods."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.limit_ranges import violations
+from holmes.diagnosis.quantities import quantity
+from holmes.diagnosis.refusals import QUOTA, refused_with
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.selector_mismatch import nearest_workload
+from holmes.diagnosis.templates import pod_templates
+from holmes.diagnosis.typos import meant
+from holmes.kubernetes.fields import text, text_map
+from holmes.kubernetes.moments import moment
+from holmes.kubernetes.selectors import matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_PDB: Final = "PodDisruptionBudget"
+_NEARLY_TENTHS: Final = 9
+_MOST_BECAUSE: Final = 5
+
+
+def _living(state: ClusterState) -> Iterator[ClusterObject]:
+    return (each for each in state.of(_PDB) if each.deleted is None)
+
+
+def _counts(budget: ClusterObject) -> tuple[Evidence, ...]:
+    keys = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+    return tuple(evidence.value(budget, f"status.{key}", budget.integer("status", key)) for key in keys)
+
+
+def _demand(budget: ClusterObject) -> Evidence:
+    """What the budget demands: the field that is set."""
+    key = "maxUnavailable" if budget.at("spec", "maxUnavailable") is not None else "minAvailable"
+    return evidence.field(budget, "spec", key)
+
+
+def _check(budget: ClusterObject) -> str:
+    return f"kubectl -n {budget.namespace} describe pdb {budget.name}"
+
+
+@Row(
+    id="B01",
+    title="Disruption budget never allows an eviction",
+    severity="warning",
+    kinds=(_PDB,),
+    reads=("spec.minAvailable", "spec.maxUnavailable", "status.disruptionsAllowed", "status.expectedPods"),
+    explanation="All pods are healthy, and the budget still allows none of them to be evicted: it demands as many as "
+    "there are. Draining a node waits forever. Demand fewer or run more. A budget that selects no pod hinders nothing.",
+)
+def too_strict(state: ClusterState) -> Iterator[Fault]:
+    """Budgets that demand every pod."""
+    for budget in _living(state):
+        expected, desired = budget.integer("status", "expectedPods"), budget.integer("status", "desiredHealthy")
+        healthy = budget.integer("status", "currentHealthy")
+        if budget.integer("status", "disruptionsAllowed") or not expected or healthy < desired or desired < expected:
+            continue
+        if state.age_seconds(budget) < state.grace_seconds:
+            continue
+        demand = _demand(budget)
+        yield Fault(
+            subject=budget.ref,
+            cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} and it selects {expected} "
+            "pods, so that draining their nodes waits forever",
+            evidence=(demand, *_counts(budget)),
+            next_check=_check(budget),
+        )
+
+
+@Row(
+    id="B01b",
+    title="Disruption budget allows no eviction while pods are not healthy",
+    severity="warning",
+    kinds=(_PDB, "Pod"),
+    reads=("status.currentHealthy", "status.desiredHealthy", "status.conditions[DisruptionAllowed]"),
+    explanation="Fewer pods are healthy than the budget demands, so it forbids evictions. It is a symptom of what the "
+    "pods suffer from.",
+)
+def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
+    """Budgets whose pods are not healthy, for longer than the grace."""
+    for budget in _living(state):
+        desired, healthy = budget.integer("status", "desiredHealthy"), budget.integer("status", "currentHealthy")
+        if not budget.integer("status", "expectedPods") or healthy >= desired:
+            continue
+        pods = state.matched("Pod", budget.namespace, budget.child("spec", "selector"))
+        sick = [pod for pod in pods if text(pod.condition("Ready"), "status") != "True"]
+        old = [pod for pod in sick if state.now - _unready_since(pod) >= state.grace_seconds]
+        if old:
+            yield Fault(
+                subject=budget.ref,
+                culprit=state.workload_of(old[0]).ref,
+                role="symptom",
+                cause=f"{budget.ref} allows no eviction: {healthy} of its pods are healthy and it demands {desired}",
+                evidence=(_demand(budget), *_counts(budget)),
+                next_check=_check(budget),
+                because=tuple(dict.fromkeys(state.workload_of(pod).ref for pod in old))[:_MOST_BECAUSE],
+            )
+
+
+def _unready_since(pod: ClusterObject) -> float:
+    return moment(text(pod.condition("Ready"), "lastTransitionTime")) or pod.created
+
+
+@Row(
+    id="B01c",
+    title="Two disruption budgets select the same pods",
+    severity="warning",
+    kinds=(_PDB, "Pod"),
+    reads=("spec.selector", "Pod metadata.labels"),
+    explanation="The eviction of a pod that two budgets select is always refused, so its node cannot be drained. One "
+    "of the budgets has to go, or their selectors have to differ.",
+)
+def same_pods(state: ClusterState) -> Iterator[Fault]:
+    """Budgets that share pods."""
+    by_namespace: dict[str, list[ClusterObject]] = defaultdict(list)
+    for budget in _living(state):
+        by_namespace[budget.namespace].append(budget)
+    for namespace, budgets in by_namespace.items():
+        if len(budgets) > 1:
+            budgets.sort(key=lambda each: (each.created, each.name))
+            yield from _sharing(state, budgets, state.of("Pod", namespace))
+
+
+def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[ClusterObject, ...]) -> Iterator[Fault]:
+    """The budgets of one namespace that select a pod which an older one selects too."""
+    by_label: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
+    for pod in pods:
+        for label in pod.labels.items():
+            by_label[label].append(pod)
+    first_of: dict[str, ClusterObject] = {}
+    told: set[tuple[str, str]] = set()
+    for budget in budgets:
+        selector = budget.child("spec", "selector")
+        labels = text_map(selector, "matchLabels").items()
+        candidates = min((by_label[label] for label in labels), key=len) if labels else pods
+        for pod in candidates:
+            if not matches_selector(selector, pod.labels):
+                continue
+            other = first_of.setdefault(pod.uid, budget)
+            if other is not budget and (budget.name, other.name) not in told:
+                told.add((budget.name, other.name))
+                yield _shared(state, budget, other, pod)
+
+
+def _shared(state: ClusterState, budget: ClusterObject, other: ClusterObject, pod: ClusterObject) -> Fault:
+    return Fault(
+        subject=budget.ref,
+        cause=f"{budget.ref} and {other.ref} both select the pods of {state.workload_of(pod).ref}, so that none of "
+        "these can be evicted",
+        evidence=(evidence.field(budget, "spec", "selector"), evidence.field(other, "spec", "selector")),
+        next_check=f"kubectl -n {budget.namespace} get pdb -o wide",
+    )
+
+
+@Row(
+    id="B01d",
+    title="Disruption budget cannot count its pods",
+    severity="warning",
+    kinds=(_PDB,),
+    reads=("status.conditions[DisruptionAllowed]",),
+    explanation="The budget selects pods whose controller it does not know, so it cannot tell how many there should "
+    "be, and allows no eviction.",
+)
+def cannot_count(state: ClusterState) -> Iterator[Fault]:
+    """Budgets whose status cannot be computed."""
+    for budget in _living(state):
+        condition = budget.condition("DisruptionAllowed")
+        if text(condition, "reason") == "SyncFailed" and text(condition, "status") == "False":
+            said = text(condition, "message")
+            yield Fault(
+                subject=budget.ref,
+                cause=f"{budget.ref} allows no eviction because it cannot count its pods: {said}",
+                evidence=(
+                    evidence.field(budget, "spec", "selector"),
+                    evidence.value(budget, "status.conditions[type=DisruptionAllowed].message", said),
+                ),
+                next_check=_check(budget),
+            )
+
+
+@Row(
+    id="B01e",
+    title="Disruption budget selects no pod",
+    severity="info",
+    kinds=(_PDB, "Pod"),
+    needs=("Deployment", "StatefulSet"),
+    reads=("spec.selector", "status.expectedPods", "spec.template.metadata.labels"),
+    explanation="The budget protects nothing, which is only worth knowing while there is no such workload. A warning "
+    "when its selector is evidently a slip of the labels of a workload.",
+)
+def selects_nothing(state: ClusterState) -> Iterator[Fault]:
+    """Budgets without pods."""
+    for budget in _living(state):
+        labels = text_map(budget.body, "spec", "selector", "matchLabels")
+        if not labels or budget.integer("status", "expectedPods") or not state.covers("Pod", budget.namespace):
+            continue
+        if state.age_seconds(budget) < state.grace_seconds or state.selected("Pod", budget.namespace, labels):
+            continue
+        near = nearest_workload(state, budget.name, budget.namespace, labels)
+        if near is not None and not near.keys:
+            continue
+        slip = near is not None and all(
+            meant(labels[key], [near.template.labels.get(key, "")]) is not None for key in near.keys
+        )
+        said = f"; {near.workload.ref} comes closest: {near.differences(labels)}" if near is not None and slip else ""
+        yield Fault(
+            subject=budget.ref,
+            severity="warning" if said else "info",
+            cause=f"{budget.ref} protects nothing, because its selector matches no pod{said}",
+            evidence=(
+                evidence.field(budget, "spec", "selector"),
+                evidence.value(budget, "status.expectedPods", 0),
+                *((evidence.field(near.workload, "spec", "template", "metadata", "labels"),) if near and said else ()),
+            ),
+            next_check=f"kubectl -n {budget.namespace} get pods --show-labels",
+        )
+
+
+@Row(
+    id="Q01",
+    title="ResourceQuota is used up",
+    severity="info",
+    kinds=("ResourceQuota",),
+    needs=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
+    reads=("status.used", "status.hard"),
+    explanation="Nine tenths or more of a quota are used. That is only worth knowing until a pod is refused because "
+    "of it; then it is a warning, and W03a says which.",
+)
+def used_up(state: ClusterState) -> Iterator[Fault]:
+    """Quotas that are nearly or wholly used."""
+    refused = {(refusal.maker.namespace, found["quota"]) for refusal, found in refused_with(state, QUOTA)}
+    for quota in state.of("ResourceQuota"):
+        hard = text_map(quota.body, "status", "hard") or text_map(quota.body, "spec", "hard")
+        used = text_map(quota.body, "status", "used")
+        full = [name for name in sorted(hard) if _is_nearly_used(used.get(name, "0"), hard[name])]
+        if not full or quota.deleted is not None:
+            continue
+        refuses = (quota.namespace, quota.name) in refused
+        yield Fault(
+            subject=quota.ref,
+            role="symptom" if refuses else "cause",
+            severity="warning" if refuses else "info",
+            cause=f"{quota.ref} has little or nothing left: "
+            + "; ".join(f"{name} {used.get(name, '0')} of {hard[name]}" for name in full),
+            evidence=tuple(
+                each
+                for name in full
+                for each in (
+                    evidence.value(quota, f"spec.hard.{name}", hard[name]),
+                    evidence.value(quota, f"status.used.{name}", used.get(name, "0")),
+                )
+            ),
+            next_check=f"kubectl -n {quota.namespace} describe resourcequota {quota.name}",
+        )
+
+
+def _is_nearly_used(used: str, hard: str) -> bool:
+    taken, allowed = quantity(used), quantity(hard)
+    return taken is not None and allowed is not None and allowed > 0 and taken * 10 >= allowed * _NEARLY_TENTHS
+
+
+@Row(
+    id="Q02",
+    title="Template does not fit the LimitRange",
+    severity="warning",
+    kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
+    reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),
+    explanation="A container of a workload asks for more or less than the namespace's LimitRange allows. Running pods "
+    "are not touched, but the next one will be refused.",
+)
+def does_not_fit(state: ClusterState) -> Iterator[Fault]:
+    """Workloads whose next pod a LimitRange refuses."""
+    if not state.of("LimitRange"):
+        return
+    for template in pod_templates(state):
+        workload = template.workload
+        if workload.kind in {"Pod", "Job", "ReplicaSet"} or workload.at("spec", "replicas") == 0:
+            continue
+        broken = violations(state, template)
+        if broken:
+            first = broken[0]
+            yield Fault(
+                subject=workload.ref,
+                cause=f"the next pod of {workload.ref} will be refused: {first.found.path} is {first.found.value}, but "
+                f"{first.limit_range.ref} has {first.bound.path} {first.bound.value}",
+                evidence=tuple(each for violation in broken for each in (violation.found, violation.bound)),
+                next_check=f"kubectl -n {workload.namespace} describe limitrange {first.limit_range.name}",
+            )

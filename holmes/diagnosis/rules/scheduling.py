@@ -1,0 +1,227 @@
+"""Pods that no node takes because of what they ask for: resources, labels of nodes, taints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.evidence import shown
+from holmes.diagnosis.nearest import nearest
+from holmes.diagnosis.node_choice import (
+    AFFINITY,
+    CORDON_TAINT,
+    PROBLEM_PREFIX,
+    chooses,
+    expression_holds,
+    repelling_taints,
+    taint_words,
+)
+from holmes.diagnosis.quantities import written_amount
+from holmes.diagnosis.resources import allocatable, asking_container, free, pods_by_node, requested
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import owner_words, spec_field
+from holmes.diagnosis.unscheduled import unscheduled_for, waiting_severity
+from holmes.kubernetes.fields import child, children, text, text_map, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.unscheduled import Unscheduled
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_READS: Final = ("status.conditions[PodScheduled]", "event FailedScheduling")
+_MOST_NODES: Final = 5
+_AFFINITY: Final = ".".join(AFFINITY)
+
+
+@Row(
+    id="S01",
+    title="No node has room for the pod",
+    severity="critical",
+    kinds=("Pod",),
+    needs=("Node",),
+    reads=(*_READS, "spec.containers[].resources.requests", "Node status.allocatable"),
+    explanation="The pod asks for more CPU, memory, GPU or other resource than any node has left. When it asks for "
+    "more than the largest node offers at all, it can never run there: correct the request, which is often a slip in "
+    "the unit. Otherwise the nodes are full: ask for less, remove something, or add nodes. Pods for which an "
+    "autoscaler has just ordered a node are left alone.",
+)
+def no_room(state: ClusterState) -> Iterator[Fault]:
+    """Tells what can never fit from what is only full."""
+    for found in unscheduled_for(state, "resources"):
+        yield _no_room(state, found)
+
+
+def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
+    pod, resource = found.pod, found.main.resource or "cpu"
+    nodes = [node for node in state.of("Node") if chooses(child(pod.body, "spec"), node)] or list(state.of("Node"))
+    asked = requested(pod, resource)
+    asking = asking_container(pod, resource)
+    own = () if asking is None else (spec_field(pod, state, asking[1]),)
+    who = owner_words(pod, state) if asking is None else f"container {asking[0]} of {owner_words(pod, state)}"
+    largest = max((allocatable(node, resource) for node in nodes), default=None)
+    title = "No node has room for the pod"
+    if largest is None or not state.covers("Node"):
+        why = f"no node has enough left ({found.main.text})"
+    elif largest < asked:
+        title = f"Pod asks for more {resource} than any node has"
+        offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node offers any"
+        why = f"{offer}, so that no node can ever take it"
+    else:
+        left = free(nodes, pods_by_node(state), resource)
+        best = max(left, key=lambda name: left[name])
+        why = f"no node has so much left: the most is {written_amount(max(left[best], asked * 0), resource)} on {best}"
+    wish = (
+        "needs another pod on a node"
+        if resource == "pods"
+        else f"requests {written_amount(asked, resource)} {resource}"
+    )
+    offers = [
+        evidence.value(node, f"status.allocatable.{resource}", node.at("status", "allocatable", resource) or "(none)")
+        for node in nodes[:_MOST_NODES]
+    ]
+    return Fault(
+        subject=pod.ref,
+        title=title,
+        severity=waiting_severity(state, pod),
+        cause=f"{who} {wish}, but {why}",
+        evidence=(*own, found.proof, *offers),
+        next_check="kubectl describe nodes | grep -A 8 'Allocated resources'",
+        because=tuple(node.ref for node in nodes) if resource == "pods" else (),
+        since=found.since,
+    )
+
+
+@Row(
+    id="S02",
+    title="No node has the labels that the pod demands",
+    severity="critical",
+    kinds=("Pod",),
+    needs=("Node",),
+    reads=(*_READS, "spec.nodeSelector", "spec.affinity.nodeAffinity", "Node metadata.labels"),
+    explanation="`nodeSelector` or required node affinity of the pod names labels that no node carries, so no node "
+    "may take it. Correct the key or value in the workload, or label a node. Nodes that a selector leaves out while "
+    "it matches others are as they should be.",
+)
+def no_label(state: ClusterState) -> Iterator[Fault]:
+    """The key and value that no node has, with the nearest one."""
+    for found in unscheduled_for(state, "selector"):
+        pod, nodes = found.pod, state.of("Node") if state.covers("Node") else ()
+        path, value, why = _unmet(child(pod.body, "spec"), nodes)
+        whole = () if path.startswith("nodeSelector") else (evidence.value(pod, f"spec.{path}", value),)
+        own = (spec_field(pod, state, path),) if path else whole
+        yield Fault(
+            subject=pod.ref,
+            severity=waiting_severity(state, pod),
+            cause=f"{owner_words(pod, state)} demands nodes with {value}, but {why}",
+            evidence=(*own, found.proof, *_label_evidence(nodes, path, child(pod.body, "spec"))),
+            next_check="kubectl get nodes --show-labels",
+            since=found.since,
+        )
+
+
+def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, str]:
+    """Path and value of the demand that no node meets, and why."""
+    selector = text_map(spec, "nodeSelector")
+    for key, wanted in selector.items():
+        if nodes and not any(node.labels.get(key) == wanted for node in nodes):
+            return "nodeSelector", f"label {key}={wanted}", _what_there_is(key, (wanted,), nodes)
+    for position, term in enumerate(children(spec, *AFFINITY)):
+        for index, each in enumerate(children(term, "matchExpressions")):
+            if nodes and not any(expression_holds(each, node.labels) for node in nodes):
+                key = text(each, "key")
+                path = f"{_AFFINITY}[{position}].matchExpressions[{index}]"
+                return path, _expression_words(each), _what_there_is(key, texts(each, "values"), nodes)
+    if selector:
+        return "nodeSelector", f"the labels {shown(dict(selector))}", "no node that is free for it has all of them"
+    return _AFFINITY, "its required node affinity", "no node that is free for it meets it"
+
+
+def _expression_words(expression: JsonObject) -> str:
+    values = ", ".join(texts(expression, "values"))
+    return " ".join(filter(None, ("label", text(expression, "key"), text(expression, "operator"), values)))
+
+
+def _what_there_is(key: str, wanted: Iterable[str], nodes: Sequence[ClusterObject]) -> str:
+    values = sorted({node.labels[key] for node in nodes if key in node.labels})
+    if values:
+        near = next((found for each in wanted if (found := nearest(each, values))), None)
+        told = f"the nodes have {key}={', '.join(values[:_MOST_NODES])}"
+        return f"no node has it: {told}" + (f"; the nearest value is {near!r}" if near and len(values) > 1 else "")
+    near = nearest(key, {label for node in nodes for label in node.labels})
+    return f"no node has a label {key}" + (f"; the nearest one is {near!r}" if near else "")
+
+
+def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject) -> Iterator[Evidence]:
+    """The labels with the demanded keys, or all of them for want of such."""
+    keys = set(text_map(spec, "nodeSelector"))
+    if path != "nodeSelector":
+        keys |= {text(each, "key") for term in children(spec, *AFFINITY) for each in children(term, "matchExpressions")}
+    for node in nodes[:_MOST_NODES]:
+        chosen = {key: value for key, value in node.labels.items() if key in keys}
+        yield evidence.value(node, "metadata.labels", chosen or node.labels)
+
+
+@Row(
+    id="S03",
+    title="The pod does not tolerate the taints of the nodes",
+    severity="critical",
+    kinds=("Pod",),
+    needs=("Node",),
+    reads=(*_READS, "spec.tolerations", "Node spec.taints", "Node spec.unschedulable"),
+    explanation="Nodes that could take the pod are tainted, and the pod has no toleration for that. A taint of one's "
+    "own (`dedicated=batch:NoSchedule`) keeps nodes for others on purpose: add the toleration if the pod belongs "
+    "there. A taint `node.kubernetes.io/...` says that the node itself is in trouble or cordoned. The taint of the "
+    "control plane is not taken for a reason as long as there is another.",
+)
+def not_tolerated(state: ClusterState) -> Iterator[Fault]:
+    """The workload lacks a toleration, or the node is in trouble."""
+    for found in unscheduled_for(state, "taint"):
+        spec = child(found.pod.body, "spec")
+        repelling = [(node, taint) for node in state.of("Node") if chooses(spec, node) for taint in _taints(spec, node)]
+        troubled = [(node, taint) for node, taint in repelling if text(taint, "key").startswith(PROBLEM_PREFIX)]
+        yield _repelled(state, found, troubled or repelling)
+
+
+def _taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
+    found = list(repelling_taints(spec, node))
+    if node.boolean("spec", "unschedulable") and not any(text(each, "key") == CORDON_TAINT for each in found):
+        found.append({"key": CORDON_TAINT, "effect": "NoSchedule"})
+    yield from found
+
+
+def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[ClusterObject, JsonObject]]) -> Fault:
+    pod = found.pod
+    troubled = [node for node, taint in by if text(taint, "key").startswith(PROBLEM_PREFIX)]
+    words = list(dict.fromkeys(taint_words(taint) for _, taint in by))
+    who = owner_words(pod, state)
+    if troubled:
+        names = ", ".join(dict.fromkeys(node.name for node in troubled))
+        cause = f"no node takes the pods of {who}: {_nodes_word(troubled)} {names} may not be used ({', '.join(words)})"
+    else:
+        what = f"taint {', '.join(words)}" if words else found.main.text
+        cause = f"{who} does not tolerate {what}, which keeps it from {found.main.count or 'all'} node(s)"
+    taints = [evidence.field(node, "spec", "taints") for node in dict.fromkeys(node for node, _ in by)][:_MOST_NODES]
+    cordons = [
+        evidence.field(node, "spec", "unschedulable") for node in troubled if node.boolean("spec", "unschedulable")
+    ]
+    tolerations = spec_field(pod, state, "tolerations")
+    own = (*cordons, *taints, found.proof) if troubled else (tolerations, *taints, found.proof)
+    return Fault(
+        subject=pod.ref,
+        culprit=troubled[0].ref if troubled else None,
+        title="Nodes in trouble or cordoned take no pods" if troubled else None,
+        severity=waiting_severity(state, pod),
+        cause=cause,
+        evidence=own,
+        next_check="kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",
+        because=tuple(node.ref for node in troubled),
+        since=found.since,
+    )
+
+
+def _nodes_word(nodes: Sequence[ClusterObject]) -> str:
+    return "node" if len({node.name for node in nodes}) == 1 else "nodes"

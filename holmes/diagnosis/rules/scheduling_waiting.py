@@ -1,0 +1,215 @@
+"""Pods that the scheduler does not even try to place, or may not make room for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.pods import judged_pods
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import owner_words, spec_field
+from holmes.diagnosis.templates import pod_templates
+from holmes.diagnosis.unscheduled import unscheduled_for
+from holmes.kubernetes.fields import at, text
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import ObjectRef
+    from holmes.diagnosis.templates import PodTemplate
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_DEFAULT: Final = "default-scheduler"
+_QUEUES: Final = ("kueue.x-k8s.io/",)
+_LONG_GRACES: Final = 5
+
+
+@Row(
+    id="S07",
+    title="A scheduling gate holds the pod back",
+    severity="warning",
+    kinds=("Pod",),
+    reads=("spec.schedulingGates", "status.conditions[PodScheduled].reason"),
+    explanation="The scheduler leaves a pod alone until all its `schedulingGates` are removed; whoever set them has "
+    "to do that. The gates of a queue for batch work are meant to hold pods for long and are only mentioned.",
+)
+def gated(state: ClusterState) -> Iterator[Fault]:
+    """The gates that are still there."""
+    for pod in judged_pods(state):
+        gates = [text(each, "name") for each in pod.children("spec", "schedulingGates")]
+        if not gates or pod.text("spec", "nodeName") or state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
+            continue
+        queued = all(gate.startswith(_QUEUES) for gate in gates)
+        yield Fault(
+            subject=pod.ref,
+            severity="info" if queued else None,
+            cause=f"{owner_words(pod, state)} is held back by scheduling gate {', '.join(gates)}, "
+            f"which nobody has removed for {duration(state.age_seconds(pod))}",
+            evidence=(
+                spec_field(pod, state, "schedulingGates"),
+                evidence.value(pod, "status.conditions[type=PodScheduled].reason", "SchedulingGated"),
+            ),
+            next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
+            since=pod.created or None,
+        )
+
+
+@Row(
+    id="S08a",
+    title="No scheduler looks at the pod",
+    severity="critical",
+    kinds=("Pod",),
+    reads=("spec.schedulerName", "status.conditions[PodScheduled]"),
+    explanation="A pod without a node and without any word from a scheduler: `schedulerName` names one that does not "
+    "run, or the cluster's own scheduler is down. Correct the name, or look after the scheduler.",
+)
+def no_scheduler(state: ClusterState) -> Iterator[Fault]:
+    """Pods that nobody has tried to place."""
+    active = {pod.text("spec", "schedulerName") for pod in state.of("Pod") if _was_placed(pod)}
+    for pod in judged_pods(state):
+        if pod.text("spec", "nodeName") or pod.text("status", "phase") != "Pending" or pod.condition("PodScheduled"):
+            continue
+        if state.events_of(pod, "FailedScheduling", "Scheduled") or pod.children("spec", "schedulingGates"):
+            continue
+        name = pod.text("spec", "schedulerName") or _DEFAULT
+        foreign = name != _DEFAULT
+        if foreign and name in active and state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
+            continue
+        scheduler = None if foreign else _own_scheduler(state)
+        why = "of that name none runs" if foreign else "the scheduler of the cluster does nothing"
+        yield Fault(
+            subject=pod.ref,
+            culprit=scheduler,
+            cause=f"no scheduler has looked at the pods of {owner_words(pod, state)} for "
+            f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and {why}"
+            f"{hint(name, active) if foreign else ''}",
+            evidence=(
+                spec_field(pod, state, "schedulerName"),
+                evidence.value(pod, "status.conditions", pod.at("status", "conditions") or "(none)"),
+            ),
+            next_check="kubectl get pods -A | grep -i scheduler",
+            because=(scheduler,) if scheduler is not None else (),
+            since=pod.created or None,
+        )
+
+
+def _was_placed(pod: ClusterObject) -> bool:
+    """Whether a scheduler has placed the pod."""
+    return bool(pod.condition("PodScheduled")) and pod.text("spec", "nodeName") != ""
+
+
+def _own_scheduler(state: ClusterState) -> ObjectRef | None:
+    """The pod of the cluster's scheduler, or its lease."""
+    for pod in state.of("Pod", "kube-system"):
+        if pod.labels.get("component") == "kube-scheduler":
+            return pod.ref
+    lease = state.get("Lease", "kube-system", "kube-scheduler")
+    return None if lease is None else lease.ref
+
+
+@Row(
+    id="S08b",
+    title="The pod is bound to a node that does not exist",
+    severity="critical",
+    kinds=("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Pod"),
+    needs=("Node",),
+    reads=("spec.template.spec.nodeName", "Node metadata.name"),
+    explanation="`nodeName` in a template puts pods on a node past the scheduler. When there is no such node, no "
+    "kubelet starts them, and they are removed and made again without an event. Remove the field, or correct the "
+    "name.",
+)
+def unknown_node(state: ClusterState) -> Iterator[Fault]:
+    """Templates with the name of a node that does not exist."""
+    if not state.covers("Node") or not state.of("Node"):
+        return
+    for template in pod_templates(state):
+        name = text(template.spec, "nodeName")
+        if not name or state.get("Node", "", name) is not None or _asleep(template, state):
+            continue
+        nodes = [node.name for node in state.of("Node")]
+        workload = template.workload
+        yield Fault(
+            subject=workload.ref,
+            cause=f"{workload.ref} puts its pods on node {name}, which does not exist{hint(name, nodes)}",
+            evidence=(
+                evidence.value(workload, f"{template.path}.nodeName", name),
+                *(evidence.value(node, "metadata.name", node.name) for node in state.of("Node")[:_LONG_GRACES]),
+            ),
+            next_check="kubectl get nodes",
+            since=workload.created or None,
+        )
+
+
+def _asleep(template: PodTemplate, state: ClusterState) -> bool:
+    """Whether the workload makes no pods now; a pod that was on a node which has just gone is not its fault."""
+    workload = template.workload
+    if workload.kind == "Pod":
+        return workload.text("status", "phase") != "Pending" or state.age_seconds(workload) < state.grace_seconds
+    done = any(text(workload.condition(kind), "status") == "True" for kind in ("Complete", "Failed"))
+    return done or at(workload.body, "spec", "replicas") == 0 or workload.boolean("spec", "suspend")
+
+
+@Row(
+    id="S09",
+    title="The pod may not make room for itself",
+    severity="info",
+    kinds=("Pod",),
+    needs=("PriorityClass",),
+    reads=("spec.preemptionPolicy", "spec.priority", "status.nominatedNodeName", "event FailedScheduling"),
+    explanation="A pod with a higher priority can push lower ones off a full node. It may not when its class says "
+    "`preemptionPolicy: Never`, although lower ones are there. And it waits when the pods that were to go do not end.",
+)
+def no_preemption(state: ClusterState) -> Iterator[Fault]:
+    """Room that could be made, and is not."""
+    lowest: int | None = None
+    for found in unscheduled_for(state, "resources"):
+        pod = found.pod
+        waiting = _LONG_GRACES * state.grace_seconds
+        if pod.text("status", "nominatedNodeName") and state.now - (found.since or state.now) >= waiting:
+            yield _nominated(state, pod)
+        elif pod.text("spec", "preemptionPolicy") == "Never":
+            lowest = _lowest_priority(state) if lowest is None else lowest
+            if lowest < pod.integer("spec", "priority"):
+                yield _may_not(state, pod, lowest)
+
+
+def _lowest_priority(state: ClusterState) -> int:
+    placed = (pod for pod in state.of("Pod") if pod.text("status", "phase") == "Running")
+    return min((pod.integer("spec", "priority") for pod in placed), default=0)
+
+
+def _may_not(state: ClusterState, pod: ClusterObject, lowest: int) -> Fault:
+    class_name = pod.text("spec", "priorityClassName")
+    known = state.get("PriorityClass", "", class_name)
+    own = evidence.field(pod, "spec", "preemptionPolicy")
+    return Fault(
+        subject=pod.ref,
+        cause=f"{owner_words(pod, state)} has priority {pod.integer('spec', 'priority')} and pods with {lowest} run, "
+        f"but PriorityClass {class_name or '(none)'} says preemptionPolicy Never",
+        evidence=(
+            own if known is None else evidence.field(known, "preemptionPolicy"),
+            evidence.field(pod, "spec", "priority"),
+        ),
+        next_check="kubectl get priorityclass",
+    )
+
+
+def _nominated(state: ClusterState, pod: ClusterObject) -> Fault:
+    node = pod.text("status", "nominatedNodeName")
+    leaving = [
+        each.ref for each in state.of("Pod") if each.deleted is not None and each.text("spec", "nodeName") == node
+    ]
+    return Fault(
+        subject=pod.ref,
+        title="Pods that were to make room do not end",
+        severity="warning",
+        cause=f"{owner_words(pod, state)} was promised room on node {node}, "
+        "but the pods that were to go are still there",
+        evidence=(evidence.field(pod, "status", "nominatedNodeName"),),
+        next_check=f"kubectl get pods -A -o wide --field-selector spec.nodeName={node}",
+        because=tuple(leaving),
+        since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")),
+    )

@@ -1,0 +1,286 @@
+"""What workloads expect of Services: a Service that they name does not exist, or not with this port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.evidence import value
+from holmes.diagnosis.intended_services import intended_service, workload_named
+from holmes.diagnosis.nearest import hint, nearest
+from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.service_backends import edited_at, is_headless, selector_of, was_edited
+from holmes.diagnosis.service_ports import service_ports
+from holmes.diagnosis.templates import template_of
+from holmes.kubernetes.fields import children, integer, texts
+from holmes.kubernetes.selectors import matches_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, ObjectRef, Severity
+    from holmes.diagnosis.edges import Edge, Failure
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_MOST_EVIDENCE: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Missing:
+    """A Service that does not exist, with all that speaks for it being needed.
+
+    `meant` is the existing one that was evidently meant, `orphan` a workload that it would belong to.
+    """
+
+    ref: ObjectRef
+    edges: tuple[Edge, ...]
+    failures: tuple[Failure, ...]
+    meant: str | None
+    orphan: ClusterObject | None
+    blocked: Evidence | None
+
+    @property
+    def proofs(self) -> tuple[Evidence, ...]:
+        """What shows that somebody fails on it."""
+        lines = tuple(failure.line for failure in self.failures)
+        return ((self.blocked,) if self.blocked else ()) + lines
+
+
+@Row(
+    id="N-S05",
+    title="Service that a workload needs does not exist",
+    severity="critical",
+    kinds=("Service", "Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"),
+    needs=("ConfigMap",),
+    reads=("env, command and args of pod templates", "ConfigMaps that they use", "logs", "spec.ports of Services"),
+    explanation=(
+        "A variable, an argument or a ConfigMap names a Service that does not exist, or a port that the Service does "
+        "not have. When the name is a slip of the pen for an existing Service, or the port is wrong, the setting is to "
+        "be corrected; otherwise the Service is missing. It is critical when a log, or an init container that waits "
+        "for the Service, proves it. Without such a proof it is a warning when an existing Service was evidently "
+        "meant or the workload behind the missing Service exists, and else only worth knowing: the name may belong "
+        "to something outside of the cluster."
+    ),
+)
+def named_service_is_wrong(state: ClusterState) -> Iterator[Fault]:
+    """Services that are named but do not exist, and ports that they do not have."""
+    named, failed = edges(state), failures(state)
+    for ref in sorted({*named, *failed}):
+        service = state.find(ref)
+        if service is not None:
+            yield from _wrong_ports(state, service)
+        elif state.is_missing("Service", ref.namespace, ref.name) and state.covers("Service"):
+            yield from _missing(state, _about(state, ref))
+
+
+def _about(state: ClusterState, ref: ObjectRef) -> _Missing:
+    named = tuple(edge for edge in edges(state).get(ref, ()) if not _resolves_otherwise(edge.consumer, edge.use.host))
+    named = tuple(edge for edge in named if edge.use.host in edge.named.value) or named
+    failed = tuple(
+        each
+        for each in failures(state).get(ref, ())
+        if each.kind in {"unresolved", "failed"} and not _resolves_otherwise(each.consumer, each.use.host)
+    )
+    orphan = workload_named(state, ref)
+    return _Missing(
+        ref=ref,
+        edges=named,
+        failures=failed,
+        meant=None if orphan is not None else _meant(state, ref, named),
+        orphan=orphan,
+        blocked=next((proof for edge in named for proof in [_blocked_init(state, edge)] if proof is not None), None),
+    )
+
+
+def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
+    """Names that are written into the pod, and those of its own pods."""
+    spec = template_of(consumer).spec
+    aliases = {name for alias in children(spec, "hostAliases") for name in texts(alias, "hostnames")}
+    return host in aliases or host.partition(".")[0].rpartition("-")[0] == consumer.name or host == consumer.name
+
+
+def _meant(state: ClusterState, ref: ObjectRef, named: tuple[Edge, ...]) -> str | None:
+    """`name` or `name.namespace` of the existing Service that was meant."""
+    places = [state.find(edge.named.object) for edge in named]
+    edited = bool(places) and all(place is not None and was_edited(place) for place in places)
+    found = intended_service(state, ref, edited=edited)
+    if found is not None:
+        return found
+    same_name = {each.namespace for each in state.of("Service") if each.name == ref.name}
+    namespaces = {each.name for each in state.of("Namespace")} or {each.namespace for each in state.of("Service")}
+    place = nearest(ref.namespace, same_name) if ref.namespace not in namespaces else None
+    return f"{ref.name}.{place}" if place else None
+
+
+def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
+    """An init container whose command names the Service and that does not come to its end."""
+    _, marker, rest = edge.named.path.partition(".initContainers[")
+    if not marker or ".env[" in rest:
+        return None
+    index = int(rest.partition("]")[0])
+    for pod in state.pods_of(edge.consumer):
+        inits = [each for each in containers_of(pod) if each.kind == "init"]
+        if index < len(inits) and not inits[index].sidecar and state.age_seconds(pod) >= state.grace_seconds:
+            container = inits[index]
+            if container.running or container.waiting.get("reason") == "CrashLoopBackOff":
+                return container.evidence("state")
+    return None
+
+
+def _missing(state: ClusterState, about: _Missing) -> Iterator[Fault]:
+    if not about.edges and not about.failures:
+        return
+    severity = _severity_of_missing(state, about)
+    if severity == "info" and all(edge.use.port is None and edge.use.form == "variable" for edge in about.edges):
+        return
+    consumers = [edge.consumer for edge in about.edges] + [failure.consumer for failure in about.failures]
+    logs = consumer_logs(state, consumers)
+    who = ", ".join(dict.fromkeys(str(each.ref) for each in consumers[:3]))
+    existing = [each.name for each in state.of("Service", about.ref.namespace)]
+    places = {edge.named.object: edge for edge in reversed(about.edges)} if about.meant else {}
+    for place, edge in sorted(places.items()):
+        yield Fault(
+            subject=about.ref,
+            culprit=place,
+            title="Setting names a Service that does not exist",
+            cause=(
+                f"{place} names {edge.use.host!r} in {_setting(edge)}, but {about.ref} does not exist; "
+                f"the Service that was meant is {about.meant!r}; {edge.consumer.ref} uses the setting"
+            ),
+            evidence=(edge.named, *about.proofs)[:_MOST_EVIDENCE],
+            next_check=f"kubectl -n {about.ref.namespace} get services",
+            severity=severity,
+            logs=logs,
+        )
+    if not places:
+        yield Fault(
+            subject=about.ref,
+            culprit=about.ref if not about.meant else consumers[0].ref,
+            cause=(
+                f"{about.ref} does not exist, but {who} needs it"
+                + (f" ({_setting(about.edges[0])} names it)" if about.edges else " (its log says so)")
+                + (f"; {about.orphan.ref} is there, but no Service of this name leads to it" if about.orphan else "")
+                + ("" if about.orphan else hint(about.ref.name, existing))
+            ),
+            evidence=(*(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
+            next_check=f"kubectl -n {about.ref.namespace} get services",
+            severity=severity,
+            logs=logs,
+        )
+
+
+def _severity_of_missing(state: ClusterState, about: _Missing) -> Severity:
+    if about.proofs:
+        return "critical"
+    if about.meant or about.orphan:
+        return "warning"
+    commands = [edge for edge in about.edges if edge.use.form == "command"]
+    return "warning" if any(is_sick(state, edge.consumer) for edge in commands) else "info"
+
+
+def _setting(edge: Edge) -> str:
+    """Where a setting stands, with the name of the variable when it is one."""
+    path = edge.named.path
+    variable = ""
+    if ".env[" in path and edge.named.object == edge.consumer.ref:
+        prefix, _, index = path.removesuffix("].value").rpartition(".env[")
+        variable = f" ({_variable(edge.consumer, prefix, int(index))})" if index.isdigit() else ""
+    return f"{path}{variable}"
+
+
+def _variable(workload: ClusterObject, prefix: str, index: int) -> str:
+    template = template_of(workload)
+    kind, _, position = prefix.removeprefix(f"{template.path}.").removesuffix("]").partition("[")
+    containers = children(template.spec, kind)
+    variables = children(containers[int(position)], "env") if int(position) < len(containers) else ()
+    return str(variables[index].get("name", "")) if index < len(variables) else ""
+
+
+def _wrong_ports(state: ClusterState, service: ClusterObject) -> Iterator[Fault]:
+    ports = {port.port for port in service_ports(service)}
+    if not ports or is_headless(service) or service.text("spec", "type") == "ExternalName":
+        return
+    failed = [each for each in failures(state).get(service.ref, ()) if each.kind != "unresolved"]
+    named = [edge for edge in edges(state).get(service.ref, ()) if not _is_own(service, edge.consumer)]
+    wrong = [(edge, port) for edge in named for port in [_port_of(edge)] if port is not None and port not in ports]
+    everybody = len({edge.named.object for edge, _ in wrong}) > 1 and len({port for _, port in wrong}) == 1
+    agreed = everybody and len(wrong) == len(named)
+    for edge, port in wrong:
+        proofs = [each for each in failed if each.consumer is edge.consumer and each.use.port in {port, None}]
+        if edge.use.port is None and not proofs:
+            continue
+        yield _wrong_port(
+            state, service, edge, proofs, blame_service=agreed or _was_service_changed(state, service, edge)
+        )
+    if not wrong:
+        yield from _unknown_wrong_port(service, failed, ports)
+
+
+def _is_own(service: ClusterObject, consumer: ClusterObject) -> bool:
+    return consumer.namespace == service.namespace and matches_map(selector_of(service), template_of(consumer).labels)
+
+
+def _port_of(edge: Edge) -> int | None:
+    """The port that is written, or the one that the scheme of the address stands for."""
+    if edge.use.port is not None or edge.use.form not in {"url", "qualified"}:
+        return edge.use.port
+    for scheme, port in (("https://", 443), ("http://", 80)):
+        if f"{scheme}{edge.use.host}" in edge.named.value:
+            return port
+    return None
+
+
+def _was_service_changed(state: ClusterState, service: ClusterObject, edge: Edge) -> bool:
+    """Whether the Service, and not the setting, was edited last."""
+    place = state.find(edge.named.object)
+    return was_edited(service) and place is not None and edited_at(service) > edited_at(place)
+
+
+def _wrong_port(
+    state: ClusterState, service: ClusterObject, edge: Edge, proofs: list[Failure], *, blame_service: bool
+) -> Fault:
+    port = _port_of(edge)
+    known = ", ".join(str(each.port) for each in service_ports(service))
+    ports = value(service, "spec.ports[0].port", integer(service.children("spec", "ports")[0], "port"))
+    if len(service_ports(service)) > 1:
+        ports = value(service, "spec.ports", service.at("spec", "ports"))
+    first = (ports, edge.named) if blame_service else (edge.named, ports)
+    return Fault(
+        subject=service.ref,
+        culprit=service.ref if blame_service else edge.named.object,
+        title="Service does not have the port that its clients use"
+        if blame_service
+        else "Setting names a port that the Service does not have",
+        cause=(
+            f"{edge.consumer.ref} connects to port {port} of {service.ref} ({edge.named.object}, {_setting(edge)}), "
+            f"but the Service has only port {known}"
+        ),
+        evidence=(*first, *(proof.line for proof in proofs))[:_MOST_EVIDENCE],
+        next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
+        severity="critical" if proofs or is_sick(state, edge.consumer) else "warning",
+        logs=consumer_logs(state, [edge.consumer]),
+    )
+
+
+def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: set[int]) -> Iterator[Fault]:
+    """A log names a port that the Service does not have; where it stands is not known (a Secret, the program)."""
+    addresses = {service.text("spec", "clusterIP"), *texts(service.body, "spec", "clusterIPs")}
+    for each in failed:
+        is_pod = each.use.form == "ip" and each.use.host not in addresses
+        if each.use.port is None or each.use.port in ports or is_pod or _is_own(service, each.consumer):
+            continue
+        yield Fault(
+            subject=service.ref,
+            culprit=each.consumer.ref,
+            title="Workload uses a port that the Service does not have",
+            cause=(
+                f"{each.consumer.ref} connects to port {each.use.port} of {service.ref}, but the Service has only port "
+                f"{', '.join(map(str, sorted(ports)))}"
+            ),
+            evidence=(each.line, value(service, "spec.ports", service.at("spec", "ports"))),
+            next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
+        )
+        return

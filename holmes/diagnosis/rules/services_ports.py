@@ -1,0 +1,302 @@
+"""Ports of Services that lead nowhere, and Services that select pods which do not serve them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.evidence import field, value
+from holmes.diagnosis.rollouts import replica_sets_newest_first
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.service_backends import is_headless, pods_behind, selecting_services, selector_of
+from holmes.diagnosis.service_ports import container_ports, service_ports
+from holmes.diagnosis.templates import template_of
+from holmes.kubernetes.fields import at, child, children
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.diagnosis.service_ports import ContainerPort, ServicePort
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_MOST_PROOFS: Final = 2
+
+
+@Row(
+    id="N-S03",
+    title="Service sends to a port that its pods do not have",
+    severity="critical",
+    kinds=("Service", "Pod"),
+    reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of consumers"),
+    explanation=(
+        "A target port with a name must be declared by a container with the same name and protocol; otherwise the port "
+        "has no endpoints, which is critical. A target port with a number works without a declaration. It is suspected "
+        "when the containers declare other ports and their command, variables or probes speak of those and "
+        "not of this number, and proved when a client is refused. Usually targetPort is corrected; when the last "
+        "rollout renamed the port of the container, the workload."
+    ),
+)
+def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
+    """Ports of Services whose target no container has."""
+    for service in selecting_services(state, young=True):
+        pods = pods_behind(state, service)
+        if not pods or is_headless(service):
+            continue
+        kinds = {pod.owner.uid if pod.owner else pod.uid: pod for pod in pods}
+        declared = tuple(each for pod in kinds.values() for each in container_ports(pod.child("spec")))
+        for port in service_ports(service):
+            if isinstance(port.target, str):
+                yield from _named(state, service, port, pods, declared)
+            elif (port.target, port.protocol) not in {(each.number, each.protocol) for each in declared}:
+                yield from _numbered(state, service, port, pods, declared)
+
+
+def _named(
+    state: ClusterState,
+    service: ClusterObject,
+    port: ServicePort,
+    pods: tuple[ClusterObject, ...],
+    declared: tuple[ContainerPort, ...],
+) -> Iterator[Fault]:
+    target = str(port.target)
+    if any(each.name == target and each.protocol == port.protocol for each in declared):
+        return
+    workload = state.workload_of(pods[0])
+    renamed = _had_port_before(state, workload, target)
+    names = sorted({f"{each.name or 'without a name'} ({each.number}/{each.protocol})" for each in declared})
+    chosen = _target(service, port)
+    has = value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload))
+    yield Fault(
+        subject=service.ref,
+        culprit=workload.ref if renamed else service.ref,
+        cause=(
+            f"{service.ref} sends port {port.port} to the container port named {target!r} ({port.protocol}), but no "
+            f"container of {workload.ref} has a port with this name"
+            + (" since its last rollout" if renamed else "")
+            + f"; declared are: {', '.join(names) or 'none'}"
+        ),
+        evidence=(has, chosen) if renamed else (chosen, has),
+        next_check=f"kubectl -n {service.namespace} get endpointslices -l kubernetes.io/service-name={service.name}",
+    )
+
+
+def _declared_ports(workload: ClusterObject) -> object:
+    containers = children(template_of(workload).spec, "containers")
+    return at(containers[0], "ports") if containers else None
+
+
+def _had_port_before(state: ClusterState, workload: ClusterObject, target: str) -> bool:
+    """Whether the ReplicaSet before the newest one declared the port."""
+    before = replica_sets_newest_first(state, workload)[1:2] if workload.kind == "Deployment" else ()
+    return any(
+        port.name == target for each in before for port in container_ports(each.child("spec", "template", "spec"))
+    )
+
+
+def _numbered(
+    state: ClusterState,
+    service: ClusterObject,
+    port: ServicePort,
+    pods: tuple[ClusterObject, ...],
+    ports: tuple[ContainerPort, ...],
+) -> Iterator[Fault]:
+    workload, target = state.workload_of(pods[0]), int(port.target)
+    declared = {(each.number, each.protocol) for each in ports}
+    known = declared or {(number, "TCP") for number in _probe_ports(pods[0])}
+    if not known or (target, port.protocol) in known or _speaks_of(pods[0], target):
+        return
+    proofs = _refusals(state, service, port, pods)
+    others = [each for each in service_ports(service) if each is not port]
+    serves = any((each.target, each.protocol) in known or isinstance(each.target, str) for each in others)
+    if not proofs and (serves or not declared or _has_other_service(state, service, pods[0], declared)):
+        return
+    listens_elsewhere = any(_speaks_of(pods[0], number) for number, _ in known)
+    written = ", ".join(f"{number}/{protocol}" for number, protocol in sorted(known))
+    where = "declares only" if declared else "is probed at"
+    yield Fault(
+        subject=service.ref,
+        culprit=service.ref,
+        cause=(
+            f"{service.ref} sends port {port.port} to port {target} of its pods, but {workload.ref} {where} {written}"
+            + (" and clients are refused" if proofs else "")
+        ),
+        evidence=(
+            _target(service, port),
+            value(workload, f"{template_of(workload).path}.containers[0].ports", _declared_ports(workload)),
+            *proofs,
+        ),
+        next_check=f"kubectl -n {service.namespace} get service {service.name} -o jsonpath='{{.spec.ports}}'",
+        severity="critical" if proofs else "warning" if listens_elsewhere else "info",
+        logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
+    )
+
+
+def _target(service: ClusterObject, port: ServicePort) -> Evidence:
+    found = at(service.children("spec", "ports")[port.index], "targetPort")
+    key = "port" if found is None else "targetPort"
+    return value(service, f"spec.ports[{port.index}].{key}", port.target if found is None else found)
+
+
+def _probe_ports(pod: ClusterObject) -> set[int]:
+    """The ports at which a ready pod answers its readiness and liveness probes."""
+    if not is_ready(pod):
+        return set()
+    probes = (
+        at(container, probe, how, "port")
+        for container in pod.children("spec", "containers")
+        for probe in ("readinessProbe", "livenessProbe", "startupProbe")
+        for how in ("httpGet", "tcpSocket", "grpc")
+    )
+    return {port for port in probes if isinstance(port, int)}
+
+
+def _speaks_of(pod: ClusterObject, port: int) -> bool:
+    """Whether the number stands in the command, the variables or the probes of the pod's containers."""
+    word = re.compile(rf"(?<!\d){port}(?!\d)")
+    return any(
+        word.search(json.dumps(at(container, key), default=str))
+        for container in (*pod.children("spec", "containers"), *pod.children("spec", "initContainers"))
+        for key in ("command", "args", "env", "readinessProbe", "livenessProbe", "startupProbe")
+    )
+
+
+def _refusals(
+    state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
+) -> tuple[Evidence, ...]:
+    """What clients write about this port, as long as a pod is ready: otherwise nobody is there to answer."""
+    if not any(is_ready(pod) for pod in pods):
+        return ()
+    found = failures(state).get(service.ref, ())
+    lines = [each.line for each in found if each.kind in {"refused", "failed"} and each.use.port in {port.port, None}]
+    return tuple(lines[:_MOST_PROOFS])
+
+
+def _has_other_service(
+    state: ClusterState, service: ClusterObject, pod: ClusterObject, declared: set[tuple[int, str]]
+) -> bool:
+    """Whether another Service leads to the declared ports: then this one is for a further, undeclared port."""
+    numbers = {number for number, _ in declared} | {each.name for each in container_ports(pod.child("spec"))}
+    return any(
+        each is not service and any(port.target in numbers for port in service_ports(each))
+        for each in state.services_of(pod)
+    )
+
+
+@Row(
+    id="N-S04",
+    title="Service also selects pods that do not serve it",
+    severity="warning",
+    kinds=("Service", "Pod"),
+    reads=("spec.selector", "owners, labels and ports of the selected pods"),
+    explanation=(
+        "The selector matches pods of several workloads, and some of them declare ports, but not the target port: part "
+        "of the requests goes to pods that cannot answer. Several versions of one program (canary, blue and green) "
+        "behind one Service are normal and have the same ports. Usually a label is added to the selector."
+    ),
+)
+def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
+    """Services that select ready pods without the target port beside pods that have it."""
+    for service in selecting_services(state):
+        pods = [pod for pod in pods_behind(state, service) if is_ready(pod)]
+        workloads = {state.workload_of(pod): pod for pod in reversed(pods)}
+        if len(workloads) < 2 or is_headless(service):
+            continue
+        targets = [port.target for port in service_ports(service)]
+        serving = {workload for workload, pod in workloads.items() if _serves(pod, targets)}
+        strangers = [
+            workload for workload, pod in workloads.items() if workload not in serving and not _may_serve(pod, targets)
+        ]
+        if serving and strangers:
+            yield _too_broad(service, strangers, sorted(str(each.ref) for each in serving))
+
+
+def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
+    declared = {each for port in container_ports(pod.child("spec")) for each in (port.number, port.name)}
+    return any(target in declared for target in targets)
+
+
+def _may_serve(pod: ClusterObject, targets: list[int | str]) -> bool:
+    """Whether a pod may answer at one of the ports without declaring it."""
+    declares = any(True for _ in container_ports(pod.child("spec")))
+    return not declares or any(isinstance(target, int) and _speaks_of(pod, target) for target in targets)
+
+
+def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: list[str]) -> Fault:
+    names = ", ".join(sorted(str(each.ref) for each in strangers))
+    first = min(strangers, key=lambda each: each.ref)
+    targets = ", ".join(str(port.target) for port in service_ports(service))
+    return Fault(
+        subject=service.ref,
+        culprit=service.ref,
+        cause=(
+            f"The selector of {service.ref} also matches the pods of {names}, which do not have its target port "
+            f"({targets}) as those of {', '.join(serving)} do: part of the requests fails"
+        ),
+        evidence=(
+            field(service, "spec", "selector"),
+            value(first, f"{template_of(first).path}.containers[0].ports", _declared_ports(first)),
+        ),
+        next_check=(
+            f"kubectl -n {service.namespace} get pods -o wide -l "
+            + ",".join(f"{key}={label}" for key, label in selector_of(service).items())
+        ),
+    )
+
+
+@Row(
+    id="N-S08",
+    title="Headless Service does not translate ports",
+    severity="warning",
+    kinds=("Service", "Pod"),
+    reads=("spec.clusterIP", "spec.ports[].port and targetPort", "settings and logs of consumers"),
+    explanation=(
+        "Clients of a Service without a cluster IP connect to the pods themselves, so that targetPort has no effect "
+        "for them: the port that they use must be the one at which the pods listen. It is critical when the log of a "
+        "client proves it."
+    ),
+)
+def headless_ports(state: ClusterState) -> Iterator[Fault]:
+    """Clients that use a headless Service's port although the pods listen at another one."""
+    for service in selecting_services(state):
+        pods = pods_behind(state, service)
+        if not is_headless(service) or not pods:
+            continue
+        declared = [each for pod in pods[:1] for each in container_ports(pod.child("spec"))]
+        names = {each.name: each.number for each in declared if each.name}
+        numbers = {each.number for each in declared}
+        for port in service_ports(service):
+            target = names.get(port.target, 0) if isinstance(port.target, str) else port.target
+            if target and target != port.port and port.port not in numbers and not _speaks_of(pods[0], port.port):
+                yield from _untranslated(state, service, port, target)
+
+
+def _untranslated(state: ClusterState, service: ClusterObject, port: ServicePort, target: int) -> Iterator[Fault]:
+    proofs = [
+        each.line
+        for each in failures(state).get(service.ref, ())
+        if each.kind in {"refused", "failed"} and each.use.port in {port.port, None}
+    ]
+    for edge in edges(state).get(service.ref, ()):
+        if edge.use.port != port.port:
+            continue
+        yield Fault(
+            subject=service.ref,
+            culprit=edge.named.object,
+            cause=(
+                f"{edge.consumer.ref} uses port {port.port} of {service.ref} ({edge.named.path}), which is headless: "
+                f"its targetPort {target} has no effect for clients, they must connect to port {target} themselves"
+            ),
+            evidence=(
+                edge.named,
+                field(service, "spec", "clusterIP"),
+                value(service, f"spec.ports[{port.index}]", dict(child(service.children("spec", "ports")[port.index]))),
+                *proofs[:_MOST_PROOFS],
+            ),
+            next_check=f"kubectl -n {service.namespace} get service {service.name} -o yaml",
+            severity="critical" if proofs else "warning",
+            logs=consumer_logs(state, [edge.consumer]),
+        )

@@ -1,0 +1,327 @@
+"""PersistentVolumeClaims that are not bound."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.claims import (
+    NO_PROVISIONER,
+    claim_field,
+    class_name,
+    classless_volumes,
+    is_default,
+    mismatches,
+    pending_claims,
+    pods_by_claim,
+    template_of_claim,
+    waits_for_consumer,
+)
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.typos import meant
+from holmes.diagnosis.unscheduled import unscheduled_pods
+from holmes.kubernetes.fields import children, text, texts
+from holmes.kubernetes.moments import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from holmes.core.findings import Evidence, Severity
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_LONG_GRACES: Final = 5
+_MOST: Final = 5
+_DEFAULT: Final = "metadata.annotations[storageclass.kubernetes.io/is-default-class]"
+_STALE: Final = re.compile(r"storageclass\S* \S+ not found", re.IGNORECASE)
+_CLASS_AT_FAULT: Final = re.compile(r"invalid|unknown|unsupported|parameter|no such (?:pool|type)", re.IGNORECASE)
+
+
+def _severity(claim: ClusterObject, users: Mapping[tuple[str, str], list[ClusterObject]]) -> Severity:
+    """Critical when a pod waits for the claim."""
+    return "critical" if users.get((claim.namespace, claim.name)) else "warning"
+
+
+def _look(claim: ClusterObject) -> str:
+    return f"kubectl -n {claim.namespace} describe persistentvolumeclaim {claim.name}"
+
+
+@Row(
+    id="V01",
+    title="StorageClass of the claim does not exist",
+    severity="critical",
+    kinds=("PersistentVolumeClaim",),
+    needs=("StorageClass", "PersistentVolume"),
+    reads=("spec.storageClassName", "status.phase", "event ProvisioningFailed"),
+    explanation="The claim names a StorageClass that does not exist, and no volume carries that name either, so "
+    "nothing is provisioned. Correct the name (a claim has to be made anew for that, and in a StatefulSet its claim "
+    "template), or create the class. It counts as critical once a pod waits for the claim.",
+)
+def class_missing(state: ClusterState) -> Iterator[Fault]:
+    """The class is missing, or misspelt in the claim."""
+    users = pods_by_claim(state)
+    for claim in pending_claims(state):
+        name = class_name(claim)
+        if not name or not state.is_missing("StorageClass", "", name) or classless_volumes(state, name):
+            continue
+        existing = [each.name for each in state.of("StorageClass")]
+        template = template_of_claim(state, claim)
+        writer = claim if template is None else template.workload
+        missing = ObjectRef(kind="StorageClass", name=name)
+        yield Fault(
+            subject=claim.ref,
+            culprit=writer.ref if meant(name, existing) else missing,
+            severity=_severity(claim, users),
+            cause=f"{missing} does not exist, but {claim.ref} asks for it"
+            f"{'' if template is None else f' as {writer.ref} has it'}"
+            f"{hint(name, existing) or _choice(existing)}",
+            evidence=(
+                claim_field(state, claim, "storageClassName", name),
+                evidence.field(claim, "status", "phase"),
+                *map(evidence.event, state.events_of(claim, "ProvisioningFailed")[-1:]),
+            ),
+            next_check="kubectl get storageclass",
+            since=claim.created or None,
+        )
+
+
+def _choice(existing: Sequence[str]) -> str:
+    return f"; there are {', '.join(existing[:_MOST])}" if existing else "; there is none"
+
+
+@Row(
+    id="V02",
+    title="Claim has no StorageClass, and the cluster has no default one",
+    severity="critical",
+    kinds=("PersistentVolumeClaim",),
+    needs=("StorageClass", "PersistentVolume"),
+    reads=("spec.storageClassName", "StorageClass metadata.annotations", "event FailedBinding"),
+    explanation="A claim without `storageClassName` gets the default class, and no class is marked as default. Name "
+    "a class in the claim, or mark one as default.",
+)
+def no_default_class(state: ClusterState) -> Iterator[Fault]:
+    """Claims that leave the class to a cluster without a default."""
+    if not state.covers("StorageClass") or any(is_default(each) for each in state.of("StorageClass")):
+        return
+    users = pods_by_claim(state)
+    for claim in pending_claims(state):
+        if class_name(claim) is not None or claim.text("spec", "volumeName"):
+            continue
+        classes = state.of("StorageClass")
+        names = ", ".join(each.name for each in classes[:_MOST])
+        template = template_of_claim(state, claim)
+        yield Fault(
+            subject=claim.ref,
+            culprit=None if template is None else template.workload.ref,
+            severity=_severity(claim, users),
+            cause=f"{claim.ref} names no storageClassName and no StorageClass is the default, so that nothing "
+            f"provides a volume; {f'there are {names}' if names else 'there is no StorageClass at all'}",
+            evidence=(
+                claim_field(state, claim, "storageClassName", "(not set)"),
+                *(evidence.value(each, _DEFAULT, "(not set)") for each in classes[:_MOST]),
+                *map(evidence.event, state.events_of(claim, "FailedBinding")[-1:]),
+            ),
+            next_check="kubectl get storageclass",
+            since=claim.created or None,
+        )
+
+
+@Row(
+    id="V03",
+    title="Claim waits for its pod, which is not placed",
+    severity="info",
+    kinds=("PersistentVolumeClaim", "Pod"),
+    needs=("StorageClass",),
+    reads=("StorageClass volumeBindingMode", "event WaitForFirstConsumer"),
+    explanation="With WaitForFirstConsumer a volume is made only when a pod that uses the claim is placed. That is "
+    "as it should be; the claim is only mentioned when its pod cannot be placed for another reason.",
+)
+def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
+    """Claims behind pods that no node takes."""
+    stuck = {found.pod.uid: found for found in unscheduled_pods(state) if found.main.reason != "volume"}
+    if not stuck:
+        return
+    users = pods_by_claim(state)
+    for claim in pending_claims(state):
+        pods = [pod for pod in users.get((claim.namespace, claim.name), ()) if pod.uid in stuck]
+        if not pods or not waits_for_consumer(state, claim):
+            continue
+        yield Fault(
+            subject=claim.ref,
+            culprit=claim.ref,
+            role="symptom",
+            cause=f"{claim.ref} is bound only once {pods[0].ref} is placed, and no node takes that pod",
+            evidence=(evidence.field(claim, "status", "phase"), stuck[pods[0].uid].proof),
+            next_check=_look(claim),
+            because=tuple(state.workload_of(pod).ref for pod in pods),
+        )
+
+
+@Row(
+    id="V04",
+    title="Volume is not provisioned",
+    severity="critical",
+    kinds=("PersistentVolumeClaim",),
+    needs=("StorageClass",),
+    reads=("status.phase", "event ProvisioningFailed", "event ExternalProvisioning", "StorageClass provisioner"),
+    explanation="The class exists, but its provisioner has made no volume for longer than five times the grace: it "
+    "refuses (the event says why: quota, parameters, permissions), or nothing runs under the provisioner's name. "
+    "Look at the provisioner's pods, and at the class's `provisioner` and `parameters`.",
+)
+def not_provisioned(state: ClusterState) -> Iterator[Fault]:
+    """The class when nothing answers for it or its parameters are refused, otherwise the claim."""
+    users = pods_by_claim(state)
+    for claim in pending_claims(state, _LONG_GRACES):
+        storage_class = _class_of(state, claim)
+        if storage_class is None or claim.text("spec", "volumeName") or waits_for_consumer(state, claim):
+            continue
+        if storage_class.text("provisioner") in {"", NO_PROVISIONER}:
+            continue
+        refusals = [each for each in state.events_of(claim, "ProvisioningFailed") if not _STALE.search(each.message)]
+        yield _not_provisioned(state, claim, storage_class, refusals[-1:], _severity(claim, users))
+
+
+def _class_of(state: ClusterState, claim: ClusterObject) -> ClusterObject | None:
+    name = class_name(claim)
+    return state.get("StorageClass", "", name) if name else None
+
+
+def _not_provisioned(
+    state: ClusterState,
+    claim: ClusterObject,
+    storage_class: ClusterObject,
+    refusals: list[ClusterEvent],
+    severity: Severity,
+) -> Fault:
+    provisioner = storage_class.text("provisioner")
+    waiting = state.events_of(claim, "ExternalProvisioning")[-1:]
+    makers = _provisioner_pods(state, provisioner)
+    own = claim_field(state, claim, "storageClassName", storage_class.name)
+    made_by = evidence.field(storage_class, "provisioner")
+    blames_class = not refusals or bool(_CLASS_AT_FAULT.search(refusals[0].message))
+    values: tuple[Evidence, ...] = (own, made_by)
+    if refusals:
+        why = f"provisioner {provisioner} refuses: {refusals[0].message}"
+        parameters = evidence.field(storage_class, "parameters")
+        values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
+    elif makers:
+        why = f"provisioner {provisioner} does not answer, although {makers[0].ref} is there"
+        values = (made_by, own)
+    else:
+        why = f"nothing answers for provisioner {provisioner} of StorageClass {storage_class.name}"
+        values = (made_by, own)
+    return Fault(
+        subject=claim.ref,
+        culprit=storage_class.ref if blames_class else None,
+        severity=severity,
+        cause=f"{claim.ref} has had no volume for {duration(state.age_seconds(claim))}: {why}",
+        evidence=(*values, evidence.field(claim, "status", "phase"), *map(evidence.event, (*refusals, *waiting))),
+        next_check=_look(claim),
+        because=tuple(dict.fromkeys(state.workload_of(pod).ref for pod in makers)),
+        since=claim.created or None,
+    )
+
+
+def _provisioner_pods(state: ClusterState, provisioner: str) -> list[ClusterObject]:
+    """The pods that seem to be the provisioner: their arguments or variables name it."""
+    return [
+        pod
+        for pod in state.of("Pod")
+        if any(
+            any(provisioner in argument for argument in (*texts(each, "args"), *texts(each, "command")))
+            or any(provisioner == text(variable, "value") for variable in children(each, "env"))
+            for each in pod.children("spec", "containers")
+        )
+    ][:_MOST]
+
+
+@Row(
+    id="V05",
+    title="No PersistentVolume fits the claim",
+    severity="critical",
+    kinds=("PersistentVolumeClaim", "PersistentVolume"),
+    needs=("StorageClass",),
+    reads=("spec", "PersistentVolume spec", "PersistentVolume status.phase", "event FailedBinding"),
+    explanation="The claim is served from volumes that somebody makes by hand, and none fits: too small, another "
+    "access mode or class, other labels, or still reserved for a claim that is gone (Released). The nearest volume "
+    "is shown with what differs. A Released volume is free again once its `spec.claimRef` is removed.",
+)
+def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
+    """The claim with the nearest volume."""
+    if not state.covers("PersistentVolume"):
+        return
+    users = pods_by_claim(state)
+    for claim in pending_claims(state):
+        if _is_static(state, claim):
+            yield _no_fit(state, claim, _severity(claim, users))
+
+
+def _is_static(state: ClusterState, claim: ClusterObject) -> bool:
+    """Whether only a volume that exists already could serve the claim."""
+    name = class_name(claim)
+    if claim.text("spec", "volumeName"):
+        return state.age_seconds(claim) >= _LONG_GRACES * state.grace_seconds or state.is_missing(
+            "PersistentVolume", "", claim.text("spec", "volumeName")
+        )
+    if name is None or waits_for_consumer(state, claim):
+        return False
+    if not name:
+        return True
+    storage_class = state.get("StorageClass", "", name)
+    if storage_class is not None:
+        return storage_class.text("provisioner") == NO_PROVISIONER
+    return state.covers("StorageClass") and bool(classless_volumes(state, name))
+
+
+def _no_fit(state: ClusterState, claim: ClusterObject, severity: Severity) -> Fault:
+    wanted = claim.text("spec", "volumeName")
+    volumes = [each for each in state.of("PersistentVolume") if wanted in {"", each.name}]
+    ranked = sorted(
+        ((mismatches(claim, each), each) for each in volumes),
+        key=lambda each: (each[1].text("status", "phase") == "Bound", len(each[0]), each[1].name),
+    )
+    asked = claim.text("spec", "resources", "requests", "storage")
+    modes = ", ".join(texts(claim.at("spec"), "accessModes"))
+    culprit, own = claim.ref, claim_field(state, claim, "storageClassName", claim.at("spec", "storageClassName"))
+    values: list[Evidence] = [own]
+    if wanted and not volumes:
+        existing = [each.name for each in state.of("PersistentVolume")]
+        why = f"PersistentVolume {wanted} does not exist{hint(wanted, existing)}"
+        values = [claim_field(state, claim, "volumeName", wanted)]
+    elif not ranked:
+        why = "there is no PersistentVolume"
+    else:
+        reasons, near = ranked[0]
+        why = f"the nearest is {near.name}: {'; '.join(each for _, each in reasons) or 'its binding has not been done'}"
+        values = [_claim_side(state, claim, path) for path, _ in reasons] or values
+        values += [evidence.value(near, path, near.at(*path.split("."))) for path, _ in reasons]
+        if [path for path, _ in reasons] == ["spec.claimRef"] and near.text("status", "phase") == "Released":
+            culprit, values = near.ref, values[::-1]
+    return Fault(
+        subject=claim.ref,
+        culprit=culprit,
+        severity=severity,
+        cause=f"no PersistentVolume fits {claim.ref} ({asked}, {modes}): {why}",
+        evidence=(*values, *map(evidence.event, state.events_of(claim, "FailedBinding", "VolumeMismatch")[-1:])),
+        next_check="kubectl get persistentvolume",
+        since=claim.created or None,
+    )
+
+
+_CLAIM_FIELDS: Final = {
+    "spec.accessModes": "accessModes",
+    "spec.capacity.storage": "resources.requests.storage",
+    "spec.volumeMode": "volumeMode",
+    "metadata.labels": "selector",
+    "spec.claimRef": "volumeName",
+}
+
+
+def _claim_side(state: ClusterState, claim: ClusterObject, path: str) -> Evidence:
+    """The claim's field that stands against a field of the volume."""
+    field = _CLAIM_FIELDS.get(path, "storageClassName")
+    found = claim.at("spec", *field.split("."))
+    return claim_field(state, claim, field, "(not set)" if found is None else found)

@@ -1,0 +1,310 @@
+"""Volumes that are bound, and fail all the same: lost, held elsewhere, not resized, far away."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.claims import node_terms, pods_by_claim
+from holmes.diagnosis.nearest import nearest
+from holmes.diagnosis.node_choice import matches_terms
+from holmes.diagnosis.pods import judged_pods
+from holmes.diagnosis.quantities import amount
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.spec_places import owner_words, spec_field
+from holmes.diagnosis.unscheduled import claims_of, unscheduled_pods
+from holmes.kubernetes.fields import children, text, texts
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.core.findings import Evidence, ObjectRef
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_LONG_GRACES: Final = 5
+_MOST: Final = 5
+_MULTI_ATTACH: Final = re.compile(r"multi-?attach error|already (?:exclusively )?(?:attached|used)", re.IGNORECASE)
+_RWOP: Final = re.compile(r"ReadWriteOncePod", re.IGNORECASE)
+_RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
+
+
+@Row(
+    id="V06",
+    title="Volume is lost",
+    severity="critical",
+    kinds=("PersistentVolumeClaim", "PersistentVolume"),
+    reads=("PersistentVolumeClaim status.phase", "PersistentVolume status.phase", "PersistentVolume status.message"),
+    explanation="A claim is Lost when the PersistentVolume it was bound to is gone: the binding cannot be made "
+    "again, data is only where the storage kept it. A volume is Failed when it could not be reclaimed after its "
+    "claim was deleted; it then has to be cleaned up by hand.",
+)
+def lost(state: ClusterState) -> Iterator[Fault]:
+    """Claims that lost their volume, and volumes that could not be given back."""
+    for claim in state.of("PersistentVolumeClaim"):
+        if claim.text("status", "phase") != "Lost" or claim.deleted is not None:
+            continue
+        volume = claim.text("spec", "volumeName")
+        gone = ", which does not exist any more" if state.is_missing("PersistentVolume", "", volume) else ""
+        yield Fault(
+            subject=claim.ref,
+            cause=f"{claim.ref} is Lost: it was bound to PersistentVolume {volume}{gone}",
+            evidence=(
+                evidence.field(claim, "spec", "volumeName"),
+                evidence.field(claim, "status", "phase"),
+                *map(evidence.event, state.events_of(claim, "ClaimLost")[-1:]),
+            ),
+            next_check=f"kubectl -n {claim.namespace} describe persistentvolumeclaim {claim.name}",
+        )
+    for volume_object in state.of("PersistentVolume"):
+        if volume_object.text("status", "phase") == "Failed" and volume_object.deleted is None:
+            yield Fault(
+                subject=volume_object.ref,
+                title="Volume could not be reclaimed",
+                severity="warning",
+                cause=f"{volume_object.ref} is Failed: "
+                f"{volume_object.text('status', 'message') or 'it could not be reclaimed after its claim was deleted'}",
+                evidence=(
+                    evidence.field(volume_object, "status", "phase"),
+                    evidence.field(volume_object, "spec", "persistentVolumeReclaimPolicy"),
+                    *map(evidence.event, state.events_of(volume_object, "VolumeFailedDelete")[-1:]),
+                ),
+                next_check=f"kubectl describe persistentvolume {volume_object.name}",
+            )
+
+
+@Row(
+    id="V07",
+    title="Volume is in use on another node",
+    severity="critical",
+    kinds=("Pod", "PersistentVolumeClaim"),
+    reads=("event FailedAttachVolume", "PersistentVolumeClaim spec.accessModes", "spec.replicas", "spec.strategy.type"),
+    explanation="A ReadWriteOnce volume can be used on one node at a time (ReadWriteOncePod: by one pod). A second "
+    "replica on another node, or the new pod of a rolling update, waits until the first lets go, which a Deployment "
+    "with RollingUpdate never makes it do: use `strategy: Recreate`, one replica, a StatefulSet with a claim for "
+    "each pod, or ReadWriteMany. When the holder's node is down, its volume stays attached until the node is back or "
+    "gone.",
+)
+def held_elsewhere(state: ClusterState) -> Iterator[Fault]:
+    """The pod that waits, and the one that holds the volume."""
+    users = pods_by_claim(state)
+    gated = {found.pod.uid: found.proof for found in unscheduled_pods(state) if _RWOP.search(found.message)}
+    for pod in judged_pods(state):
+        if pod.text("status", "phase") != "Pending":
+            continue
+        events = [each for each in state.events_of(pod, "FailedAttachVolume") if _MULTI_ATTACH.search(each.message)]
+        proof = evidence.event(events[-1]) if events else gated.get(pod.uid)
+        if proof is not None:
+            fault = _held(state, pod, proof, users)
+            if fault is not None:
+                yield fault
+
+
+def _held(
+    state: ClusterState,
+    pod: ClusterObject,
+    proof: Evidence,
+    users: dict[tuple[str, str], list[ClusterObject]],
+) -> Fault | None:
+    for path, name in claims_of(pod):
+        claim = state.get("PersistentVolumeClaim", pod.namespace, name)
+        if claim is None or not _RWO_MODES & set(texts(claim.at("spec"), "accessModes")):
+            continue
+        holders = [
+            each
+            for each in users.get((pod.namespace, name), ())
+            if (each is not pod and each.text("spec", "nodeName") not in {"", pod.text("spec", "nodeName")})
+            or (each is not pod and "ReadWriteOncePod" in texts(claim.at("spec"), "accessModes"))
+        ]
+        if holders:
+            return _held_by(state, pod, claim, holders, (spec_field(pod, state, path), proof))
+    return None
+
+
+def _held_by(
+    state: ClusterState,
+    pod: ClusterObject,
+    claim: ClusterObject,
+    holders: Sequence[ClusterObject],
+    proofs: tuple[Evidence, Evidence],
+) -> Fault | None:
+    down = [node for each in holders if (node := _down_node(state, each)) is not None]
+    leaving = all(each.deleted is not None for each in holders)
+    if leaving and not down and state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
+        return None
+    holder, workload = holders[0], state.workload_of(pod)
+    modes = evidence.field(claim, "spec", "accessModes")
+    own: list[Evidence] = []
+    if workload.integer("spec", "replicas") > 1:
+        own.append(evidence.field(workload, "spec", "replicas"))
+    elif workload.text("spec", "strategy", "type") == "RollingUpdate":
+        own.append(evidence.field(workload, "spec", "strategy", "type"))
+    where = f"on node {holder.text('spec', 'nodeName')}" + (", which is not ready" if down else "")
+    return Fault(
+        subject=pod.ref,
+        cause=f"{owner_words(pod, state)} cannot use {claim.ref}: its volume is "
+        f"{'/'.join(texts(claim.at('spec'), 'accessModes'))}, and {holder.ref} of {owner_words(holder, state)} "
+        f"holds it {where}",
+        evidence=(*own, modes, *proofs),
+        next_check=f"kubectl -n {pod.namespace} get pods -o wide",
+        because=(*down, *((holder.ref,) if leaving else ())),
+        since=pod.created or None,
+    )
+
+
+def _down_node(state: ClusterState, pod: ClusterObject) -> ObjectRef | None:
+    node = state.get("Node", "", pod.text("spec", "nodeName"))
+    return node.ref if node is not None and text(node.condition("Ready"), "status") != "True" else None
+
+
+@Row(
+    id="V08",
+    title="Volume is not resized",
+    severity="warning",
+    kinds=("PersistentVolumeClaim",),
+    needs=("StorageClass",),
+    reads=("status.conditions", "status.allocatedResourceStatuses", "event VolumeResizeFailed", "status.capacity"),
+    explanation="The claim asks for more than its volume has, and growing it failed or does not go on. The driver "
+    "may not support it, the class may not allow it (`allowVolumeExpansion`), or the file system grows only when the "
+    "pod is started anew. A resize that has just begun is left alone.",
+)
+def not_resized(state: ClusterState) -> Iterator[Fault]:
+    """Claims whose size is behind what they ask for."""
+    for claim in state.of("PersistentVolumeClaim"):
+        asked = claim.text("spec", "resources", "requests", "storage")
+        size = claim.text("status", "capacity", "storage")
+        if claim.deleted is not None or claim.text("status", "phase") != "Bound" or amount(asked) <= amount(size):
+            continue
+        trouble = _resize_trouble(state, claim)
+        if trouble is None:
+            continue
+        why, proof = trouble
+        storage_class = state.get("StorageClass", "", claim.text("spec", "storageClassName"))
+        fixed = storage_class is not None and not storage_class.boolean("allowVolumeExpansion")
+        allowed = (
+            (evidence.value(storage_class, "allowVolumeExpansion", "(not set)"),) if fixed and storage_class else ()
+        )
+        yield Fault(
+            subject=claim.ref,
+            cause=f"{claim.ref} asks for {asked}, but its volume still has {size}: {why}"
+            f"{'; its StorageClass does not allow volumes to grow' if fixed else ''}",
+            evidence=(
+                evidence.field(claim, "spec", "resources", "requests", "storage"),
+                evidence.field(claim, "status", "capacity", "storage"),
+                *proof,
+                *allowed,
+            ),
+            next_check=f"kubectl -n {claim.namespace} describe persistentvolumeclaim {claim.name}",
+        )
+
+
+def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]] | None:
+    """Why the resize fails, None while it may still go on."""
+    failed = state.events_of(claim, "VolumeResizeFailed")[-1:]
+    if failed:
+        return failed[0].message, (evidence.event(failed[0]),)
+    for status in claim.child("status", "allocatedResourceStatuses").values():
+        if isinstance(status, str) and "Infeasible" in status:
+            return status, (evidence.field(claim, "status", "allocatedResourceStatuses"),)
+    for condition in claim.children("status", "conditions"):
+        kind = text(condition, "type")
+        if text(condition, "status") != "True":
+            continue
+        proof = evidence.value(claim, f"status.conditions[type={kind}]", condition)
+        since = state.now - (moment(text(condition, "lastTransitionTime")) or state.now)
+        if kind in {"ControllerResizeError", "NodeResizeError"}:
+            return text(condition, "message") or kind, (proof,)
+        waiting = (
+            "waiting for the pod to be started again" if kind == "FileSystemResizePending" else "it does not go on"
+        )
+        if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
+            return f"{waiting} for {duration(since)}", (proof,)
+    return None
+
+
+@Row(
+    id="V09",
+    title="Volume lies on a node that does not exist",
+    severity="critical",
+    kinds=("PersistentVolume",),
+    needs=("Node",),
+    reads=("spec.nodeAffinity", "Node metadata.labels", "status.phase"),
+    explanation="A local or zonal volume can be used only on the nodes that its `nodeAffinity` names, and none of "
+    "them exists: the node was removed or renamed, or the label is misspelt. No pod that uses the claim can be "
+    "placed. Only volumes that a pod uses count.",
+)
+def on_no_node(state: ClusterState) -> Iterator[Fault]:
+    """Bound volumes whose nodes are gone."""
+    nodes = state.of("Node")
+    if not nodes or not state.covers("Node"):
+        return
+    users = pods_by_claim(state)
+    for volume in state.of("PersistentVolume"):
+        terms = children(volume.body, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+        claim = (volume.text("spec", "claimRef", "namespace"), volume.text("spec", "claimRef", "name"))
+        waiting = [pod for pod in users.get(claim, ()) if pod.text("status", "phase") != "Running"]
+        if not terms or volume.deleted is not None or not waiting or any(matches_terms(terms, node) for node in nodes):
+            continue
+        wanted = "; ".join(f"{key} in {', '.join(values)}" for key, values in node_terms(volume))
+        yield Fault(
+            subject=volume.ref,
+            cause=f"{volume.ref} of PersistentVolumeClaim {'/'.join(claim)} can be used only on nodes with {wanted}, "
+            f"and there is no such node{_near_value(volume, nodes)}; {owner_words(waiting[0], state)} needs it",
+            evidence=(
+                evidence.field(volume, "spec", "nodeAffinity"),
+                *(evidence.value(node, "metadata.labels", node.labels) for node in nodes[:_MOST]),
+            ),
+            next_check="kubectl get nodes --show-labels",
+            since=waiting[0].created or None,
+        )
+
+
+def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
+    for key, values in node_terms(volume):
+        there = {node.labels[key] for node in nodes if key in node.labels}
+        near = next((found for each in values if (found := nearest(each, there))), None)
+        if near:
+            return f" (the nearest {key} is {near!r})"
+    return ""
+
+
+@Row(
+    id="V10",
+    title="Claim is being deleted, but pods still use it",
+    severity="warning",
+    kinds=("PersistentVolumeClaim", "Pod"),
+    reads=("metadata.deletionTimestamp", "metadata.finalizers", "Pod spec.volumes"),
+    explanation="A claim that pods use is kept by the finalizer kubernetes.io/pvc-protection until the last of them "
+    "is gone; it goes on working until then. Pods that are made in the meantime cannot use it. Scale the workload "
+    "down if the deletion is wanted; it cannot be taken back.",
+)
+def deletion_waits(state: ClusterState) -> Iterator[Fault]:
+    """Claims that only wait for their pods."""
+    users: dict[tuple[str, str], list[ClusterObject]] | None = None
+    for claim in state.of("PersistentVolumeClaim"):
+        if claim.deleted is None or state.now - claim.deleted < _LONG_GRACES * state.grace_seconds:
+            continue
+        users = pods_by_claim(state) if users is None else users
+        pods = users.get((claim.namespace, claim.name), [])
+        if not pods:
+            continue
+        by = ", ".join(dict.fromkeys(owner_words(pod, state) for pod in pods[:_MOST]))
+        yield Fault(
+            subject=claim.ref,
+            cause=f"{claim.ref} was deleted {duration(state.now - claim.deleted)} ago, but {by} still uses it",
+            evidence=(
+                evidence.field(claim, "metadata", "deletionTimestamp"),
+                evidence.field(claim, "metadata", "finalizers"),
+                *(
+                    spec_field(pod, state, path)
+                    for pod in pods[:1]
+                    for path, name in claims_of(pod)
+                    if name == claim.name
+                ),
+            ),
+            next_check=f"kubectl -n {claim.namespace} describe persistentvolumeclaim {claim.name}",
+            because=tuple(pod.ref for pod in pods if pod.deleted is not None),
+            since=claim.deleted,
+        )

@@ -1,0 +1,331 @@
+"""Pods that are never made because the API server refuses them: quotas, bounds, accounts, webhooks, policies."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import Evidence, ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.limit_ranges import Violation, violations
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.refusals import (
+    BOUNDS,
+    MUST_SPECIFY,
+    POLICY_DENIED,
+    QUOTA,
+    RATIO,
+    SERVICE_ACCOUNT,
+    WEBHOOK_DENIED,
+    WEBHOOK_FAILED,
+    refusals,
+    refused_with,
+)
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.templates import template_of
+from holmes.diagnosis.typos import meant
+from holmes.diagnosis.webhooks import backends, webhook_named
+from holmes.kubernetes.fields import at, children, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.refusals import Refusal
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_KINDS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+_READS: Final = ("status.conditions[ReplicaFailure]", "event FailedCreate", "spec.replicas", "status.replicas")
+_AND: Final = re.compile(r"[;,]")
+
+
+def _pairs(written: str) -> dict[str, str]:
+    """`requests.cpu=100m,pods=1` by name."""
+    parts = (part.partition("=") for part in written.split(","))
+    return {name.strip(): value.strip() for name, _, value in parts}
+
+
+@Row(
+    id="W03a",
+    title="ResourceQuota refuses new pods",
+    severity="critical",
+    kinds=_KINDS,
+    needs=("ResourceQuota",),
+    reads=(*_READS, "ResourceQuota status.hard", "ResourceQuota status.used"),
+    explanation="The namespace's quota has no room for the next pod, so its controller cannot create it. It stays so "
+    "until the quota is raised, something else in the namespace is removed, or the pod asks for less. Only a warning "
+    "while other pods of the workload are ready.",
+)
+def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
+    """The quota is the culprit; used, hard and requested are the evidence."""
+    for refusal, found in refused_with(state, QUOTA):
+        namespace, name = refusal.maker.namespace, found["quota"]
+        quota = state.get("ResourceQuota", namespace, name)
+        ref = ObjectRef(kind="ResourceQuota", namespace=namespace, name=name)
+        requested, used, limited = (_pairs(found[part]) for part in ("requested", "used", "limited"))
+        told = "; ".join(
+            f"{resource}: requested {amount}, used {used.get(resource, '?')} of {limited.get(resource, '?')}"
+            for resource, amount in requested.items()
+        )
+        values = [
+            Evidence(object=ref, path=f"spec.hard.{resource}", value=limited.get(resource, "?"))
+            for resource in requested
+        ]
+        if quota is not None:
+            values += [evidence.field(quota, "status", "used")]
+        yield Fault(
+            subject=refusal.maker.ref,
+            culprit=ref,
+            severity=refusal.severity,
+            cause=f"{ref} has no room for another pod of {refusal.workload.ref} ({told})",
+            evidence=(*values, refusal.proof),
+            next_check=f"kubectl -n {namespace} describe resourcequota {name}",
+            since=refusal.since,
+        )
+
+
+@Row(
+    id="W03b",
+    title="Pod has no requests or limits where a quota demands them",
+    severity="critical",
+    kinds=_KINDS,
+    needs=("ResourceQuota",),
+    reads=(*_READS, "spec.template.spec.containers[].resources"),
+    explanation="A quota for requests or limits makes them mandatory for every container of the namespace: a pod "
+    "without them is refused. They belong into the workload's containers, or into a LimitRange with defaults.",
+)
+def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
+    """The workload is the culprit; what its container lacks is the evidence."""
+    for refusal, found in refused_with(state, MUST_SPECIFY):
+        template = template_of(refusal.workload)
+        lacking = [entry.strip().partition(" for: ")[::2] for entry in found["what"].split(";")]
+        values: list[Evidence] = []
+        for resource, names in lacking:
+            part, _, plain = resource.rpartition(".")
+            for path, container in _named_containers(template.spec, names):
+                where = f"{template.path}.{path}.resources.{part or 'requests'}.{plain}"
+                found_value = at(container, "resources", part or "requests", plain)
+                values.append(
+                    evidence.value(refusal.workload, where, "(not set)" if found_value is None else found_value)
+                )
+        quota = ObjectRef(kind="ResourceQuota", namespace=refusal.maker.namespace, name=found["quota"])
+        known = state.find(quota)
+        hard = (evidence.field(known, "spec", "hard"),) if known is not None else ()
+        yield Fault(
+            subject=refusal.maker.ref,
+            culprit=refusal.workload.ref,
+            severity=refusal.severity,
+            cause=f"{quota} demands {' and '.join(dict.fromkeys(resource for resource, _ in lacking))} "
+            f"of every container, but the pods of {refusal.workload.ref} do not set them",
+            evidence=(*values, refusal.proof, *hard),
+            next_check=f"kubectl -n {refusal.maker.namespace} describe resourcequota {found['quota']}",
+            since=refusal.since,
+        )
+
+
+def _named_containers(spec: JsonObject, names: str) -> Iterator[tuple[str, JsonObject]]:
+    """The containers in a list of names; all main ones when none is named."""
+    wanted = {name.strip() for name in names.split(",") if name.strip()}
+    for key in ("containers", "initContainers"):
+        for index, container in enumerate(children(spec, key)):
+            if text(container, "name") in wanted or (not wanted and key == "containers"):
+                yield f"{key}[{index}]", container
+
+
+@Row(
+    id="W03c",
+    title="LimitRange refuses new pods",
+    severity="critical",
+    kinds=_KINDS,
+    needs=("LimitRange",),
+    reads=(*_READS, "LimitRange spec.limits[].min", "LimitRange spec.limits[].max"),
+    explanation="A container asks for more than the namespace's LimitRange allows, or for less than it demands, so the "
+    "pod is refused. Either the workload's resources or the LimitRange has to change.",
+)
+def limit_range_refuses(state: ClusterState) -> Iterator[Fault]:
+    """The workload is the culprit if it sets the value itself, otherwise the LimitRange whose default it is."""
+    for pattern in (BOUNDS, RATIO):
+        for refusal, found in refused_with(state, pattern):
+            yield _out_of_bounds(state, refusal, found[0])
+
+
+def _out_of_bounds(state: ClusterState, refusal: Refusal, told: str) -> Fault:
+    template = template_of(refusal.workload)
+    broken = violations(state, template)
+    own = [violation.found for violation in broken]
+    ranges = [violation.bound for violation in broken] or [
+        evidence.field(each, "spec", "limits") for each in state.of("LimitRange", refusal.maker.namespace)
+    ]
+    culprit = refusal.workload.ref
+    if not own and ranges and not any(_sets_resources(each) for each in children(template.spec, "containers")):
+        culprit = ranges[0].object
+        values = (*ranges, refusal.proof)
+    else:
+        values = (*own, *ranges, refusal.proof) if own else (refusal.proof, *ranges)
+    field = f": {_field(broken[0])}" if broken else ""
+    return Fault(
+        subject=refusal.maker.ref,
+        culprit=culprit,
+        severity=refusal.severity,
+        cause=f"the LimitRange of namespace {refusal.maker.namespace} does not allow the pods of "
+        f"{refusal.workload.ref} ({told.rstrip(',')}){field}",
+        evidence=values,
+        next_check=f"kubectl -n {refusal.maker.namespace} describe limitrange",
+        since=refusal.since,
+    )
+
+
+def _field(violation: Violation) -> str:
+    return f"{violation.found.path} is {violation.found.value}, {violation.bound.path} is {violation.bound.value}"
+
+
+def _sets_resources(container: JsonObject) -> bool:
+    return bool(at(container, "resources"))
+
+
+@Row(
+    id="W03d",
+    title="ServiceAccount is missing",
+    severity="critical",
+    kinds=_KINDS,
+    needs=("ServiceAccount",),
+    reads=(*_READS, "spec.template.spec.serviceAccountName"),
+    explanation="Pods are only made for a ServiceAccount that exists. Create it, or correct the name in the workload.",
+)
+def service_account_missing(state: ClusterState) -> Iterator[Fault]:
+    """The ServiceAccount is the culprit, or the workload when its reference is a slip."""
+    for refusal, found in refused_with(state, SERVICE_ACCOUNT):
+        namespace, name = refusal.maker.namespace, found["plain"] or found["quoted"]
+        if state.get("ServiceAccount", namespace, name) is not None:
+            continue
+        existing = [each.name for each in state.of("ServiceAccount", namespace)]
+        missing = ObjectRef(kind="ServiceAccount", namespace=namespace, name=name)
+        slip = meant(name, existing)
+        path = f"{template_of(refusal.workload).path}.serviceAccountName"
+        yield Fault(
+            subject=refusal.maker.ref,
+            culprit=refusal.workload.ref if slip else missing,
+            severity=refusal.severity,
+            cause=f"{missing} does not exist, but {refusal.workload.ref} names it in {path}{hint(name, existing)}",
+            evidence=(evidence.value(refusal.workload, path, name), refusal.proof),
+            next_check=f"kubectl -n {namespace} get serviceaccount",
+            since=refusal.since,
+        )
+
+
+@Row(
+    id="W03e",
+    title="Admission webhook does not answer, so pods are refused",
+    severity="critical",
+    kinds=_KINDS,
+    needs=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"),
+    reads=(*_READS, "webhooks[].clientConfig", "webhooks[].failurePolicy"),
+    explanation="A webhook with failurePolicy Fail has to be asked before a pod is made, and it cannot be reached: its "
+    "Service is missing or has no ready pod, or its certificate is not trusted. Repair or remove what serves it, or "
+    "remove its configuration.",
+)
+def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
+    """The configuration is the culprit, explained by what serves the webhook if that exists."""
+    for refusal, found in refused_with(state, WEBHOOK_FAILED):
+        name, why = found["webhook"], found["why"].strip()
+        webhook = webhook_named(state, name)
+        if webhook is None:
+            yield _unknown_webhook(refusal, name, why)
+            continue
+        yield Fault(
+            subject=refusal.maker.ref,
+            culprit=webhook.configuration.ref,
+            severity=refusal.severity,
+            cause=f"webhook {name} of {webhook.configuration.ref} must be asked before a pod of {refusal.workload.ref} "
+            f"is made (failurePolicy {webhook.failure_policy}) and fails: {webhook.trouble(state) or why}",
+            evidence=(*webhook.evidence(state), refusal.proof),
+            next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
+            because=backends(state, webhook),
+            since=refusal.since,
+        )
+
+
+def _unknown_webhook(refusal: Refusal, name: str, why: str) -> Fault:
+    return Fault(
+        subject=refusal.maker.ref,
+        severity=refusal.severity,
+        cause=f"webhook {name} must be asked before a pod of {refusal.workload.ref} is made and fails: {why}",
+        evidence=(refusal.proof,),
+        next_check="kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        since=refusal.since,
+    )
+
+
+@Row(
+    id="W03f",
+    title="Admission policy denies new pods",
+    severity="critical",
+    kinds=_KINDS,
+    reads=_READS,
+    explanation="An admission webhook or a ValidatingAdmissionPolicy looked at the pod and denied it. Its message says "
+    "what the pod has to look like; usually the workload's template has to change.",
+)
+def policy_denies(state: ClusterState) -> Iterator[Fault]:
+    """The workload is the culprit; the policy's words are the evidence."""
+    for pattern, noun in ((WEBHOOK_DENIED, "webhook"), (POLICY_DENIED, "policy")):
+        for refusal, found in refused_with(state, pattern):
+            yield Fault(
+                subject=refusal.maker.ref,
+                severity=refusal.severity,
+                cause=f"admission {noun} {found[noun]} denies the pods of {refusal.workload.ref}: "
+                f"{found['why'] or 'no reason given'}",
+                evidence=(refusal.proof,),
+                next_check=f"kubectl -n {refusal.maker.namespace} get {refusal.workload.kind.lower()} "
+                f"{refusal.workload.name} -o yaml",
+                since=refusal.since,
+            )
+
+
+@Row(
+    id="W03g",
+    title="Pods cannot be created",
+    severity="critical",
+    kinds=_KINDS,
+    reads=_READS,
+    explanation="The API server refuses the pods of a workload for a reason that has no row of its own; its message is "
+    "the evidence. What refers to a missing PriorityClass or RuntimeClass is refused as well.",
+)
+def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
+    """Everything that is refused for another reason."""
+    for refusal in refusals(state):
+        if refusal.is_known:
+            continue
+        yield Fault(
+            subject=refusal.maker.ref,
+            culprit=_missing_class(state, refusal.message),
+            severity=refusal.severity,
+            cause=f"the API server refuses the pods of {refusal.workload.ref}: {refusal.message}",
+            evidence=(*_class_evidence(refusal.workload, refusal.message), refusal.proof),
+            next_check=f"kubectl -n {refusal.maker.namespace} describe {refusal.maker.kind.lower()} "
+            f"{refusal.maker.name}",
+            since=refusal.since,
+        )
+
+
+_CLASSES: Final = (
+    ("PriorityClass", "priorityClassName", re.compile(r"no PriorityClass with name (\S+) was found", re.IGNORECASE)),
+    ("RuntimeClass", "runtimeClassName", re.compile(r"RuntimeClass \"?([^\s\"]+)\"? not found", re.IGNORECASE)),
+)
+
+
+def _missing_class(state: ClusterState, message: str) -> ObjectRef | None:
+    """The class that has to be created, unless its name is a slip."""
+    for kind, _, pattern in _CLASSES:
+        found = pattern.search(message)
+        if found is not None and not meant(found[1], (each.name for each in state.of(kind))):
+            return ObjectRef(kind=kind, name=found[1])
+    return None
+
+
+def _class_evidence(workload: ClusterObject, message: str) -> tuple[Evidence, ...]:
+    for _, key, pattern in _CLASSES:
+        found = pattern.search(message)
+        if found is not None:
+            return (evidence.value(workload, f"{template_of(workload).path}.{key}", found[1]),)
+    return ()

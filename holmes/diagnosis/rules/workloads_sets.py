@@ -1,0 +1,267 @@
+"""StatefulSets and DaemonSets whose pods are missing or not ready, and selectors that take each other's pods."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis import evidence
+from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.rules.workloads_rollout import sick_pods, wanted_replicas
+from holmes.diagnosis.templates import template_of
+from holmes.diagnosis.typos import meant
+from holmes.kubernetes.fields import child, text, text_map
+from holmes.kubernetes.moments import moment
+from holmes.kubernetes.selectors import matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_ORDINAL: Final = re.compile(r"-(\d+)$")
+
+
+@Row(
+    id="W08",
+    title="StatefulSet is not complete",
+    severity="critical",
+    kinds=("StatefulSet", "Pod"),
+    reads=("status.readyReplicas", "spec.replicas", "spec.podManagementPolicy", "Pod status.conditions[Ready]"),
+    explanation="The pods of a StatefulSet are made one after the other, each when the one before is ready: the first "
+    "that is not ready blocks all behind it. It is a symptom of what that pod suffers from. Only a warning while other "
+    "pods are ready.",
+)
+def incomplete(state: ClusterState) -> Iterator[Fault]:
+    """StatefulSets with a pod that is not ready for longer than the grace, and what it blocks."""
+    for workload in state.of("StatefulSet"):
+        wanted, ready = wanted_replicas(workload), workload.integer("status", "readyReplicas")
+        if workload.deleted is not None or ready >= wanted or state.age_seconds(workload) < state.grace_seconds:
+            continue
+        first = _first_not_ready(state, workload, wanted)
+        if first is None:
+            continue
+        name, pod, since = first
+        if state.now - since < state.grace_seconds:
+            continue
+        yield Fault(
+            subject=pod.ref if pod is not None else workload.ref,
+            culprit=workload.ref,
+            role="symptom",
+            severity="warning" if ready else "critical",
+            cause=f"{ready} of {wanted} pods of {workload.ref} are ready: "
+            f"{name} {'is not ready' if pod else 'is missing'}{_blocked(workload, name, wanted)}",
+            evidence=(
+                evidence.value(workload, "status.readyReplicas", ready),
+                evidence.value(workload, "spec.replicas", wanted),
+                *((_ready_condition(pod),) if pod is not None else ()),
+            ),
+            next_check=f"kubectl -n {workload.namespace} describe pod {name}",
+            because=sick_pods(state, workload),
+            since=since,
+        )
+
+
+def _first_not_ready(
+    state: ClusterState, workload: ClusterObject, wanted: int
+) -> tuple[str, ClusterObject | None, float] | None:
+    """The pod with the lowest ordinal that is missing or not ready, and since when."""
+    start = workload.integer("spec", "ordinals", "start")
+    pods = {pod.name: pod for pod in state.pods_of(workload)}
+    for ordinal in range(start, start + wanted):
+        name = f"{workload.name}-{ordinal}"
+        pod = pods.get(name)
+        if pod is None:
+            return (name, None, workload.created) if state.covers("Pod", workload.namespace) else None
+        condition = pod.condition("Ready")
+        if text(condition, "status") != "True":
+            return name, pod, moment(text(condition, "lastTransitionTime")) or pod.created
+    return None
+
+
+def _blocked(workload: ClusterObject, name: str, wanted: int) -> str:
+    """What is not made or not updated because this pod is not ready."""
+    ordinal = int(found[1]) if (found := _ORDINAL.search(name)) else 0
+    last = workload.integer("spec", "ordinals", "start") + wanted - 1
+    if workload.text("spec", "podManagementPolicy") == "Parallel" or ordinal >= last:
+        return ""
+    return f", which blocks the pods behind it up to {workload.name}-{last}"
+
+
+def _ready_condition(pod: ClusterObject) -> Evidence:
+    condition = pod.condition("Ready")
+    said = text(condition, "message") or text(condition, "reason") or text(condition, "status")
+    return evidence.value(pod, "status.conditions[type=Ready].message", said)
+
+
+@Row(
+    id="W08b",
+    title="Headless Service of the StatefulSet is missing",
+    severity="warning",
+    kinds=("StatefulSet",),
+    needs=("Service",),
+    reads=("spec.serviceName",),
+    explanation="The Service that gives the pods of a StatefulSet their host names does not exist, so that these names "
+    "cannot be resolved. A warning when the name is a slip or when something in the namespace uses such host names; "
+    "otherwise it is only worth knowing.",
+)
+def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
+    """StatefulSets whose serviceName names nothing."""
+    for workload in state.of("StatefulSet"):
+        name, namespace = workload.text("spec", "serviceName"), workload.namespace
+        if not name or workload.deleted is not None or not state.is_missing("Service", namespace, name):
+            continue
+        existing = [each.name for each in state.of("Service", namespace)]
+        slip = meant(name, existing)
+        missing = ObjectRef(kind="Service", namespace=namespace, name=name)
+        matters = slip or _is_named(state, namespace, name)
+        yield Fault(
+            subject=workload.ref,
+            culprit=workload.ref if slip else missing,
+            severity="warning" if matters else "info",
+            cause=f"{missing} does not exist, but {workload.ref} names it in spec.serviceName for the host names of "
+            f"its pods{hint(name, existing)}",
+            evidence=(evidence.field(workload, "spec", "serviceName"),),
+            next_check=f"kubectl -n {namespace} get service",
+        )
+
+
+def _is_named(state: ClusterState, namespace: str, service: str) -> bool:
+    """Whether a template of the namespace mentions a host name such as `db-0.db`."""
+    host = re.compile(rf"-\d+\.{re.escape(service)}(?![\w-])")
+    return any(
+        host.search(json.dumps(workload.body.get("spec"), default=str))
+        for kind in ("Deployment", "StatefulSet")
+        for workload in state.of(kind, namespace)
+    )
+
+
+@Row(
+    id="W09",
+    title="DaemonSet is not complete",
+    severity="critical",
+    kinds=("DaemonSet", "Pod"),
+    reads=("status.desiredNumberScheduled", "status.numberReady", "status.numberUnavailable"),
+    explanation="On some nodes that should have one, the DaemonSet's pod is missing or not ready. It is a symptom of "
+    "what these pods suffer from. Only a warning while it is ready on other nodes.",
+)
+def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
+    """DaemonSets with pods that are not ready for longer than the grace."""
+    for workload in state.of("DaemonSet"):
+        desired, ready = workload.integer("status", "desiredNumberScheduled"), workload.integer("status", "numberReady")
+        if workload.deleted is not None or ready >= desired or state.age_seconds(workload) < state.grace_seconds:
+            continue
+        bad = [pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True"]
+        if bad and not any(state.age_seconds(pod) >= state.grace_seconds for pod in bad):
+            continue
+        yield Fault(
+            subject=bad[0].ref if bad else workload.ref,
+            culprit=workload.ref,
+            role="symptom",
+            severity="warning" if ready else "critical",
+            cause=f"{workload.ref} is ready on {ready} of {desired} nodes",
+            evidence=(
+                evidence.value(workload, "status.numberReady", ready),
+                evidence.value(workload, "status.desiredNumberScheduled", desired),
+                *(_ready_condition(pod) for pod in bad[:1]),
+            ),
+            next_check=f"kubectl -n {workload.namespace} describe daemonset {workload.name}",
+            because=sick_pods(state, workload),
+        )
+
+
+@Row(
+    id="W09b",
+    title="DaemonSet matches no node",
+    severity="warning",
+    kinds=("DaemonSet", "Node"),
+    reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
+    explanation="No node has the labels that the DaemonSet's nodeSelector asks for, so it runs nowhere. For labels of "
+    "a vendor or of Kubernetes (a graphics card, an operating system) that is normal until such a node comes, and only "
+    "worth knowing unless the value is a slip.",
+)
+def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
+    """DaemonSets whose nodeSelector fits no node."""
+    nodes = state.of("Node")
+    if not nodes or not state.covers("Node"):
+        return
+    for workload in state.of("DaemonSet"):
+        selector = text_map(workload.body, "spec", "template", "spec", "nodeSelector")
+        fits = any(all(node.labels.get(key) == value for key, value in selector.items()) for node in nodes)
+        if not selector or fits or workload.deleted is not None or workload.integer("status", "desiredNumberScheduled"):
+            continue
+        key, value = _missing_label(selector, nodes)
+        values = sorted({node.labels[key] for node in nodes if key in node.labels})
+        slip = meant(value, values) or (not values and meant(key, {label for node in nodes for label in node.labels}))
+        known = (
+            f"; nodes have {', '.join(values)}"
+            if values
+            else hint(key, {label for node in nodes for label in node.labels})
+        )
+        yield Fault(
+            subject=workload.ref,
+            severity="warning" if slip or ("/" not in key and workload.namespace != "kube-system") else "info",
+            cause=f"{workload.ref} runs on no node: no node has the label {key}={value} of its nodeSelector{known}",
+            evidence=(
+                evidence.value(workload, f"spec.template.spec.nodeSelector.{key}", value),
+                evidence.value(workload, "status.desiredNumberScheduled", 0),
+            ),
+            next_check=f"kubectl get nodes -L {key}",
+        )
+
+
+def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:
+    """The label that the fewest nodes have."""
+    return min(sorted(selector.items()), key=lambda item: sum(node.labels.get(item[0]) == item[1] for node in nodes))
+
+
+@Row(
+    id="W12",
+    title="Selectors of two workloads overlap",
+    severity="warning",
+    kinds=("Deployment", "StatefulSet", "DaemonSet"),
+    reads=("spec.selector", "spec.template.metadata.labels"),
+    explanation="The selector of a workload matches the pods of another one in the namespace. Controllers tell their "
+    "pods apart by owner, but autoscalers, disruption budgets, Services and `kubectl logs` take the pods of both. A "
+    "warning when both selectors are the same; otherwise it is only worth knowing.",
+)
+def overlapping_selectors(state: ClusterState) -> Iterator[Fault]:
+    """Workloads that select pods of another one."""
+    by_label: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)
+    workloads = [
+        each
+        for kind in ("Deployment", "StatefulSet", "DaemonSet")
+        for each in state.of(kind)
+        if each.deleted is None and each.owner is None
+    ]
+    for each in workloads:
+        for key, value in template_of(each).labels.items():
+            by_label[each.namespace, key, value].append(each)
+    for each in workloads:
+        labels = text_map(each.body, "spec", "selector", "matchLabels")
+        candidates = [by_label[each.namespace, key, value] for key, value in labels.items()]
+        for other in min(candidates, key=len, default=[]):
+            if other is not each and matches_selector(child(each.body, "spec", "selector"), template_of(other).labels):
+                yield from _overlap(each, other)
+
+
+def _overlap(each: ClusterObject, other: ClusterObject) -> Iterator[Fault]:
+    same = each.at("spec", "selector") == other.at("spec", "selector")
+    if same and (each.created, each.name) < (other.created, other.name):
+        return
+    yield Fault(
+        subject=each.ref,
+        severity="warning" if same else "info",
+        cause=f"the selector of {each.ref} also matches the pods of {other.ref}",
+        evidence=(
+            evidence.field(each, "spec", "selector"),
+            evidence.field(other, "spec", "template", "metadata", "labels"),
+        ),
+        next_check=f"kubectl -n {each.namespace} get {each.kind.lower()},{other.kind.lower()} --show-labels",
+    )

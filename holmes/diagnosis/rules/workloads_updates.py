@@ -1,0 +1,261 @@
+"""Pods that are not what their workload says: held-back updates, mutated pods, configuration read long ago."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis import evidence
+from holmes.diagnosis.pods import containers_of, judged_pods
+from holmes.diagnosis.quantities import quantity
+from holmes.diagnosis.rule import Fault, Row
+from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
+from holmes.diagnosis.webhooks import webhooks
+from holmes.kubernetes.fields import at, child, children, text
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_HASH: Final = "controller-revision-hash"
+_MOST_WEBHOOKS: Final = 5
+
+
+@Row(
+    id="W06a",
+    title="Update is held back by the partition",
+    severity="warning",
+    kinds=("StatefulSet",),
+    reads=("spec.updateStrategy.rollingUpdate.partition", "spec.replicas", "status.updateRevision"),
+    explanation="Only pods with an ordinal of at least the partition are updated. It is as large as the number of "
+    "pods, so a change of the template reaches none of them. A staged rollout lowers the partition step by step.",
+)
+def held_by_partition(state: ClusterState) -> Iterator[Fault]:
+    """StatefulSets with a new revision that no pod may have."""
+    for workload in state.of("StatefulSet"):
+        path = ("spec", "updateStrategy", "rollingUpdate", "partition")
+        partition, wanted = workload.integer(*path), wanted_replicas(workload)
+        if workload.deleted is None and wanted and partition >= wanted and _revision_waits(workload):
+            yield Fault(
+                subject=workload.ref,
+                cause=f"{workload.ref} has a new revision that no pod gets: the partition of its update strategy is "
+                f"{partition} with {wanted} replicas",
+                evidence=(
+                    evidence.field(workload, *path),
+                    evidence.field(workload, "spec", "replicas"),
+                    *_revisions(workload),
+                ),
+                next_check=f"kubectl -n {workload.namespace} get statefulset {workload.name} -o yaml",
+            )
+
+
+def _revision_waits(workload: ClusterObject) -> bool:
+    current, update = workload.text("status", "currentRevision"), workload.text("status", "updateRevision")
+    return bool(current and update) and current != update
+
+
+def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
+    return evidence.field(workload, "status", "updateRevision"), evidence.field(workload, "status", "currentRevision")
+
+
+@Row(
+    id="W06b",
+    title="Update waits until pods are deleted",
+    severity="warning",
+    kinds=("StatefulSet", "DaemonSet", "Pod"),
+    reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
+    explanation="With the update strategy OnDelete a change of the template reaches a pod only when somebody deletes "
+    "it. Pods of the older revision still run.",
+)
+def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
+    """Workloads with OnDelete and pods of an older revision."""
+    for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
+        if workload.text("spec", "updateStrategy", "type") != "OnDelete" or workload.deleted is not None:
+            continue
+        old = _old_pods(state, workload)
+        if old:
+            yield Fault(
+                subject=workload.ref,
+                cause=f"{workload.ref} was changed, but its update strategy is OnDelete, so that pods such as "
+                f"{old[0].ref} keep the old template until they are deleted",
+                evidence=(
+                    evidence.field(workload, "spec", "updateStrategy", "type"),
+                    *(_revisions(workload) if workload.kind == "StatefulSet" else _counts(workload)),
+                ),
+                next_check=f"kubectl -n {workload.namespace} get pods -L {_HASH}",
+            )
+
+
+def _old_pods(state: ClusterState, workload: ClusterObject) -> list[ClusterObject]:
+    pods = [pod for pod in state.pods_of(workload) if pod.deleted is None]
+    if workload.kind == "StatefulSet":
+        newest = workload.text("status", "updateRevision")
+        return [pod for pod in pods if newest and pod.labels.get(_HASH, newest) != newest]
+    counted = isinstance(workload.at("status", "updatedNumberScheduled"), int) or workload.integer(
+        "status", "observedGeneration"
+    )
+    behind = workload.integer("status", "updatedNumberScheduled") < workload.integer("status", "currentNumberScheduled")
+    return pods if counted and behind else []
+
+
+def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
+    return (
+        evidence.value(workload, "status.updatedNumberScheduled", workload.integer("status", "updatedNumberScheduled")),
+        evidence.field(workload, "status", "currentNumberScheduled"),
+    )
+
+
+@Row(
+    id="W07",
+    title="Pods differ from their template",
+    severity="info",
+    kinds=("Pod", "ReplicaSet"),
+    needs=("MutatingWebhookConfiguration",),
+    reads=("Pod spec.containers[]", "ReplicaSet spec.template.spec.containers[]"),
+    explanation="The image or a resource of a running container is not what its ReplicaSet says: a mutating webhook, a "
+    "vertical autoscaler or somebody by hand changed the pod. A warning when its memory limit is lower than the "
+    "template's and the container was killed for want of memory. Injected sidecars and defaults are no difference.",
+)
+def differs_from_template(state: ClusterState) -> Iterator[Fault]:
+    """Pods whose containers have other values than the template asks for."""
+    for pod in judged_pods(state, young=True):
+        owner = state.by_uid(pod.owner.uid) if pod.owner is not None else None
+        if owner is None or owner.kind != "ReplicaSet":
+            continue
+        asked = owner.children("spec", "template", "spec", "containers")
+        live = pod.children("spec", "containers")
+        if not asked or not _may_differ(asked, live):
+            continue
+        wanted = {text(container, "name"): container for container in asked}
+        for container in containers_of(pod):
+            template = wanted.get(container.name)
+            if container.kind == "main" and template is not None:
+                yield from _difference(state, pod, container, template)
+
+
+def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
+    """Almost all pods are equal to their template, and thousands of them are looked at."""
+    return [(text(each, "image"), each.get("resources")) for each in asked] != [
+        (text(each, "image"), each.get("resources")) for each in live
+    ]
+
+
+def _difference(state: ClusterState, pod: ClusterObject, container: Container, template: JsonObject) -> Iterator[Fault]:
+    paths = [
+        ("image",),
+        *(("resources", part, name) for part in ("limits", "requests") for name in child(template, "resources", part)),
+    ]
+    changed = [path for path in paths if _plain(at(template, *path)) != _plain(at(container.spec, *path))]
+    if not changed:
+        return
+    first = changed[0]
+    workload = state.workload_of(pod)
+    asked, found = at(template, *first), at(container.spec, *first)
+    worse = ("resources", "limits", "memory") in changed and _starves(container, template)
+    mutating = sorted({each.configuration.name for each in webhooks(state) if _may_mutate(each.configuration)})
+    yield Fault(
+        subject=pod.ref,
+        severity="warning" if worse else "info",
+        cause=f"{'.'.join(first)} of container {container.name} is {found} in the pods of {workload.ref}, but {asked} "
+        "in its template" + (f"; mutating webhooks: {', '.join(mutating[:_MOST_WEBHOOKS])}" if mutating else ""),
+        evidence=tuple(container.evidence(*path, of="spec") for path in changed)
+        + tuple(
+            evidence.value(workload, f"spec.template.{container.spec_path}.{'.'.join(path)}", at(template, *path))
+            for path in changed
+        ),
+        next_check="kubectl get mutatingwebhookconfigurations",
+    )
+
+
+def _may_mutate(configuration: ClusterObject) -> bool:
+    return configuration.kind == "MutatingWebhookConfiguration"
+
+
+def _plain(value: object) -> object:
+    """Equal quantities are equal however they are written."""
+    number = quantity(value) if isinstance(value, str) else None
+    return value if number is None else number
+
+
+def _starves(container: Container, template: JsonObject) -> bool:
+    killed = "OOMKilled" in (text(container.terminated, "reason"), text(container.last_terminated, "reason"))
+    asked = quantity(text(template, "resources", "limits", "memory"))
+    found = quantity(text(container.spec, "resources", "limits", "memory"))
+    return killed and asked is not None and found is not None and found < asked
+
+
+@Row(
+    id="W13",
+    title="Pods started before their configuration was changed",
+    severity="info",
+    kinds=("Pod", "ConfigMap", "Secret"),
+    reads=("ConfigMap metadata.managedFields[].time", "Pod status.startTime", "Pod spec.containers[].env"),
+    explanation="Environment variables are read once, when a container starts. A ConfigMap or Secret was changed after "
+    "the pods started, so they may still work with old values; `kubectl rollout restart` makes them read the new ones.",
+)
+def stale_environment(state: ClusterState) -> Iterator[Fault]:
+    """Pods with an environment that is older than the objects it came from."""
+    changed: dict[tuple[str, str, str], float | None] = {}
+    for pod in judged_pods(state):
+        started = moment(pod.text("status", "startTime"))
+        if started is None:
+            continue
+        for kind, name, path in _environment(pod):
+            key = (kind, pod.namespace, name)
+            if key not in changed:
+                changed[key] = _data_changed(state, *key)
+            edited = changed[key]
+            if edited is not None and _started(pod, started) < edited < state.now - state.grace_seconds:
+                workload = state.workload_of(pod)
+                yield Fault(
+                    subject=pod.ref,
+                    cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
+                    f"{workload.ref} took its environment from it when it started, before that",
+                    evidence=(
+                        evidence.value(pod, path, name),
+                        evidence.field(pod, "status", "startTime"),
+                    ),
+                    next_check=f"kubectl -n {pod.namespace} get {kind.lower()} {name} --show-managed-fields -o yaml",
+                    since=edited,
+                )
+                break
+
+
+def _started(pod: ClusterObject, pod_started: float) -> float:
+    """When the youngest of its running containers started."""
+    times = [moment(text(container.status, "state", "running", "startedAt")) for container in containers_of(pod)]
+    return max([pod_started, *(time for time in times if time is not None)])
+
+
+def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
+    """Kind, name and path of everything that environment variables come from."""
+    for key in ("initContainers", "containers"):
+        for index, container in enumerate(pod.children("spec", key)):
+            for position, source in enumerate(children(container, "envFrom")):
+                for kind, ref in (("ConfigMap", "configMapRef"), ("Secret", "secretRef")):
+                    if text(source, ref, "name"):
+                        yield kind, text(source, ref, "name"), f"spec.{key}[{index}].envFrom[{position}].{ref}.name"
+            for position, variable in enumerate(children(container, "env")):
+                for kind, ref in (("ConfigMap", "configMapKeyRef"), ("Secret", "secretKeyRef")):
+                    name = text(variable, "valueFrom", ref, "name") if "valueFrom" in variable else ""
+                    if name:
+                        yield kind, name, f"spec.{key}[{index}].env[{position}].valueFrom.{ref}.name"
+
+
+def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
+    """When somebody last wrote it after it was made."""
+    found = state.get(kind, namespace, name)
+    if found is None:
+        return None
+    times = [
+        moment(text(entry, "time")) or 0.0
+        for entry in found.children("metadata", "managedFields")
+        if text(entry, "subresource") != "status"
+    ]
+    edited = max(times, default=0.0)
+    return edited if edited > found.created + 1 else None
