@@ -15,8 +15,9 @@ unexport Q
 
 ask: $(VENV)/.installed
 	@demo=; \
-	if [ -z "$$KUBECONFIG$$KUBERNETES_SERVICE_HOST" ] && [ ! -e "$$HOME/.kube/config" ] && [ ! -e "$$HOME/.holmes" ] \
-	  && ! env | grep -Eq '^(MODEL|[A-Z_]+_API_KEY)=.'; then \
+	if [ -z "$$KUBECONFIG$$KUBERNETES_SERVICE_HOST" ] && [ ! -e "$$HOME/.kube/config" ] && \
+	  [ ! -e "$$HOME/.holmes/config.yaml" ] && [ ! -e "$$HOME/.holmes/model_list.yaml" ] && \
+	  ! env | grep -Eq '^(MODEL|[A-Z_]+_API_KEY)=.'; then \
 	  echo "Neither a cluster nor a key is configured: Holmes looks at its recorded demo cluster (--demo)." >&2; demo=--demo; \
 	fi; \
 	$(BIN)/holmes ask --no-interactive $$demo -- "$$HOLMES_QUESTION"

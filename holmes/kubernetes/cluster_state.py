@@ -187,7 +187,7 @@ class ClusterState:
         while each.owner is not None and each.owner.uid not in seen:
             seen.add(each.owner.uid)
             owner = self._by_uid.get(each.owner.uid)
-            if owner is None:
+            if owner is None or owner.kind == "Node":  # a static pod names its node as the owner
                 break
             each = owner
         return each

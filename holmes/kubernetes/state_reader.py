@@ -108,12 +108,15 @@ class StateReader:
         return ClusterUnreachable(message)
 
     def _state(self) -> ClusterState:
-        harvest = self._harvest
+        harvest, recorded = self._harvest, self._client.recorded_namespaces
         now = self._client.server_seconds
+        namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
+        # Nobody asked a recording for the system's namespace: that it does not have it is no news.
+        unasked = {SYSTEM_NAMESPACE} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
             now=time.time() if now is None else now,
-            namespaces=frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else self._client.recorded_namespaces),
-            gaps=tuple(harvest.gaps),
+            namespaces=namespaces - unasked,
+            gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),
             grace_seconds=self._grace_seconds,
         )
         return ClusterState(reading, harvest.objects, harvest.events)

@@ -62,8 +62,12 @@ def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -
     for each in candidates:
         if each.name == name:
             return each
-    near = nearest(name, [each.name for each in candidates])
     place = f" in namespace {', '.join(namespaces)}" if namespaces else ""
+    unread = [one for one in kinds if not all(state.covers(one, each) for each in namespaces or ("",))]
+    if unread:
+        message = f"{resource!r} was not found{place}, but not everything could be read: {', '.join(unread)}"
+        raise ToolError(message)
+    near = nearest(name, [each.name for each in candidates])
     message = f"there is no {resource!r}{place}" + (f"; the nearest name is {near!r}" if near else "")
     raise ToolError(message)
 
