@@ -9,7 +9,8 @@ from holmes.app.context_policies import context_policy
 from holmes.core.errors import ConfigError
 from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
-from holmes.llm.registry import TRIAGE_MODEL, build_model
+from holmes.llm.registry import build_model
+from holmes.llm.triage import TRIAGE_MODEL
 from holmes.settings.settings import reveal
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import SEVERITIES, Incident, ObjectRef
-from holmes.diagnosis.changes import recent_changes
+from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.links import Links, rank
 from holmes.kubernetes.fields import boolean
 from holmes.kubernetes.moments import moment

@@ -18,8 +18,8 @@ from holmes.core.errors import ConfigError
 from holmes.core.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
 from holmes.diagnosis.catalogue import chosen_rules
 from holmes.diagnosis.engine import merged_findings, workload_ref
+from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.incidents import incidents_of
-from holmes.diagnosis.nearest import hint
 from holmes.diagnosis.scope import IncidentFilter, in_scope
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.log_reader import LogLimits, read_logs

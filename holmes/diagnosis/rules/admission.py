@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import Evidence, ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.refusals import POD_SECURITY, WEBHOOK_FAILED, refused_with
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.refusals import POD_SECURITY, WEBHOOK_FAILED, refused_with
+from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.webhooks import backends, webhooks, workloads_behind
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.templates import template_of
-from holmes.diagnosis.webhooks import backends, webhooks, workloads_behind
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.moments import moment
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Severity
-    from holmes.diagnosis.templates import PodTemplate
-    from holmes.diagnosis.webhooks import Webhook
+    from holmes.diagnosis.facts.templates import PodTemplate
+    from holmes.diagnosis.facts.webhooks import Webhook
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -7,10 +7,10 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.templates import template_of
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.moments import moment

@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.corefile import PLUGINS, server_blocks
-from holmes.diagnosis.edges import consumer_logs, edges, failures, is_sick
-from holmes.diagnosis.evidence import field, log_line, value
+from holmes.diagnosis.facts.corefile import PLUGINS, server_blocks
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.evidence import field, log_line, value
+from holmes.diagnosis.facts.service_backends import has_ready_endpoints
+from holmes.diagnosis.facts.templates import pod_templates
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import has_ready_endpoints
-from holmes.diagnosis.templates import pod_templates
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import boolean, children, text, texts
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.corefile import ServerBlock
-    from holmes.diagnosis.edges import Edge
-    from holmes.diagnosis.templates import PodTemplate
+    from holmes.diagnosis.facts.corefile import ServerBlock
+    from holmes.diagnosis.facts.edges import Edge
+    from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.custom_resources import describe
-from holmes.diagnosis.pods import containers_of, judged_pods
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.custom_resources import describe
+from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import KINDS

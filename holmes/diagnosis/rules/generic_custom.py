@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.custom_resources import Trouble, describe, is_paused, missing_object, trouble_of
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.custom_resources import Trouble, describe, is_paused, missing_object, trouble_of
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import child, children, text
 
 if TYPE_CHECKING:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.evidence import field, value
-from holmes.diagnosis.ingress_backends import backends_of, has_address, ingress_class
-from holmes.diagnosis.intended_services import intended_service, workload_named
-from holmes.diagnosis.label_index import labels_of
-from holmes.diagnosis.nearest import hint, nearest
-from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import (
+from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.ingress_backends import backends_of, has_address, ingress_class
+from holmes.diagnosis.facts.intended_services import intended_service, workload_named
+from holmes.diagnosis.facts.label_index import labels_of
+from holmes.diagnosis.facts.nearest import hint, nearest
+from holmes.diagnosis.facts.service_backends import (
     edited_at,
     has_ready_endpoints,
     pods_behind,
@@ -19,12 +18,13 @@ from holmes.diagnosis.service_backends import (
     unready_seconds,
     was_edited,
 )
-from holmes.diagnosis.service_ports import service_ports
+from holmes.diagnosis.facts.service_ports import service_ports
+from holmes.diagnosis.rule import Fault, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.ingress_backends import Backend
+    from holmes.diagnosis.facts.ingress_backends import Backend
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

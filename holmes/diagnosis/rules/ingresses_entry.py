@@ -6,11 +6,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.evidence import event, field, value
-from holmes.diagnosis.ingress_backends import backends_of, has_address, ingress_class
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts.evidence import event, field, value
+from holmes.diagnosis.facts.ingress_backends import backends_of, has_address, ingress_class
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import children, text, texts
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.evidence import value
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.service_backends import has_ready_endpoints
+from holmes.diagnosis.facts.service_ports import service_ports
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import has_ready_endpoints
-from holmes.diagnosis.service_ports import service_ports
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import children, integer, text
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.cron_schedules import longest_rest_seconds
-from holmes.diagnosis.last_words import last_words, wanted_logs
-from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.cron_schedules import longest_rest_seconds
+from holmes.diagnosis.facts.last_words import last_words, wanted_logs
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import ROLLOUT_GRACES, sick_pods
 from holmes.kubernetes.fields import integer, text
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence, Severity
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.edges import consumer_logs, edges, failures, is_sick
-from holmes.diagnosis.evidence import field, value
-from holmes.diagnosis.label_index import labels_of
-from holmes.diagnosis.network_policies import (
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.label_index import labels_of
+from holmes.diagnosis.facts.network_policies import (
     Connection,
     allows,
     applies,
@@ -19,9 +19,9 @@ from holmes.diagnosis.network_policies import (
     rules_of,
     selected_by,
 )
+from holmes.diagnosis.facts.service_backends import edited_at, is_headless, pods_behind, was_edited
+from holmes.diagnosis.facts.service_ports import container_ports, service_ports
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import edited_at, is_headless, pods_behind, was_edited
-from holmes.diagnosis.service_ports import container_ports, service_ports
 from holmes.kubernetes.fields import at, child, children, text, text_map
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.network_policies import Direction
+    from holmes.diagnosis.facts.network_policies import Direction
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

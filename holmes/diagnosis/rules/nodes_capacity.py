@@ -6,12 +6,12 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.node_state import standing_nodes
-from holmes.diagnosis.quantities import written_amount
-from holmes.diagnosis.resources import allocatable, pods_by_node, requested
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.node_state import standing_nodes
+from holmes.diagnosis.facts.quantities import written_amount
+from holmes.diagnosis.facts.resources import allocatable, pods_by_node, requested
+from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.unscheduled import unscheduled_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.access_review import accounts_that_may, reason_of
-from holmes.diagnosis.denials import denials_in, misses_token
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.access_review import accounts_that_may, reason_of
+from holmes.diagnosis.facts.denials import denials_in, misses_token
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.templates import template_of
 from holmes.kubernetes.fields import at, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence, ObjectRef
-    from holmes.diagnosis.access_review import Reason
-    from holmes.diagnosis.denials import Denial
+    from holmes.diagnosis.facts.access_review import Reason
+    from holmes.diagnosis.facts.denials import Denial
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.access_review import is_built_in, role_of
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.access_review import is_built_in, role_of
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import EVENT, KINDS
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.config_references import references_of
-from holmes.diagnosis.evidence import value
-from holmes.diagnosis.missing_references import just_repaired, lacks_key, missing_key, missing_object
-from holmes.diagnosis.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.config_references import references_of
+from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.missing_references import just_repaired, lacks_key, missing_key, missing_object
+from holmes.diagnosis.facts.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_field, container_words, spec_field
-from holmes.diagnosis.templates import pod_templates
 from holmes.kubernetes.fields import at, boolean, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence, Severity
-    from holmes.diagnosis.config_references import Reference
-    from holmes.diagnosis.missing_references import Missing
-    from holmes.diagnosis.pods import Container
-    from holmes.diagnosis.templates import PodTemplate
+    from holmes.diagnosis.facts.config_references import Reference
+    from holmes.diagnosis.facts.missing_references import Missing
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_state import ClusterState
 
 _NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)

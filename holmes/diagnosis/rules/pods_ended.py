@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.evidence import event, field
-from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.facts.evidence import event, field
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.spec_places import container_field, pod_words, serves_elsewhere, spec_field
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_field, pod_words, serves_elsewhere, spec_field
 from holmes.kubernetes.fields import at, text
 from holmes.kubernetes.moments import moment
 

@@ -7,22 +7,22 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.evidence import event, value
-from holmes.diagnosis.nearest import nearest
-from holmes.diagnosis.pods import containers_of, troubled_pods
-from holmes.diagnosis.pull_errors import pull_error
-from holmes.diagnosis.rollouts import ABSENT, last_rollout
+from holmes.diagnosis.facts.evidence import event, value
+from holmes.diagnosis.facts.nearest import nearest
+from holmes.diagnosis.facts.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.pull_errors import pull_error
+from holmes.diagnosis.facts.rollouts import ABSENT, last_rollout
+from holmes.diagnosis.facts.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_field, container_words, spec_field
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import children, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.pods import Container
-    from holmes.diagnosis.pull_errors import PullError
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.diagnosis.facts.pull_errors import PullError
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -7,23 +7,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.crash_faults import command_evidence, crash_fault, log_command, said, severity_of_end
-from holmes.diagnosis.crashes import crashes_of, job_recovered
-from holmes.diagnosis.hosts import host_uses
-from holmes.diagnosis.last_words import last_words, wanted_logs
-from holmes.diagnosis.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.crash_faults import command_evidence, crash_fault, log_command, said, severity_of_end
+from holmes.diagnosis.facts.crashes import crashes_of, job_recovered
+from holmes.diagnosis.facts.hosts import host_uses
+from holmes.diagnosis.facts.last_words import last_words, wanted_logs
+from holmes.diagnosis.facts.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.spec_places import container_words, owner_words
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_words, owner_words
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.moments import duration, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.crashes import Crash
-    from holmes.diagnosis.last_words import LastWords
-    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.facts.crashes import Crash
+    from holmes.diagnosis.facts.last_words import LastWords
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

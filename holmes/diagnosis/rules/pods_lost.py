@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.evidence import event, field, value
+from holmes.diagnosis.facts.evidence import event, field, value
+from holmes.diagnosis.facts.spec_places import owner_words
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.moments import duration, moment
 

@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.config_references import references_of
-from holmes.diagnosis.evidence import event, field
-from holmes.diagnosis.missing_references import just_repaired, missing_key, missing_object
-from holmes.diagnosis.pods import containers_of, judged_pods
+from holmes.diagnosis.facts.config_references import references_of
+from holmes.diagnosis.facts.evidence import event, field
+from holmes.diagnosis.facts.missing_references import just_repaired, missing_key, missing_object
+from holmes.diagnosis.facts.pods import containers_of, judged_pods
+from holmes.diagnosis.facts.spec_places import owner_words, pod_words, spec_field
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words, pod_words, spec_field
 from holmes.kubernetes.fields import child, text
 from holmes.kubernetes.moments import duration, moment
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.config_references import Reference
-    from holmes.diagnosis.missing_references import Missing
+    from holmes.diagnosis.facts.config_references import Reference
+    from holmes.diagnosis.facts.missing_references import Missing
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.crash_faults import restarts, said
-from holmes.diagnosis.crashes import began, crashes_of, unhealthy
-from holmes.diagnosis.evidence import event, value
-from holmes.diagnosis.last_words import last_words
-from holmes.diagnosis.pods import containers_of, troubled_pods
-from holmes.diagnosis.probes import WORDS, failures, probe_of, verdict
+from holmes.diagnosis.facts.crash_faults import restarts, said
+from holmes.diagnosis.facts.crashes import began, crashes_of, unhealthy
+from holmes.diagnosis.facts.evidence import event, value
+from holmes.diagnosis.facts.last_words import last_words
+from holmes.diagnosis.facts.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
+from holmes.diagnosis.facts.spec_places import container_words, owner_words, spec_field
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_words, owner_words, spec_field
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, integer, text
 from holmes.kubernetes.moments import duration, moment
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.crashes import Crash
-    from holmes.diagnosis.pods import Container
-    from holmes.diagnosis.probes import Probe, ProbeField, ProbeVerdict
+    from holmes.diagnosis.facts.crashes import Crash
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.diagnosis.facts.probes import Probe, ProbeField, ProbeVerdict
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

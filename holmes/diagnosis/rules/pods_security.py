@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.crash_faults import log_command
-from holmes.diagnosis.crashes import began, crashes_of
-from holmes.diagnosis.evidence import value
-from holmes.diagnosis.last_words import last_words, wanted_logs
+from holmes.diagnosis.facts.crash_faults import log_command
+from holmes.diagnosis.facts.crashes import began, crashes_of
+from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.last_words import last_words, wanted_logs
+from holmes.diagnosis.facts.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_field, container_words, spec_field
-from holmes.diagnosis.templates import pod_templates
 from holmes.kubernetes.fields import at, children, integer, text
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence, ObjectRef
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.crashes import Crash
-    from holmes.diagnosis.last_words import LastWords
-    from holmes.diagnosis.pods import Container
-    from holmes.diagnosis.templates import PodTemplate
+    from holmes.diagnosis.facts.crashes import Crash
+    from holmes.diagnosis.facts.last_words import LastWords
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_state import ClusterState
 
 _PRIVILEGED_PORTS: Final = 1024

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.crash_faults import command_evidence, restarts
-from holmes.diagnosis.crashes import START_REASONS, about_container, began, crash_of
-from holmes.diagnosis.evidence import event
-from holmes.diagnosis.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.crash_faults import command_evidence, restarts
+from holmes.diagnosis.facts.crashes import START_REASONS, about_container, began, crash_of
+from holmes.diagnosis.facts.evidence import event
+from holmes.diagnosis.facts.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.spec_places import container_field, container_words
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import container_field, container_words
 from holmes.kubernetes.fields import child, children, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

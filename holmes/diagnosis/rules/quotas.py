@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.limit_ranges import violations
-from holmes.diagnosis.quantities import quantity
-from holmes.diagnosis.refusals import QUOTA, refused_with
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.limit_ranges import violations
+from holmes.diagnosis.facts.quantities import quantity
+from holmes.diagnosis.facts.refusals import QUOTA, refused_with
+from holmes.diagnosis.facts.selector_mismatch import nearest_workload
+from holmes.diagnosis.facts.templates import pod_templates
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.selector_mismatch import nearest_workload
-from holmes.diagnosis.templates import pod_templates
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import text, text_map
 from holmes.kubernetes.moments import moment
 from holmes.kubernetes.selectors import matches_selector

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.evidence import shown
-from holmes.diagnosis.nearest import nearest
-from holmes.diagnosis.node_choice import (
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.nearest import nearest
+from holmes.diagnosis.facts.node_choice import (
     AFFINITY,
     CORDON_TAINT,
     PROBLEM_PREFIX,
@@ -16,11 +16,11 @@ from holmes.diagnosis.node_choice import (
     repelling_taints,
     taint_words,
 )
-from holmes.diagnosis.quantities import written_amount
-from holmes.diagnosis.resources import allocatable, asking_container, free, pods_by_node, requested
+from holmes.diagnosis.facts.quantities import written_amount
+from holmes.diagnosis.facts.resources import allocatable, asking_container, free, pods_by_node, requested
+from holmes.diagnosis.facts.spec_places import owner_words, spec_field
+from holmes.diagnosis.facts.unscheduled import unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words, spec_field
-from holmes.diagnosis.unscheduled import unscheduled_for, waiting_severity
 from holmes.kubernetes.fields import child, children, text, text_map, texts
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.unscheduled import Unscheduled
+    from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

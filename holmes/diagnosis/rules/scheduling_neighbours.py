@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.nearest import hint
-from holmes.diagnosis.node_choice import host_ports
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.node_choice import host_ports
+from holmes.diagnosis.facts.spec_places import owner_words, spec_field
+from holmes.diagnosis.facts.typos import meant
+from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words, spec_field
-from holmes.diagnosis.typos import meant
-from holmes.diagnosis.unscheduled import claims_of, unscheduled_for, waiting_severity
 from holmes.kubernetes.fields import child, children, text
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.unscheduled import Unscheduled
+    from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.nearest import hint
-from holmes.diagnosis.pods import judged_pods
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.pods import judged_pods
+from holmes.diagnosis.facts.spec_places import owner_words, spec_field
+from holmes.diagnosis.facts.templates import pod_templates
+from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words, spec_field
-from holmes.diagnosis.templates import pod_templates
-from holmes.diagnosis.unscheduled import unscheduled_for
 from holmes.kubernetes.fields import at, text
 from holmes.kubernetes.moments import duration, moment
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import ObjectRef
-    from holmes.diagnosis.templates import PodTemplate
+    from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

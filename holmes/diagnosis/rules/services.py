@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.diagnosis.edges import consumer_logs, edges, is_sick
-from holmes.diagnosis.evidence import field, value
-from holmes.diagnosis.label_index import labels_of
-from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.selector_mismatch import is_dynamic, lost_by_rollout, nearest_workload
-from holmes.diagnosis.service_backends import (
+from holmes.diagnosis.facts.edges import consumer_logs, edges, is_sick
+from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.label_index import labels_of
+from holmes.diagnosis.facts.selector_mismatch import is_dynamic, lost_by_rollout, nearest_workload
+from holmes.diagnosis.facts.service_backends import (
     has_ready_endpoints,
     pods_behind,
     selecting_services,
     selector_of,
     unready_seconds,
 )
+from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, text
 from holmes.kubernetes.moments import moment
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Severity
-    from holmes.diagnosis.selector_mismatch import Mismatch
+    from holmes.diagnosis.facts.selector_mismatch import Mismatch
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

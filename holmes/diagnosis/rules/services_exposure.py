@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.edges import edges, failures, is_ready
-from holmes.diagnosis.evidence import event, field
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts.edges import edges, failures, is_ready
+from holmes.diagnosis.facts.evidence import event, field
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.service_backends import pods_behind, selecting_services
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import pods_behind, selecting_services
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.edges import consumer_logs, edges, failures, is_sick
-from holmes.diagnosis.evidence import value
-from holmes.diagnosis.intended_services import intended_service, workload_named
-from holmes.diagnosis.nearest import hint, nearest
-from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.intended_services import intended_service, workload_named
+from holmes.diagnosis.facts.nearest import hint, nearest
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.service_backends import edited_at, is_headless, selector_of, was_edited
+from holmes.diagnosis.facts.service_ports import service_ports
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import edited_at, is_headless, selector_of, was_edited
-from holmes.diagnosis.service_ports import service_ports
-from holmes.diagnosis.templates import template_of
 from holmes.kubernetes.fields import children, integer, texts
 from holmes.kubernetes.selectors import matches_map
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence, ObjectRef, Severity
-    from holmes.diagnosis.edges import Edge, Failure
+    from holmes.diagnosis.facts.edges import Edge, Failure
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

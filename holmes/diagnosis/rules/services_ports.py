@@ -6,20 +6,20 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.edges import consumer_logs, edges, failures, is_ready
-from holmes.diagnosis.evidence import field, value
-from holmes.diagnosis.rollouts import replica_sets_newest_first
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.facts.evidence import field, value
+from holmes.diagnosis.facts.rollouts import replica_sets_newest_first
+from holmes.diagnosis.facts.service_backends import is_headless, pods_behind, selecting_services, selector_of
+from holmes.diagnosis.facts.service_ports import container_ports, service_ports
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.service_backends import is_headless, pods_behind, selecting_services, selector_of
-from holmes.diagnosis.service_ports import container_ports, service_ports
-from holmes.diagnosis.templates import template_of
 from holmes.kubernetes.fields import at, child, children
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.service_ports import ContainerPort, ServicePort
+    from holmes.diagnosis.facts.service_ports import ContainerPort, ServicePort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.claims import (
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.claims import (
     NO_PROVISIONER,
     claim_field,
     class_name,
@@ -19,10 +19,10 @@ from holmes.diagnosis.claims import (
     template_of_claim,
     waits_for_consumer,
 )
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.typos import meant
+from holmes.diagnosis.facts.unscheduled import unscheduled_pods
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.typos import meant
-from holmes.diagnosis.unscheduled import unscheduled_pods
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.moments import duration
 

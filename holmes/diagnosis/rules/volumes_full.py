@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.full_volumes import files_in, full_mount, says_full
-from holmes.diagnosis.pods import containers_of
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.full_volumes import files_in, full_mount, says_full
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.spec_places import owner_words, spec_field
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words, spec_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.core.findings import Evidence
-    from holmes.diagnosis.full_volumes import FullMount
-    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.facts.full_volumes import FullMount
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_state import ClusterState
 
 _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  a name in logs, nothing is written there

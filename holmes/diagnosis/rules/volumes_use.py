@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.claims import node_terms, pods_by_claim
-from holmes.diagnosis.nearest import nearest
-from holmes.diagnosis.node_choice import matches_terms
-from holmes.diagnosis.pods import judged_pods
-from holmes.diagnosis.quantities import amount
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.claims import node_terms, pods_by_claim
+from holmes.diagnosis.facts.nearest import nearest
+from holmes.diagnosis.facts.node_choice import matches_terms
+from holmes.diagnosis.facts.pods import judged_pods
+from holmes.diagnosis.facts.quantities import amount
+from holmes.diagnosis.facts.spec_places import owner_words, spec_field
+from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_pods
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.spec_places import owner_words, spec_field
-from holmes.diagnosis.unscheduled import claims_of, unscheduled_pods
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.moments import duration, moment
 

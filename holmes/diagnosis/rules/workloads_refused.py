@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import Evidence, ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.limit_ranges import Violation, violations
-from holmes.diagnosis.nearest import hint
-from holmes.diagnosis.refusals import (
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.limit_ranges import Violation, violations
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.refusals import (
     BOUNDS,
     MUST_SPECIFY,
     POLICY_DENIED,
@@ -21,17 +21,17 @@ from holmes.diagnosis.refusals import (
     refusals,
     refused_with,
 )
+from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.typos import meant
+from holmes.diagnosis.facts.webhooks import backends, webhook_named
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.templates import template_of
-from holmes.diagnosis.typos import meant
-from holmes.diagnosis.webhooks import backends, webhook_named
 from holmes.kubernetes.fields import at, children, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.refusals import Refusal
+    from holmes.diagnosis.facts.refusals import Refusal
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.dependents import autoscalers_of, services_selecting
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.dependents import autoscalers_of, services_selecting
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.diagnosis.templates import template_of
 from holmes.kubernetes.fields import at, children, text, text_map
 
 if TYPE_CHECKING:

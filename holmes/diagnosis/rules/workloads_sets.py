@@ -8,12 +8,12 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis import evidence
-from holmes.diagnosis.nearest import hint
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import sick_pods, wanted_replicas
-from holmes.diagnosis.templates import template_of
-from holmes.diagnosis.typos import meant
 from holmes.kubernetes.fields import child, text, text_map
 from holmes.kubernetes.moments import moment
 from holmes.kubernetes.selectors import matches_selector

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis import evidence
-from holmes.diagnosis.pods import containers_of, judged_pods
-from holmes.diagnosis.quantities import quantity
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.pods import containers_of, judged_pods
+from holmes.diagnosis.facts.quantities import quantity
+from holmes.diagnosis.facts.webhooks import webhooks
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.diagnosis.webhooks import webhooks
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.moments import duration, moment
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence
     from holmes.core.json_types import JsonObject
-    from holmes.diagnosis.pods import Container
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

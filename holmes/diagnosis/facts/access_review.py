@@ -1,0 +1,272 @@
+"""Why a ServiceAccount may not do something: which Role or binding has to change. Called by the rule about denials.
+
+Judges from the lists of roles and bindings; where these may not be read, it says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.facts.typos import meant
+from holmes.kubernetes.fields import text, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.facts.denials import Denial
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """What has to change, in words for the end of a sentence, with the decisive field first."""
+
+    culprit: ObjectRef
+    why: str
+    evidence: tuple[Evidence, ...]
+
+
+def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
+    """The most telling reason of a denial; None when roles or bindings may not be read or it would be allowed now."""
+    places = [denial.namespace] if denial.namespace else []
+    if not all(state.covers(kind) if kind.startswith("Cluster") else _covers(state, kind, places) for kind in _KINDS):
+        return None
+    bound = [binding for binding in _bindings(state, denial.namespace) if _names(binding, denial)]
+    roles = [(binding, role_of(state, binding)) for binding in bound]
+    if any(role is not None and allows(role, denial) for _, role in roles) or _allowed_to_groups(state, denial):
+        return None
+    return (
+        _first(_without_role(state, binding) for binding, role in roles if role is None)
+        or _first(_nearly_allows(role, denial) for _, role in roles if role is not None)
+        or _first(_wrong_subject(state, binding, denial) for binding in _bindings(state, denial.namespace))
+        or _first(_wrong_place(state, binding, denial) for binding in state.of("RoleBinding"))
+        or _first(_lacks_rule(binding, role) for binding, role in roles if role is not None)
+        or _not_bound(state, denial)
+    )
+
+
+def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:
+    """The ServiceAccounts of the same namespace that a binding allows the request."""
+    names: set[str] = set()
+    for binding in _bindings(state, denial.namespace):
+        role = role_of(state, binding)
+        if role is not None and allows(role, denial):
+            names |= {
+                text(subject, "name")
+                for subject in binding.children("subjects")
+                if (text(subject, "kind"), text(subject, "namespace")) == ("ServiceAccount", denial.account_namespace)
+            }
+    return tuple(sorted(names))
+
+
+def _covers(state: ClusterState, kind: str, namespaces: list[str]) -> bool:
+    return all(state.covers(kind, namespace) for namespace in namespaces)
+
+
+def _first(reasons: Iterator[Reason | None]) -> Reason | None:
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _bindings(state: ClusterState, namespace: str) -> tuple[ClusterObject, ...]:
+    """What can grant a request there."""
+    local = state.of("RoleBinding", namespace) if namespace else ()
+    return (*local, *state.of("ClusterRoleBinding"))
+
+
+def _names(binding: ClusterObject, denial: Denial) -> bool:
+    return any(
+        (text(subject, "kind"), text(subject, "name"), text(subject, "namespace"))
+        == ("ServiceAccount", denial.account, denial.account_namespace)
+        for subject in binding.children("subjects")
+    )
+
+
+def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
+    """Whether a binding to a group of all ServiceAccounts allows it by now."""
+    account = f"{denial.account_namespace}:{denial.account}"
+    groups = {"system:serviceaccounts", f"system:serviceaccounts:{denial.account_namespace}", "system:authenticated"}
+    for binding in _bindings(state, denial.namespace):
+        named = {
+            text(subject, "name")
+            for subject in binding.children("subjects")
+            if text(subject, "kind") != "ServiceAccount"
+        }
+        if named & (groups | {f"system:serviceaccount:{account}"}):
+            role = role_of(state, binding)
+            if role is not None and allows(role, denial):
+                return True
+    return False
+
+
+def role_of(state: ClusterState, binding: ClusterObject) -> ClusterObject | None:
+    """The role that a binding grants, if it exists."""
+    kind = binding.text("roleRef", "kind")
+    return state.get(kind, binding.namespace if kind == "Role" else "", binding.text("roleRef", "name"))
+
+
+def allows(role: ClusterObject, denial: Denial) -> bool:
+    """Whether a rule of the role allows the request."""
+    return any(
+        _has(rule, "verbs", denial.verb)
+        and _has(rule, "apiGroups", denial.group)
+        and _has_resource(rule, denial.resource)
+        and _has_name(rule, denial)
+        for rule in role.children("rules")
+    )
+
+
+def _has(rule: JsonObject, key: str, wanted: str) -> bool:
+    return bool({wanted, "*"} & set(texts(rule, key)))
+
+
+def _has_resource(rule: JsonObject, resource: str) -> bool:
+    wanted = {resource, "*"}
+    if "/" in resource:
+        wanted.add(f"*/{resource.partition('/')[2]}")
+    return bool(wanted & set(texts(rule, "resources")))
+
+
+def _has_name(rule: JsonObject, denial: Denial) -> bool:
+    names = texts(rule, "resourceNames")
+    return not names or (bool(denial.name) and denial.name in names)
+
+
+def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
+    kind, name = binding.text("roleRef", "kind"), binding.text("roleRef", "name")
+    namespace = binding.namespace if kind == "Role" else ""
+    existing = [each.name for each in state.of(kind, namespace or None)]
+    missing = ObjectRef(kind=kind, namespace=namespace, name=name)
+    return Reason(
+        culprit=binding.ref if meant(name, existing) else missing,
+        why=f"{binding.ref} gives it {missing}, which does not exist{hint(name, existing)}",
+        evidence=(evidence.field(binding, "roleRef", "name"),),
+    )
+
+
+def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
+    """The rule about this resource, however it is written, that has the fewest things wrong."""
+    if is_built_in(role):
+        return None
+    needed = {
+        "resources": denial.resource,
+        "apiGroups": denial.group or '""',
+        "verbs": denial.verb,
+        "resourceNames": denial.name or "the request, which names no object",
+    }
+    near = [
+        (len(wrong), index, rule, wrong)
+        for index, rule in enumerate(role.children("rules"))
+        if _has_resource(rule, denial.resource) or _is_slip(rule, denial.resource)
+        for wrong in (_wrong_in(rule, denial),)
+    ]
+    if not near:
+        return None
+    _, index, rule, wrong = min(near, key=lambda entry: entry[:2])
+    found = tuple(evidence.value(role, f"rules[{index}].{key}", list(texts(rule, key))) for key in wrong)
+    lacks = " and ".join(
+        f"{needed[key]} in {each.path}, which is {each.value}" for key, each in zip(wrong, found, strict=True)
+    )
+    return Reason(
+        culprit=role.ref,
+        why=f"{role.ref} lacks {lacks}",
+        evidence=(*found, evidence.value(role, f"rules[{index}]", rule)),
+    )
+
+
+def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
+    """What keeps a rule from allowing the request, the worst first."""
+    holds = {
+        "resources": _has_resource(rule, denial.resource),
+        "apiGroups": _has(rule, "apiGroups", denial.group),
+        "verbs": _has(rule, "verbs", denial.verb),
+        "resourceNames": _has_name(rule, denial),
+    }
+    return tuple(key for key, held in holds.items() if not held)
+
+
+def _is_slip(rule: JsonObject, resource: str) -> bool:
+    """Whether the rule names the same resource in a wrong way: singular, a slip, or without the subresource."""
+    plain = resource.partition("/")[0]
+    return any(
+        each.lower() in {plain, plain.removesuffix("s"), plain.removesuffix("es")}
+        or meant(each.lower(), [plain]) is not None
+        for each in texts(rule, "resources")
+    )
+
+
+def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
+    """A binding that would allow it, for a ServiceAccount of another namespace or with a slip in its name."""
+    role = role_of(state, binding)
+    if role is None or not allows(role, denial):
+        return None
+    for index, subject in enumerate(binding.children("subjects")):
+        kind, name, namespace = (text(subject, key) for key in ("kind", "name", "namespace"))
+        key, said = "", ""
+        if kind == "ServiceAccount" and name == denial.account and namespace != denial.account_namespace:
+            key, said = "namespace", f"the ServiceAccount of namespace {namespace}"
+        elif kind == "ServiceAccount" and namespace == denial.account_namespace and meant(name, [denial.account]):
+            key, said = "name", f"ServiceAccount {name}"
+        elif kind in {"User", "Group"} and name == denial.account:
+            key, said = "kind", f"a {kind}"
+        if key and not (key == "name" and state.get("ServiceAccount", namespace, name) is not None):
+            return Reason(
+                culprit=binding.ref,
+                why=f"{binding.ref} would allow it, but is for {said} and not for {denial.service_account}",
+                evidence=(evidence.value(binding, f"subjects[{index}].{key}", text(subject, key)),),
+            )
+    return None
+
+
+def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
+    """A binding for this very ServiceAccount that holds in another namespace only."""
+    role = role_of(state, binding)
+    if role is None or binding.namespace == denial.namespace or not _names(binding, denial) or not allows(role, denial):
+        return None
+    needed = (
+        f"namespace {denial.namespace}" if denial.namespace else "the whole cluster, which takes a ClusterRoleBinding"
+    )
+    return Reason(
+        culprit=binding.ref,
+        why=f"{binding.ref} allows it in namespace {binding.namespace} only, and it is needed in {needed}",
+        evidence=(evidence.field(binding, "metadata", "namespace"), evidence.field(binding, "roleRef", "name")),
+    )
+
+
+def is_built_in(role: ClusterObject) -> bool:
+    """Roles such as `view` are not to be changed; another one has to be bound."""
+    return role.labels.get("kubernetes.io/bootstrapping") == "rbac-defaults"
+
+
+def _lacks_rule(binding: ClusterObject, role: ClusterObject) -> Reason:
+    if is_built_in(role):
+        return Reason(
+            culprit=binding.ref,
+            why=f"{binding.ref} gives it {role.ref}, which does not allow that",
+            evidence=(evidence.field(binding, "roleRef", "name"),),
+        )
+    return Reason(
+        culprit=role.ref,
+        why=f"{role.ref}, which it has, has no rule for that",
+        evidence=(evidence.field(role, "rules"),),
+    )
+
+
+def _not_bound(state: ClusterState, denial: Denial) -> Reason:
+    roles = (*(state.of("Role", denial.namespace) if denial.namespace else ()), *state.of("ClusterRole"))
+    able = [role.ref for role in roles if not is_built_in(role) and allows(role, denial)]
+    kind = "RoleBinding" if denial.namespace else "ClusterRoleBinding"
+    offer = f"; {able[0]} would allow it" if able else ""
+    return Reason(
+        culprit=denial.service_account,
+        why=f"no {kind} gives it any role for that{offer}",
+        evidence=(),
+    )

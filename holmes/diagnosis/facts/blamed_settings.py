@@ -1,0 +1,236 @@
+"""Finds the setting that a container complained about: a variable, an argument or a mounted file named in its log.
+
+Called by rules about crashes with the line that they quote. Only what the line itself names is blamed. Values of
+Secrets are not known.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.nearest import hint, nearest
+from holmes.diagnosis.facts.rollouts import ABSENT, last_rollout
+from holmes.diagnosis.facts.spec_places import container_field, edited_at, is_optional
+from holmes.kubernetes.fields import child, children, text, text_map, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.facts.log_signatures import LogSignature
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.:/@%+-]{3,200}")
+_ABSENT: Final = re.compile(
+    r"KeyError: '([A-Z][A-Z0-9_]{1,100})'|\b([A-Z][A-Z0-9_]{1,100}): (?:parameter not set|unbound variable)"
+    r"|variable:? \W?([A-Z][A-Z0-9_]{2,100})|\b([A-Z][A-Z0-9]{1,60}(?:_[A-Z0-9]{1,60}){1,8})\b"
+)
+_QUOTED: Final = re.compile(r"'([^']{1,500})'|\"([^\"]{1,500})\"|`([^`]{1,500})`|=([^\s='\"`]{1,500})")
+_AT_THE_END: Final = re.compile(r"[:\s]([^\s'\"`:]{1,500})$")
+_SHORTEST_VALUE: Final = 4
+_NOT_SHOWN: Final = "(not shown)"
+_MOST_KEYS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blamed:
+    """A setting: its value with its place, and in words. `culprit` is the ConfigMap where it lies, else None."""
+
+    evidence: Evidence
+    words: str
+    culprit: ObjectRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variable:
+    name: str
+    content: str | None
+    evidence: Evidence
+    words: str
+    config_map: ObjectRef | None = None
+
+
+def blamed_setting(signature: LogSignature, container: Container, state: ClusterState) -> Blamed | None:
+    """The setting that the line of a signature names, None when it names none.
+
+    A ConfigMap is the culprit only when the line complains about configuration, or quotes the very value.
+    """
+    line = signature.line
+    complains = signature.kind in {"missing configuration", "bad argument"}
+    words = frozenset(_WORD.findall(line)) | frozenset(re.findall(r"\w{3,200}", line))
+    variables = tuple(_variables(container, state))
+    return (
+        _named_variable(line, words, variables, complains=complains)
+        or _quoted_value(line, variables, complains=complains)
+        or _named_argument(words, container, state)
+        or _named_file(words, container, state)
+        or (_absent_variable(line, variables, container, state) if complains else None)
+    )
+
+
+def _named_variable(
+    line: str, words: frozenset[str], variables: tuple[_Variable, ...], *, complains: bool
+) -> Blamed | None:
+    for variable in sorted(variables, key=lambda each: -len(each.name)):
+        if variable.name in words:
+            certain = complains or bool(variable.content and variable.content.strip() in _quotations(line))
+            culprit = variable.config_map if certain else None
+            return Blamed(evidence=variable.evidence, words=variable.words, culprit=culprit)
+    return None
+
+
+def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: bool) -> Blamed | None:
+    quoted = _quotations(line) | frozenset(_AT_THE_END.findall(line.rstrip()) if complains else ())
+    for variable in sorted(variables, key=lambda each: -len(each.content or "")):
+        content = (variable.content or "").strip()
+        if len(content) >= _SHORTEST_VALUE and content in quoted:
+            return Blamed(evidence=variable.evidence, words=variable.words, culprit=variable.config_map)
+    return None
+
+
+def _quotations(line: str) -> frozenset[str]:
+    """What stands in quotation marks or behind `=`."""
+    return frozenset(next(filter(None, found), "").strip() for found in _QUOTED.findall(line))
+
+
+def _named_argument(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
+    bare = {word.lstrip("-") for word in words}
+    for field in ("args", "command"):
+        for argument in texts(container.spec, field):
+            flag, _, content = argument.partition("=")
+            flag_named = flag.startswith("-") and len(flag) > 2 and flag.lstrip("-") in bare
+            if flag_named or (len(content) >= _SHORTEST_VALUE and content in words):
+                return Blamed(evidence=container_field(container, state, field), words=f"its {field} hold {argument!r}")
+    return None
+
+
+def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
+    """A path below a mounted ConfigMap that has no such key."""
+    volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
+    for mount in children(container.spec, "volumeMounts"):
+        folder = text(mount, "mountPath").rstrip("/")
+        volume = volumes.get(text(mount, "name"), {})
+        found = state.get("ConfigMap", container.pod.namespace, text(volume, "configMap", "name"))
+        files = [word.rstrip(":.,") for word in words if folder and word.startswith(f"{folder}/")]
+        if found is None or not files or text(mount, "subPath") or children(volume, "configMap", "items"):
+            continue
+        keys = sorted({**child(found.body, "data"), **child(found.body, "binaryData")})
+        missing = files[0].removeprefix(f"{folder}/")
+        if missing in keys:
+            content = text(found.body, "data", missing)
+            said = f"{files[0]} is the key {missing} of {found.ref}"
+            return Blamed(evidence=value(found, f"data.{missing}", content), words=said, culprit=found.ref)
+        said = f"{found.ref} is mounted at {folder} and has no key {missing}{hint(missing, keys)}"
+        return Blamed(evidence=value(found, "data keys", keys[:_MOST_KEYS]), words=said, culprit=found.ref)
+    return None
+
+
+def _absent_variable(
+    line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
+) -> Blamed | None:
+    """A name in capitals that looks like a variable which the container does not have."""
+    match = _ABSENT.search(line)
+    wanted = next((name for name in match.groups() if name), "") if match else ""
+    if not wanted or wanted.startswith(("ERR_", "SIG")):
+        return None
+    names = [variable.name for variable in variables]
+    removed = _removed(wanted, container, state)
+    if removed is not None:
+        return removed
+    source = _source_of_all(wanted, container, state)
+    if source is not None:
+        return source
+    evidence = container_field(container, state, "env")
+    said = f"the container has no variable {wanted}{hint(wanted, names)}"
+    return Blamed(evidence=_only_names(evidence, names) if names else evidence, words=said)
+
+
+def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
+    """The variable, when the last rollout of the Deployment took it away."""
+    workload = state.workload_of(container.pod)
+    rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
+    for difference in rollout[2] if rollout else ():
+        if wanted in difference.name.split() and difference.new == ABSENT:
+            said = f"the last rollout removed the variable {wanted}"
+            return Blamed(evidence=value(workload, difference.path, f"{wanted}: {difference}"), words=said)
+    return None
+
+
+def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
+    """The ConfigMap that gives the container its variables and has no such key, when a key of it looks like it."""
+    for source in children(container.spec, "envFrom"):
+        found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
+        if found is None:
+            continue
+        keys, prefix = sorted(text_map(found.body, "data")), text(source, "prefix")
+        near = nearest(wanted.removeprefix(prefix), keys)
+        if near is not None or edited_at(found) > container.pod.created:
+            shown = ", ".join(keys[:_MOST_KEYS])
+            said = f"the container takes its variables from {found.ref}, which has no key {wanted}"
+            said += f"; the nearest is {near}" if near else ""
+            return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
+    return None
+
+
+def _only_names(evidence: Evidence, names: list[str]) -> Evidence:
+    shown = ", ".join(names[:_MOST_KEYS]) + (", …" if len(names) > _MOST_KEYS else "")
+    return replace(evidence, value=f"only {shown}")
+
+
+def _variables(container: Container, state: ClusterState) -> Iterator[_Variable]:
+    namespace = container.pod.namespace
+    for source in children(container.spec, "envFrom"):
+        found = state.get("ConfigMap", namespace, text(source, "configMapRef", "name"))
+        for key, content in text_map(found.body, "data").items() if found is not None else ():
+            if found is not None:
+                yield _from_config_map(text(source, "prefix") + key, key, content, found)
+    for index, variable in enumerate(children(container.spec, "env")):
+        yield _variable(variable, index, container, state)
+
+
+def _variable(variable: JsonObject, index: int, container: Container, state: ClusterState) -> _Variable:
+    name, source = text(variable, "name"), child(variable, "valueFrom", "configMapKeyRef")
+    found = state.get("ConfigMap", container.pod.namespace, text(source, "name"))
+    key = text(source, "key")
+    if found is not None and key in child(found.body, "data"):
+        return _from_config_map(name, key, text(found.body, "data", key), found)
+    if source and is_optional(source):
+        evidence = container_field(container, state, f"env[{index}].valueFrom.configMapKeyRef")
+        ref = ObjectRef(kind="ConfigMap", namespace=container.pod.namespace, name=text(source, "name"))
+        said = f"{name} is not set, because {ref} has no key {key} and the reference is optional"
+        return _Variable(name=name, content=None, evidence=evidence, words=said, config_map=ref)
+    secret = text(variable, "valueFrom", "secretKeyRef", "name")
+    if secret:
+        evidence = container_field(container, state, f"env[{index}].valueFrom.secretKeyRef")
+        said = f"{name} comes from Secret {container.pod.namespace}/{secret}"
+        return _Variable(name=name, content=None, evidence=evidence, words=said)
+    content = text(variable, "value")
+    evidence = container_field(container, state, f"env[{index}].value")
+    if _sounds_secret(name):
+        said = f"the variable {name} is set there"
+        return _Variable(name=name, content=None, evidence=replace(evidence, value=_NOT_SHOWN), words=said)
+    said = f"the variable {name} is {content!r}"
+    return _Variable(name=name, content=content, evidence=evidence, words=said)
+
+
+def _from_config_map(name: str, key: str, content: str, found: ClusterObject) -> _Variable:
+    secret = _sounds_secret(name) or _sounds_secret(key)
+    shown = _NOT_SHOWN if secret else content if len(content) <= 80 else f"{content[:80]}…"
+    return _Variable(
+        name=name,
+        content=None if secret else content,
+        evidence=value(found, f"data.{key}", _NOT_SHOWN if secret else content),
+        words=f"{name} is {shown!r}, the key {key} of {found.ref}",
+        config_map=found.ref,
+    )
+
+
+def _sounds_secret(name: str) -> bool:
+    return re.search(r"passw|secret|token|credential|api_?key|private", name, re.IGNORECASE) is not None

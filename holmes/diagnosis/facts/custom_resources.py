@@ -1,0 +1,214 @@
+"""Reads objects of kinds that Kubernetes does not bring itself: what their status says about them.
+
+Called by the rules about custom resources. Only what is known to mean trouble counts: a condition with an unknown name
+may be true because all is well.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.findings import ObjectRef
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.spec_places import edited_at
+from holmes.kubernetes.fields import boolean, text
+from holmes.kubernetes.kinds import KINDS
+from holmes.kubernetes.moments import duration, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, Severity
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+_GOOD: Final[dict[str, Severity]] = {
+    "Ready": "critical", "Available": "critical", "Healthy": "critical", "Programmed": "critical",
+    "Accepted": "critical", "Succeeded": "warning", "Synced": "warning", "Reconciled": "warning",
+}  # fmt: skip
+"""Conditions that are False when something is wrong."""
+_BAD: Final[dict[str, Severity]] = {
+    "Failed": "critical", "Error": "critical", "Stalled": "critical", "Degraded": "warning",
+    "ReconcileError": "warning",
+}  # fmt: skip
+"""Conditions that are True when something is wrong."""
+_BAD_PHASES: Final[dict[str, Severity]] = {"failed": "critical", "error": "critical", "degraded": "warning"}
+_BY_DESIGN: Final = re.compile(
+    r"complete|succeeded|finished|suspend|paus|disabled|inactive|stopped|hibernat|scaledtozero|superseded",
+    re.IGNORECASE,
+)
+_DEFINITE: Final = re.compile(r"fail|error|invalid|notfound|missing|denied|forbidden|unauthorized", re.IGNORECASE)
+_GOING_ON: Final = re.compile(
+    r"creat|pending|progress|reconcil|provision|install|upgrad|updat|wait|initiali|starting|deploying", re.IGNORECASE
+)
+_RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot)$")
+_FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt")
+_PAUSES: Final = ("suspend", "suspended", "paused", "pause", "stopped")
+_PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile)$", re.IGNORECASE)
+_LONG_GRACES: Final = 5
+_PATIENT_GRACES: Final = 30
+_DAY: Final = 86_400.0
+_DEEPEST: Final = 12
+_KIND_NAMES: Final = {written: kind for kind in KINDS for written in (kind.resource, kind.name.lower())}
+_MISSING: Final = re.compile(
+    r"(?P<kind>[a-z]+)(?:\.[a-z0-9.]+)? [\"'`]?(?:(?P<namespace>[a-z0-9][a-z0-9-]*)/)?"
+    r"(?P<name>[a-z0-9][a-z0-9.-]*[a-z0-9])[\"'`]?(?: in namespace [\"'`]?[\w-]+[\"'`]?)?"
+    r"(?: is| was| could)? (?:not (?:be )?found|does not exist|doesn't exist)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What the status of an object says: the fault in a few words, why, and where it stands."""
+
+    title: str
+    why: str
+    severity: Severity
+    proof: tuple[Evidence, ...]
+    since: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingObject:
+    """An object of which a message says that it does not exist, and where the name was written."""
+
+    ref: ObjectRef
+    written: Evidence | None
+
+
+def is_paused(each: ClusterObject) -> bool:
+    """Whether somebody has told the controller to leave the object alone."""
+    if any(boolean(each.body, "spec", key) for key in _PAUSES):
+        return True
+    return any(
+        _PAUSE_ANNOTATIONS.search(key) and value.lower() != "false" for key, value in each.annotations.items()
+    ) or any(key.endswith("/reconcile") and value == "disabled" for key, value in each.annotations.items())
+
+
+def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
+    """What is wrong with the object, None when nothing is, or it is too young, paused or being deleted."""
+    if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
+        return None
+    conditions = (_of_condition(state, each, condition) for condition in each.children("status", "conditions"))
+    found = next((trouble for trouble in conditions if trouble), None) or _of_phase(each)
+    if found is None or not _RUN.search(each.kind):
+        return found or _of_generation(state, each)
+    return None if _is_history(state, each) else replace(found, severity="warning")
+
+
+def _is_history(state: ClusterState, each: ClusterObject) -> bool:
+    """Whether a run came to its end more than a day ago."""
+    ends = (moment(each.text("status", key)) for key in _FINISHED)
+    ended = next((end for end in ends if end is not None), each.created)
+    return state.now - ended > _DAY
+
+
+def _of_condition(state: ClusterState, each: ClusterObject, condition: JsonObject) -> Trouble | None:
+    kind, status, reason = (text(condition, key) for key in ("type", "status", "reason"))
+    severity = _GOOD.get(kind) if status == "False" else _BAD.get(kind) if status == "True" else None
+    if severity is None or _BY_DESIGN.search(reason) or text(condition, "severity") == "Info":
+        return None
+    changed = moment(text(condition, "lastTransitionTime"))
+    lasted = state.now - (changed if changed is not None else each.created)
+    message = text(condition, "message")
+    going_on = not _DEFINITE.search(reason) and _GOING_ON.search(reason) is not None
+    graces = 1 if _DEFINITE.search(reason) else _PATIENT_GRACES if going_on else _LONG_GRACES
+    if lasted < graces * state.grace_seconds:
+        return None
+    path = f"status.conditions[type={kind}]"
+    return Trouble(
+        title=f"{each.kind} is {'not ' if status == 'False' else ''}{_words(kind)}",
+        why=": ".join(filter(None, (f"{kind} is {status}", reason, message))),
+        severity="warning" if going_on else severity,
+        proof=tuple(
+            evidence.value(each, f"{path}.{key}", condition[key])
+            for key in ("message", "status", "reason")
+            if condition.get(key)
+        ),
+        since=changed,
+    )
+
+
+def _words(kind: str) -> str:
+    return {"Error": "in error", "Succeeded": "successful", "ReconcileError": "reconciled"}.get(kind, kind.lower())
+
+
+def _of_phase(each: ClusterObject) -> Trouble | None:
+    for key in ("phase", "state"):
+        phase = each.text("status", key)
+        severity = _BAD_PHASES.get(phase.lower())
+        if severity is not None:
+            why = next((told for name in ("message", "reason", "error") if (told := each.text("status", name))), "")
+            proof = tuple(
+                evidence.field(each, "status", name)
+                for name in ("message", "reason", "error")
+                if each.at("status", name)
+            )
+            return Trouble(
+                title=f"{each.kind} has {key} {phase}",
+                why=": ".join(filter(None, (f"{key} is {phase}", why))),
+                severity=severity,
+                proof=(evidence.field(each, "status", key), *proof),
+            )
+    return None
+
+
+def _of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
+    """The controller has not looked at the latest change, for a long time."""
+    wanted, seen = each.integer("metadata", "generation"), each.at("status", "observedGeneration")
+    lasted = state.now - edited_at(each)
+    if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
+        return None
+    return Trouble(
+        title=f"Controller has not looked at the latest change of {each.kind}",
+        why=f"its controller has seen generation {seen} of {wanted}, and the last change is {duration(lasted)} old; "
+        "it probably does not run",
+        severity="warning",
+        proof=(evidence.field(each, "status", "observedGeneration"), evidence.field(each, "metadata", "generation")),
+    )
+
+
+def describe(state: ClusterState, each: ClusterObject) -> str:
+    """The command that shows the object."""
+    plural = next(
+        (
+            found.text("spec", "names", "plural")
+            for found in state.of("CustomResourceDefinition")
+            if found.text("spec", "group") == each.group and found.text("spec", "names", "kind") == each.kind
+        ),
+        each.kind.lower(),
+    )
+    place = f" -n {each.namespace}" if each.namespace else ""
+    return f"kubectl{place} describe {plural}.{each.group} {each.name}"
+
+
+def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:
+    """The object that a message calls missing, if it certainly is."""
+    for found in _MISSING.finditer(message):
+        kind = _KIND_NAMES.get(found["kind"].lower())
+        if kind is None:
+            continue
+        name, namespace = found["name"], (found["namespace"] or each.namespace) if kind.namespaced else ""
+        if state.is_missing(kind.name, namespace, name):
+            place = next(_places(each.at("spec"), name, "spec", _DEEPEST), None)
+            return MissingObject(
+                ref=ObjectRef(kind=kind.name, namespace=namespace, name=name),
+                written=evidence.value(each, place, name) if place else None,
+            )
+    return None
+
+
+def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[str]:
+    """The paths below `value` where this very text stands."""
+    if value == wanted:
+        yield path
+    elif isinstance(value, dict) and depth:
+        for key, item in value.items():
+            yield from _places(item, wanted, f"{path}.{key}", depth - 1)
+    elif isinstance(value, list) and depth:
+        for index, item in enumerate(value):
+            yield from _places(item, wanted, f"{path}[{index}]", depth - 1)

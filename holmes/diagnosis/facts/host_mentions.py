@@ -1,0 +1,198 @@
+"""Finds host names in host position in a text: addresses, settings and error messages, never words of prose.
+
+Called by `hosts`, which knows the cluster and says which of them are Services. Here only the text counts: `http://cart:8080/`, `cart:8080`, `lookup cart on 10.96.0.10:53: no such host`, `CART_HOST=cart`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Form: TypeAlias = Literal["qualified", "url", "message", "command", "connection", "address", "variable", "ip"]
+
+_LONGEST_LINE = 2_000
+_MOST_LINES = 2_000
+
+
+def _words(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
+_OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
+_PORT = r"\d{2,5}"
+
+_QUALIFIED = re.compile(
+    rf"(?<![\w.-])(?P<host>[a-z0-9_][\w.-]*\.svc(?:\.[a-z0-9-]+)*)\.?(?::(?P<port>{_PORT})(?!\d))?(?![\w-])"
+)
+_URL = re.compile(
+    rf"(?<![\w+.-])(?:jdbc:)?(?P<scheme>[a-z][a-z0-9+.-]{{0,20}})://(?:[^\s/@'\"]{{0,200}}@)?"
+    rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?![\w:$@-])"
+)
+_DNS_URL = re.compile(rf"\bdns:///(?P<host>{_HOST})(?::(?P<port>{_PORT}))?(?![\w:-])")
+_ADDRESS = re.compile(rf"(?<![\w.:/@$%-])(?P<host>{_HOST}):(?P<port>{_PORT})(?![\w@]|[:.-]\w)")
+_IP = re.compile(r"(?<![\w.:-])(?P<host>\d{1,3}(?:\.\d{1,3}){3}(?!\d))(?::(?P<port>\d{1,5})|(?!:\d))(?![\w-]|\.\d|/\d)")
+_IPV6 = re.compile(r"\[(?P<host>[0-9a-fA-F:]{2,39})\]:(?P<port>\d{1,5})(?![\w:-])")
+_SETTING = re.compile(
+    r"(?:^|[\s,;{(\"'-])(?P<key>[A-Za-z_][\w.-]{0,80})[\"']?\s{0,4}[=:]\s{0,4}[\"']?(?P<value>[^\s\"';#&|)}\]]{1,500})"
+)
+_SETTING_HOST = re.compile(rf"(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?(?:/\S*)?")
+
+_MESSAGES: Final = tuple(
+    re.compile(pattern.replace("HOST", rf"[\"'`]?(?P<host>{_HOST})\.?(?::(?P<port>{_PORT}))?[\"'`]?(?![\w-])"))
+    for pattern in (
+        r"\blookup HOST(?= on |:| )",
+        r"\b(?:ENOTFOUND|EAI_AGAIN|EAI_NONAME)\s+HOST",
+        r"(?i:resolve host(?: ?name)?|resolve|resolving|resolve address|resolution of|lookup failed for)[: ]\s*HOST",
+        r"(?i:host name|unknown host|unknownhostexception|host not found|unknown (?:mysql )?server host)[: ]\s*HOST",
+        r"(?i:bad address|can't find|cannot find host|in upstream|no address associated with)[: ]\s*HOST",
+        r"\bhost=[\"']HOST,\s*port=(?P<later>\d{2,5})",
+    )
+)
+_CONNECTION = re.compile(
+    rf"(?i:connect(?:ion)? to(?: server at)?|connecting to|server on) [\"'`]?(?P<host>{_HOST})\.?"
+    rf"(?::(?P<port>{_PORT}))?"
+    r"[\"'`]?(?![\w-])(?:\s+\([^)]{1,60}\))?(?:,?\s+port\s+(?P<later>\d{2,5}))?"
+)
+_COMMANDS: Final = tuple(
+    re.compile(pattern.replace("HOST", rf"[\"']?(?P<host>{_HOST})\.?[\"']?(?![\w.:=$-])"))
+    for pattern in (
+        rf"\b(?:nslookup|dig|ping|getent\s+(?:a?hosts(?:v4|v6)?))\s+{_OPTIONS}HOST",
+        rf"\b(?:nc|ncat|netcat|telnet)\s+{_OPTIONS}HOST\s+(?P<later>\d{{2,5}})(?!\d)",
+        rf"\b(?:curl|wget)\s+{_OPTIONS}HOST(?=/)",
+        r"\b(?:pg_isready|psql|redis-cli|mysql\w*|mariadb|mongosh)\b[^|;&]{0,80}?\s-h\s*HOST(?:\s+-[pP]\s*(?P<later>\d{2,5}))?",
+    )
+)
+
+_HOST_KEYS: Final = _words(
+    "host hosts hostname addr addrs address addresses endpoint endpoints server servers url urls uri broker brokers "
+    "upstream backend"
+)
+_NO_HOSTS: Final = _words(
+    "localhost host hostname server port tcp tcp4 tcp6 udp udp4 udp6 http https grpc node line pid code status error "
+    "err exit level uid gid user time id index offset size length count main thread worker at the a an to for on in of "
+    "and or not no yes true false none null nil default auto stdout stderr stdin disabled enabled off any all local "
+    "unknown undefined empty production staging development test dns remote database service address name it this "
+    "that failed timeout timed with via from by is was your my our peer socket upstream backend broker client"
+)
+_NO_HOST_SCHEMES: Final = _words(
+    "s3 s3a s3n gs gcs abfs abfss wasb wasbs file unix npipe docker docker-pullable docker-image containerd cri-o oci "
+    "k8s secret vault sm data azure azblob swift classpath jar arn spiffe gcpkms awskms git+ssh chrome"
+)
+_ABOUT_IMAGES: Final = ("image", "tag", "version", "digest")
+_CONNECTION_WORDS: Final = re.compile(
+    r"(?i)^\s*server\s|connect|dial|refused|timed? ?out|resolve|lookup|unreachable|no such host|enotfound|eai_again"
+    r"|econn|broker|upstream|no route|bootstrap|socket|reset by peer|rpc error"
+)
+_MESSAGE_WORDS: Final = re.compile(
+    r"(?i)lookup|enotfound|eai_|resol|host|bad address|can't find|upstream|no address|connect|server on"
+)
+_COMMAND_WORDS: Final = re.compile(
+    r"\b(?:nslookup|dig|ping|getent|nc|ncat|netcat|telnet|curl|wget|pg_isready|psql|redis-cli|mysql|mysqladmin|mariadb"
+    r"|mongosh)\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """A host name or IP address as it was written.
+
+    `message` is an error about resolving the name. `doubtful` may be no host at all: `word:number` with nothing around
+    it that connects, or `connecting to word`.
+    """
+
+    host: str
+    port: int | None
+    form: Form
+    doubtful: bool = False
+
+
+@lru_cache(maxsize=8_192)
+def mentions(text: str) -> tuple[Mention, ...]:
+    """All hosts of a text in the order of the certainty of their form; each host and port once."""
+    found: dict[tuple[str, int | None], Mention] = {}
+    for line in text.splitlines()[:_MOST_LINES]:
+        for mention in _of_line(line[:_LONGEST_LINE]):
+            earlier = found.get((mention.host, mention.port))
+            if earlier is None or (earlier.doubtful and not mention.doubtful):
+                found[mention.host, mention.port] = mention
+    with_port = {host for host, port in found if port is not None}
+    return tuple(each for (host, port), each in found.items() if port is not None or host not in with_port)
+
+
+def _of_line(line: str) -> Iterator[Mention]:
+    if ".svc" in line:
+        yield from _matches(_QUALIFIED, line, "qualified")
+    if "://" in line:
+        yield from _urls(line)
+    if _MESSAGE_WORDS.search(line):
+        yield from _messages(line)
+    if _COMMAND_WORDS.search(line):
+        for pattern in _COMMANDS:
+            yield from _matches(pattern, line, "command")
+    if ":" in line:
+        yield from _addresses(line)
+        yield from _matches(_IPV6, line, "ip")
+    if line.count(".") > 2:
+        yield from _matches(_IP, line, "ip")
+    if "=" in line or ":" in line:
+        yield from _settings(line)
+
+
+def _urls(line: str) -> Iterator[Mention]:
+    for match in _URL.finditer(line):
+        if match["scheme"] not in _NO_HOST_SCHEMES:
+            yield from _mention(match["host"], match["port"], "url")
+    yield from _matches(_DNS_URL, line, "url")
+
+
+def _messages(line: str) -> Iterator[Mention]:
+    for pattern in _MESSAGES:
+        yield from _matches(pattern, line, "message")
+    for mention in _matches(_CONNECTION, line, "connection"):
+        yield replace(mention, doubtful=mention.port is None)
+
+
+def _matches(pattern: re.Pattern[str], line: str, form: Form) -> Iterator[Mention]:
+    for match in pattern.finditer(line):
+        if line.startswith("->", match.end()):
+            continue
+        groups = match.groupdict()
+        yield from _mention(groups["host"], groups.get("port") or groups.get("later"), form)
+
+
+def _addresses(line: str) -> Iterator[Mention]:
+    doubtful = not _CONNECTION_WORDS.search(line)
+    for match in _ADDRESS.finditer(line):
+        for mention in _mention(match["host"], match["port"], "address"):
+            if not line.startswith("->", match.end()):
+                yield replace(mention, doubtful=doubtful)
+
+
+def _settings(line: str) -> Iterator[Mention]:
+    for match in _SETTING.finditer(line):
+        words = re.split(r"[_.-]|(?<=[a-z])(?=[A-Z])", match["key"])
+        if any(word.lower() in _ABOUT_IMAGES for word in words) or "://" in match["value"]:
+            continue
+        names_host = words[-1].lower() in _HOST_KEYS or words[-1].lower().endswith(("host", "addr", "url"))
+        for part in match["value"].split(","):
+            host = _SETTING_HOST.fullmatch(part)
+            if host is not None and (names_host or (host["port"] and match["key"].isupper())):
+                yield from _mention(host["host"], host["port"], "variable")
+
+
+def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
+    number = int(port) if port else None
+    if host.rstrip(".") in _NO_HOSTS or any(len(label) > 63 or label.endswith("-") for label in host.split(".")):
+        return
+    # Small numbers after a colon are line numbers and image tags; the ports of services below 79 are few.
+    if number is not None and (number > 65_535 or (number < 79 and number not in {21, 22, 23, 25, 53, 70})):
+        if form in {"address", "variable"}:
+            return
+        number = None
+    yield Mention(host=host.rstrip("."), port=number, form=form)

@@ -1,0 +1,145 @@
+"""Reads pods for rules: containers with their statuses, what they refer to, how long they have been so.
+
+Called by the rules. A pod counts as judged only when it is neither being deleted nor done nor younger than the grace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+from weakref import WeakKeyDictionary
+
+from holmes.core.findings import Evidence
+from holmes.diagnosis.facts.evidence import shown
+from holmes.kubernetes.fields import at, boolean, child, integer, text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+ContainerKind = Literal["init", "main", "ephemeral"]
+_KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (
+    ("init", "initContainers", "initContainerStatuses"),
+    ("main", "containers", "containerStatuses"),
+    ("ephemeral", "ephemeralContainers", "ephemeralContainerStatuses"),
+)
+_TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """A container of a pod: what was asked for (`spec`) and what became of it (`status`, empty when unknown).
+
+    `spec_path` and `status_path` are where they lie in the pod, for evidence: `spec.containers[0]`.
+    """
+
+    pod: ClusterObject
+    kind: ContainerKind
+    spec: JsonObject
+    status: JsonObject
+    spec_path: str
+    status_path: str
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return text(self.spec, "name")
+
+    @property
+    def restarts(self) -> int:
+        """How often it was restarted."""
+        return integer(self.status, "restartCount")
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is ready."""
+        return boolean(self.status, "ready")
+
+    @property
+    def sidecar(self) -> bool:
+        """Whether it is an init container that goes on running."""
+        return self.kind == "init" and text(self.spec, "restartPolicy") == "Always"
+
+    @property
+    def waiting(self) -> JsonObject:
+        """`state.waiting`, or empty."""
+        return child(self.status, "state", "waiting")
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs now."""
+        return isinstance(at(self.status, "state", "running"), dict)
+
+    @property
+    def terminated(self) -> JsonObject:
+        """`state.terminated`, or empty."""
+        return child(self.status, "state", "terminated")
+
+    @property
+    def last_terminated(self) -> JsonObject:
+        """`lastState.terminated`, or empty."""
+        return child(self.status, "lastState", "terminated")
+
+    def evidence(self, *path: str, of: Literal["spec", "status"] = "status") -> Evidence:
+        """The value under `path` of the status or the spec, with its full path in the pod."""
+        base, document = (self.spec_path, self.spec) if of == "spec" else (self.status_path, self.status)
+        return Evidence(object=self.pod.ref, path=".".join((base, *path)), value=shown(at(document, *path)))
+
+
+def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
+    """All containers in the order in which they start: init, main, ephemeral."""
+    found: list[Container] = []
+    for kind, spec_key, status_key in _KINDS:
+        statuses = {
+            text(status, "name"): (index, status) for index, status in enumerate(pod.children("status", status_key))
+        }
+        for index, spec in enumerate(pod.children("spec", spec_key)):
+            position, status = statuses.get(text(spec, "name"), (index, {}))
+            found.append(
+                Container(
+                    pod=pod,
+                    kind=kind,
+                    spec=spec,
+                    status=status,
+                    spec_path=f"spec.{spec_key}[{index}]",
+                    status_path=f"status.{status_key}[{position}]",
+                )
+            )
+    return tuple(found)
+
+
+def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
+    """The judged pods, young ones too, whose status shows more than containers that run and are ready.
+
+    Found once for each state: rules about failing containers need not look at all the healthy ones.
+    """
+    known = _TROUBLED.get(state)
+    if known is None:
+        known = _TROUBLED[state] = tuple(pod for pod in judged_pods(state, young=True) if not _plain(pod))
+    return known
+
+
+def _plain(pod: ClusterObject) -> bool:
+    """Whether the pod is ready, and no container waits, ended or was restarted."""
+    if text(pod.condition("Ready"), "status") != "True":
+        return False
+    statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
+    return all(
+        boolean(each, "ready") and not integer(each, "restartCount") and "waiting" not in child(each, "state")
+        for each in statuses
+    )
+
+
+def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
+    """The pods that rules look at: not being deleted, not done, and older than the state's grace.
+
+    With `young` also the younger ones: for states that cannot be taken for a pod that is just starting.
+    """
+    for pod in state.of("Pod"):
+        if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
+            continue
+        if young or state.age_seconds(pod) >= state.grace_seconds:
+            yield pod

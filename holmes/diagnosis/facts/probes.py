@@ -1,0 +1,207 @@
+"""Reads a probe of a container: what it asks, where that is written, and whether the container answers there at all.
+
+Called by the rules about readiness, liveness and startup probes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.diagnosis.facts.spec_places import container_field
+from holmes.kubernetes.fields import at, child, children, integer, text, texts
+
+if TYPE_CHECKING:
+    from holmes.core.findings import Evidence
+    from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterEvent
+    from holmes.kubernetes.cluster_state import ClusterState
+
+ProbeField: TypeAlias = Literal["readinessProbe", "livenessProbe", "startupProbe"]
+WORDS: Final[dict[ProbeField, str]] = {
+    "readinessProbe": "readiness probe",
+    "livenessProbe": "liveness probe",
+    "startupProbe": "startup probe",
+}
+_ACTIONS: Final = ("httpGet", "tcpSocket", "grpc", "exec")
+_STATUS_CODE: Final = re.compile(r"statuscode: ?(\d{3})")
+_PORT_IN_COMMAND: Final = re.compile(r"(?<![\d.])(\d{2,5})(?![\d.])")
+_REFUSED: Final = ("connection refused", "connect: no route", "connection reset", "eof")
+_SLOW: Final = ("deadline exceeded", "timeout", "timed out", "canceled while")
+_ABSENT_PROGRAM: Final = ("executable file not found", "no such file or directory", "not found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A probe of a container."""
+
+    container: Container
+    field: ProbeField
+    spec: JsonObject
+
+    @property
+    def action(self) -> str:
+        """`httpGet`, `tcpSocket`, `grpc` or `exec`; empty when none is given."""
+        return next((action for action in _ACTIONS if isinstance(at(self.spec, action), dict)), "")
+
+    @property
+    def port(self) -> int | str | None:
+        """The port, a number or a name."""
+        port = at(self.spec, self.action, "port")
+        return port if isinstance(port, (int, str)) and not isinstance(port, bool) else None
+
+    @property
+    def budget_seconds(self) -> int:
+        """How long the container has until the probe has failed as often as it may."""
+        delay, period = integer(self.spec, "initialDelaySeconds"), integer(self.spec, "periodSeconds") or 10
+        return delay + period * (integer(self.spec, "failureThreshold") or 3)
+
+    @property
+    def words(self) -> str:
+        """The probe in words: `GET /healthz on port 8081`."""
+        if self.action == "exec":
+            return " ".join(texts(self.spec, "exec", "command"))
+        path = text(self.spec, "httpGet", "path") or "/"
+        return f"GET {path} on port {self.port}" if self.action == "httpGet" else f"{self.action} on port {self.port}"
+
+    def evidence(self, state: ClusterState, *path: str) -> Evidence:
+        """A field of the probe with its value."""
+        return container_field(self.container, state, ".".join((self.field, *path)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeVerdict:
+    """Why a probe fails: a title's end, words, the decisive fields, whether the probe itself is certainly wrong.
+
+    `depends` says that the application answered or hangs itself, so that its log and what it needs tell more, and
+    `may_be_starting` that an application which is still starting looks the same.
+    """
+
+    title: str
+    words: str
+    fields: tuple[tuple[str, ...], ...]
+    probe_is_wrong: bool = False
+    depends: bool = False
+    may_be_starting: bool = False
+
+
+def probe_of(container: Container, field: ProbeField) -> Probe:
+    """The probe of a container; its spec is empty when it has none."""
+    return Probe(container=container, field=field, spec=child(container.spec, field))
+
+
+def failures(probe: Probe, events: tuple[ClusterEvent, ...]) -> tuple[ClusterEvent, ...]:
+    """The events that tell of this probe's failures."""
+    words = WORDS[probe.field]
+    return tuple(event for event in events if words in event.message.lower())
+
+
+def verdict(probe: Probe, message: str) -> ProbeVerdict:
+    """Why the probe fails, from the kubelet's message and what the container declares."""
+    lower = message.lower()
+    code = _STATUS_CODE.search(lower)
+    if probe.action == "exec":
+        return _exec_verdict(probe, lower)
+    if _port_is_wrong(probe) and code is None:
+        return ProbeVerdict(
+            title="wrong port",
+            words=f"it asks port {probe.port}, but the container {_listening(probe)}",
+            fields=((probe.action, "port"),),
+            probe_is_wrong=True,
+        )
+    if code is not None:
+        return _status_verdict(probe, int(code[1]))
+    return _connection_verdict(probe, lower)
+
+
+def _exec_verdict(probe: Probe, lower: str) -> ProbeVerdict:
+    command = texts(probe.spec, "exec", "command")
+    program = command[0] if command else ""
+    if any(each in lower for each in _ABSENT_PROGRAM) and ("unknown state" in lower or "not found" in lower):
+        words = f"its command {' '.join(command)!r} needs a program that is not in the image"
+        return ProbeVerdict(title="command not found", words=words, fields=(("exec", "command"),), probe_is_wrong=True)
+    if any(each in lower for each in _SLOW):
+        return _slow(probe, f"its command {program} takes longer than timeoutSeconds")
+    words = f"its command {' '.join(command)!r} fails"
+    return ProbeVerdict(title="its command fails", words=words, fields=(("exec", "command"),), depends=True)
+
+
+def _status_verdict(probe: Probe, code: int) -> ProbeVerdict:
+    path = text(probe.spec, "httpGet", "path") or "/"
+    place = ("httpGet", "path")
+    if code in {404, 405}:
+        words = f"the application answers {code}: it does not know the path {path}"
+        return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place,), probe_is_wrong=True)
+    if code in {401, 403}:
+        words = f"the application answers {code}: the path {path} needs a login"
+        return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place,), probe_is_wrong=True)
+    if code in {301, 302, 307, 308, 400}:
+        words = f"the application answers {code} to {probe.words}; look at path, scheme and host"
+        return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place, ("httpGet", "scheme")))
+    words = f"the application answers {code} to {probe.words}"
+    return ProbeVerdict(title=f"application answers {code}", words=words, fields=(place,), depends=True)
+
+
+def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
+    place = (probe.action, "port") if probe.action else ()
+    if "strconv" in lower or "invalid syntax" in lower:
+        words = f"no port of the container is named {probe.port!r}"
+        return ProbeVerdict(title="wrong port", words=words, fields=(place,), probe_is_wrong=True)
+    if "server gave http response to https client" in lower or "malformed http response" in lower:
+        words = (
+            f"it asks with the scheme {text(probe.spec, 'httpGet', 'scheme') or 'HTTP'}, which the port does not speak"
+        )
+        return ProbeVerdict(
+            title="wrong scheme", words=words, fields=(("httpGet", "scheme"), place), probe_is_wrong=True
+        )
+    if any(each in lower for each in _SLOW):
+        return _slow(probe, f"{probe.words} is not answered within timeoutSeconds")
+    if any(each in lower for each in _REFUSED):
+        declared = children(probe.container.spec, "ports")
+        words = f"nothing listens on port {probe.port}" + ("" if declared else f"; the container {_listening(probe)}")
+        return ProbeVerdict(
+            title="nothing listens on the port", words=words, fields=(place,), depends=True, may_be_starting=True
+        )
+    return ProbeVerdict(title="it does not succeed", words=f"{probe.words} fails", fields=(place,), depends=True)
+
+
+def _slow(probe: Probe, words: str) -> ProbeVerdict:
+    seconds = integer(probe.spec, "timeoutSeconds") or 1
+    return ProbeVerdict(
+        title="no answer in time",
+        words=f"{words} = {seconds}",
+        fields=(("timeoutSeconds",), (probe.action,) if probe.action else ()),
+        depends=True,
+    )
+
+
+def _port_is_wrong(probe: Probe) -> bool:
+    """Whether the container declares ports, and the probe asks another; a port in its command may be the right one."""
+    port, declared = probe.port, children(probe.container.spec, "ports")
+    if isinstance(port, str) and not port.isdigit():
+        return not any(text(each, "name") == port for each in declared)
+    numbers = {integer(each, "containerPort") for each in declared}
+    if port is None or not numbers:
+        return bool(_command_ports(probe)) and port is not None and int(port) not in _command_ports(probe)
+    return int(port) not in numbers | _command_ports(probe)
+
+
+def _command_ports(probe: Probe) -> set[int]:
+    words = (*texts(probe.container.spec, "command"), *texts(probe.container.spec, "args"))
+    found = {int(each) for word in words for each in _PORT_IN_COMMAND.findall(word[:4_000])}
+    return {number for number in found if 80 <= number <= 65_535}
+
+
+def _listening(probe: Probe) -> str:
+    """What the container declares, in words."""
+    declared = children(probe.container.spec, "ports")
+    if not declared:
+        found = sorted(_command_ports(probe))
+        return f"has {', '.join(map(str, found))} in its command" if found else "declares no ports"
+    shown = [
+        f"{integer(each, 'containerPort')}" + (f" ({text(each, 'name')})" if text(each, "name") else "")
+        for each in declared
+    ]
+    return f"declares {', '.join(shown)}"

@@ -1,0 +1,180 @@
+"""Pods that no node takes, and why: the scheduler's message in pieces, weighed against what the nodes are.
+
+Called by the rules about scheduling, so that each such pod has one main reason and one rule that tells it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.node_choice import CONTROL_PLANE_TAINTS, chooses
+from holmes.diagnosis.facts.pods import judged_pods
+from holmes.diagnosis.facts.resources import allocatable, requested
+from holmes.diagnosis.facts.spec_places import serves_elsewhere
+from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.moments import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, Severity
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+Reason: TypeAlias = Literal["volume", "resources", "selector", "taint", "neighbours", "ports", "other"]
+
+_REASONS: Final[tuple[tuple[Reason, re.Pattern[str]], ...]] = (
+    ("volume", re.compile(r"volume|no available.*zone|free storage", re.IGNORECASE)),
+    ("resources", re.compile(r"insufficient|too many pods|enough .*resource", re.IGNORECASE)),
+    ("taint", re.compile(r"\btaint|unschedulable", re.IGNORECASE)),
+    ("neighbours", re.compile(r"pod (?:anti-?)?affinity|anti-?affinity rules|topology spread", re.IGNORECASE)),
+    ("selector", re.compile(r"node affinity|node selector|affinity/selector|requested node name", re.IGNORECASE)),
+    ("ports", re.compile(r"free ports", re.IGNORECASE)),
+)
+_PIECE: Final = re.compile(r"(?P<count>\d+) (?P<text>.+?)(?=, \d+ |[.;] |[.;]?$)")
+_HEAD: Final = re.compile(r"^.*?nodes? (?:are|is) available: ?", re.IGNORECASE | re.DOTALL)
+_PREEMPTION: Final = re.compile(r"[.,;]?\s*preemption:", re.IGNORECASE)
+_SCALING: Final = frozenset({"TriggeredScaleUp", "Nominated"})
+_SCALING_GRACES: Final = 10
+_RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)*)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One reason of the scheduler and how many nodes it concerns, 0 when it concerns the pod itself."""
+
+    count: int
+    text: str
+    reason: Reason
+
+    @property
+    def resource(self) -> str:
+        """The resource that is short, `pods` when a node has too many of them, empty for other reasons."""
+        found = _RESOURCE.search(self.text)
+        if found is not None:
+            return found["resource"]
+        return "pods" if "too many pods" in self.text.lower() else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unscheduled:
+    """A pod that waits for a node. `pieces` has the main reason first; `since` is seconds since the epoch."""
+
+    pod: ClusterObject
+    message: str
+    pieces: tuple[Piece, ...]
+    proof: Evidence
+    since: float | None
+
+    @property
+    def main(self) -> Piece:
+        """The reason that matters most."""
+        return self.pieces[0]
+
+
+def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
+    """The pods whose main reason this is."""
+    for found in unscheduled_pods(state):
+        if found.main.reason == reason:
+            yield found
+
+
+def unscheduled_pods(state: ClusterState) -> tuple[Unscheduled, ...]:
+    """The pods that the scheduler has tried to place in vain, in the order of the pods.
+
+    Not those for which a cluster autoscaler has just ordered a node.
+    """
+    found = _UNSCHEDULED.get(state)
+    if found is None:
+        found = _UNSCHEDULED[state] = tuple(_unscheduled_pods(state))
+    return found
+
+
+_UNSCHEDULED: Final[WeakKeyDictionary[ClusterState, tuple[Unscheduled, ...]]] = WeakKeyDictionary()
+
+
+def _unscheduled_pods(state: ClusterState) -> Iterator[Unscheduled]:
+    for pod in judged_pods(state):
+        if pod.text("spec", "nodeName") or pod.text("status", "phase") != "Pending":
+            continue
+        condition = pod.condition("PodScheduled")
+        if text(condition, "status") != "False" or text(condition, "reason") == "SchedulingGated":
+            continue
+        if _node_is_coming(state, pod):
+            continue
+        yield _unscheduled(state, pod, " ".join(text(condition, "message").split()))
+
+
+def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unscheduled:
+    events = [each for each in state.events_of(pod, "FailedScheduling") if each.message]
+    message = told
+    proof = evidence.value(pod, "status.conditions[type=PodScheduled].message", told)
+    if not told and events:
+        message, proof = events[-1].message, evidence.event(events[-1])
+    pieces = sorted(pieces_of(message), key=lambda piece: _weight(state, pod, piece))
+    return Unscheduled(
+        pod=pod,
+        message=message,
+        pieces=tuple(pieces) or (Piece(count=0, text=message, reason="other"),),
+        proof=proof,
+        since=moment(text(pod.condition("PodScheduled"), "lastTransitionTime")) or pod.created or None,
+    )
+
+
+def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:
+    """Critical unless the workload has as many ready pods as it wants without this one, as during an update."""
+    return "warning" if serves_elsewhere(pod, state) else "critical"
+
+
+def pieces_of(message: str) -> Iterator[Piece]:
+    """The reasons in a message of the scheduler, without what it says about preemption."""
+    body = _PREEMPTION.split(_HEAD.sub("", message), maxsplit=1)[0]
+    found = [(int(each["count"]), each["text"].strip()) for each in _PIECE.finditer(body)]
+    for count, told in found or [(0, body.strip())]:
+        if told:
+            yield Piece(count=count, text=told, reason=reason_of(told))
+
+
+def reason_of(told: str) -> Reason:
+    """The kind of one reason."""
+    return next((reason for reason, pattern in _REASONS if pattern.search(told)), "other")
+
+
+def _weight(state: ClusterState, pod: ClusterObject, piece: Piece) -> tuple[int, int, str]:
+    """The main reason sorts first: what no node can ever satisfy, then what concerns most nodes.
+
+    Nodes that are not meant for the pod come last: those of the control plane, and those that its selector does not
+    choose while it chooses others.
+    """
+    nodes = state.of("Node") if state.covers("Node") else ()
+    spec = child(pod.body, "spec")
+    place = 1
+    if piece.reason == "resources" and nodes and piece.resource not in {"", "pods"}:
+        wanted = requested(pod, piece.resource)
+        place = 0 if all(allocatable(node, piece.resource) < wanted for node in nodes) else 1
+    elif piece.reason == "selector" and nodes:
+        place = 2 if any(chooses(spec, node) for node in nodes) else 0
+    elif piece.reason == "taint" and any(taint in piece.text for taint in CONTROL_PLANE_TAINTS):
+        place = 3
+    elif piece.reason == "volume" and not piece.count:
+        place = 0
+    return (place, -piece.count, piece.text)
+
+
+def _node_is_coming(state: ClusterState, pod: ClusterObject) -> bool:
+    events = state.events_of(pod, *_SCALING)
+    return bool(events) and state.now - events[-1].last <= _SCALING_GRACES * state.grace_seconds
+
+
+def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:
+    """Path and name of every PersistentVolumeClaim of a pod; those of ephemeral volumes have the pod's name before."""
+    for index, volume in enumerate(children(pod.body, "spec", "volumes")):
+        name = text(volume, "persistentVolumeClaim", "claimName")
+        if name:
+            yield f"volumes[{index}].persistentVolumeClaim.claimName", name
+        elif child(volume, "ephemeral"):
+            yield f"volumes[{index}].name", f"{pod.name}-{text(volume, 'name')}"

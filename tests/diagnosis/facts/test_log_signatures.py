@@ -1,0 +1,101 @@
+"""Which line of a log is quoted as the reason, and that no log can stall a scan."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holmes.diagnosis.facts.log_signatures import signatures_of
+
+GO_PANIC = """starting web 4.2.0
+panic: runtime error: invalid memory address or nil pointer dereference
+[signal SIGSEGV: segmentation violation code=0x1 addr=0x0 pc=0x4a1b2c]
+
+goroutine 1 [running]:
+main.main()
+\t/src/main.go:14 +0x1d
+exit status 2
+"""
+PYTHON = """INFO started
+Traceback (most recent call last):
+  File "/app/main.py", line 3, in <module>
+    url = os.environ["PAYMENT_URL"]
+          ~~~~~~~~~~^^^^^^^^^^^^^^^
+KeyError: 'PAYMENT_URL'
+"""
+JAVA = """Exception in thread "main" java.lang.IllegalStateException: cannot start
+\tat shop.checkout.Main.main(Main.java:14)
+Caused by: java.net.UnknownHostException: payments
+\t... 12 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "kind", "quoted"),
+    [
+        (GO_PANIC, "crash", "panic: runtime error"),
+        (PYTHON, "missing configuration", "KeyError: 'PAYMENT_URL'"),
+        (JAVA, "unknown host", "Caused by: java.net.UnknownHostException: payments"),
+        ("dial tcp 10.96.0.7:5432: connect: connection refused\n", "unreachable", "10.96.0.7:5432"),
+        ("lookup payments on 10.96.0.10:53: no such host", "unknown host", "lookup payments"),
+        ('FATAL: password authentication failed for user "shop"', "authentication", 'user "shop"'),
+        ("touch: /var/log/x: Permission denied", "permission denied", "/var/log/x"),
+        ("write /data/x: no space left on device", "disk full", "/data/x"),
+        ("accept4: too many open files", "too many open files", "accept4"),
+        ("x509: certificate signed by unknown authority", "certificate", "unknown authority"),
+        ("java.lang.OutOfMemoryError: Java heap space", "out of memory", "Java heap space"),
+        ("httpd: bind: Address already in use", "address in use", "httpd"),
+        ("exec /app/server: exec format error", "wrong architecture", "/app/server"),
+        ("sh: DATABASE_URL: parameter not set", "missing configuration", "DATABASE_URL"),
+        ("Error: unknown flag: --prot", "bad argument", "--prot"),
+        (
+            'pods is forbidden: User "system:serviceaccount:shop:web" cannot list resource "pods"',
+            "access forbidden",
+            "cannot list",
+        ),
+        ("migration 7\nstopping after 3 of 9 steps\n\n", "last words", "stopping after 3 of 9 steps"),
+    ],
+)
+def test_the_line_that_tells_why_is_quoted(log: str, kind: str, quoted: str) -> None:
+    first = signatures_of(log)[0]
+    assert first.kind == kind
+    assert quoted in first.line
+
+
+def test_the_line_that_ended_it_beats_what_was_repeated_before() -> None:
+    log = "\n".join(["warning: metrics: connection refused"] * 30 + ["FATAL: DATABASE_URL is not set"])
+    first, second = signatures_of(log)
+    assert first.line == "FATAL: DATABASE_URL is not set"
+    assert (second.kind, second.count) == ("unreachable", 30)
+
+
+def test_what_says_more_beats_a_general_last_line() -> None:
+    log = "error: cannot reach payments:8080: connection refused\nFATAL: giving up after 5 tries\n"
+    assert signatures_of(log)[0].kind == "unreachable"
+
+
+def test_the_times_that_the_kubelet_adds_are_not_quoted() -> None:
+    assert signatures_of("2026-11-22T05:00:00.123456789Z panic: boom")[0].line == "panic: boom"
+
+
+def test_calm_lines_are_no_signature() -> None:
+    log = 'level=info msg="retrying after error"\n[info] 0 errors\nready'
+    assert [each.kind for each in signatures_of(log)] == ["last words"]
+
+
+def test_a_log_without_lines_has_no_signature() -> None:
+    assert signatures_of("") == ()
+    assert signatures_of("\n \n\t\n") == ()
+
+
+@pytest.mark.parametrize("piece", ["a", " ", "Error", "panic ", "0", "\t", "at ", "=", "invalid "])
+def test_a_hostile_log_is_read_in_bounded_time(piece: str) -> None:
+    log = "\n".join([piece * 1_000] * 500)
+    began = time.process_time()
+    signatures_of(log)
+    assert time.process_time() - began < 2
+
+
+def test_a_quoted_line_is_bounded() -> None:
+    assert len(signatures_of("panic: " + "x" * 50_000)[0].line) == 2_000
