@@ -1,0 +1,213 @@
+"""Makes a recording of loose objects, as they are in manifests and cluster dumps. Called by their loaders.
+
+What a real cluster would have filled in is filled in the same way each time: namespace, uid, creation time. The values
+of Secrets are removed, as the recorder does.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import child, children, text, text_map, texts
+from holmes.snapshot.discovery import Discovery, ResourceType
+from holmes.snapshot.known_kinds import KNOWN_KINDS, KnownKind, guessed_kind
+from holmes.snapshot.recording import RecordedObjects, Recording
+from holmes.snapshot.scrubbing import REMOVED_BASE64, without_values
+from holmes.snapshot.times import moment, timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.snapshot.logs import LogKey, RecordedLog
+
+_IDS: Final = uuid.UUID("6f0f3a52-8f0e-5a53-9a0c-5f3d1f6f2b11")
+_PAST_FIELDS: Final = frozenset(
+    {
+        "completionTime", "creationTimestamp", "eventTime", "finishedAt", "firstTimestamp", "lastHeartbeatTime",
+        "lastObservedTime", "lastProbeTime", "lastScheduleTime", "lastSuccessfulTime", "lastTimestamp",
+        "lastTransitionTime", "lastUpdateTime", "renewTime", "startTime", "startedAt", "time",
+    }
+)  # fmt: skip
+_VERBS: Final = ("get", "list", "watch")
+_BUILT_IN: Final = frozenset(KNOWN_KINDS)
+_DEFAULT_VERSION: Final = "v1.34.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What a loader found. `changed_at` is when its files were changed last, for objects that name no time.
+
+    `namespaces` are those that are known to be complete, none when nothing is known about that.
+    """
+
+    source: Path
+    context: str
+    objects: Sequence[JsonObject]
+    changed_at: datetime
+    namespaces: tuple[str, ...] = ()
+    logs: Mapping[LogKey, RecordedLog] = field(default_factory=dict)
+
+
+def assemble(found: Assembly) -> Recording:
+    """The recording of these objects; its time is the newest one that any of them names."""
+    kinds = _kinds(found.objects)
+    recorded_at = max(_past_times(found.objects), default=found.changed_at).astimezone(UTC)
+    by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]] = {}
+    for item in found.objects:
+        kind = kinds[_gvk(item)]
+        filled = _filled(item, kind, recorded_at)
+        place = text(filled, "metadata", "namespace"), text(filled, "metadata", "name")
+        by_kind.setdefault((kind.group, kind.plural), {})[place] = filled
+    _add_namespaces(by_kind, recorded_at)
+    types = {(kind.group, kind.plural): kind for kind in (*KNOWN_KINDS, *kinds.values())}
+    # A kind of which there is nothing is left out, not empty: nobody said that the cluster had none.
+    objects = {
+        key: RecordedObjects(type=_type(types[key]), items=tuple(items[place] for place in sorted(items)))
+        for key, items in by_kind.items()
+    }
+    return Recording(
+        source=found.source,
+        recorded_at=recorded_at,
+        version=_version(objects),
+        context=found.context,
+        namespace=_default_namespace(by_kind),
+        namespaces=found.namespaces,
+        discovery=_discovery(types),
+        objects=objects,
+        logs=found.logs,
+    )
+
+
+def _gvk(item: JsonObject) -> tuple[str, str]:
+    return text(item, "apiVersion"), text(item, "kind")
+
+
+def _kinds(objects: Sequence[JsonObject]) -> dict[tuple[str, str], KnownKind]:
+    """Every kind that occurs: built in, defined by a definition among the objects, or guessed."""
+    known = {(f"{kind.group}/{kind.version}" if kind.group else kind.version, kind.kind): kind for kind in KNOWN_KINDS}
+    for item in objects:
+        if text(item, "kind") == "CustomResourceDefinition":
+            known.update(_defined(item))
+    return {key: known.get(key) or guessed_kind(*key) for key in map(_gvk, objects)}
+
+
+def _defined(definition: JsonObject) -> Iterator[tuple[tuple[str, str], KnownKind]]:
+    group, names = text(definition, "spec", "group"), child(definition, "spec", "names")
+    for version in children(definition, "spec", "versions"):
+        kind = KnownKind(
+            group=group,
+            version=text(version, "name"),
+            kind=text(names, "kind"),
+            plural=text(names, "plural"),
+            namespaced=text(definition, "spec", "scope") != "Cluster",
+            short_names=texts(names, "shortNames"),
+            categories=texts(names, "categories"),
+        )
+        yield (f"{group}/{kind.version}", kind.kind), kind
+
+
+def _filled(item: JsonObject, kind: KnownKind, recorded_at: datetime) -> JsonObject:
+    metadata: dict[str, JsonValue] = dict(child(item, "metadata"))
+    name = text(metadata, "name")
+    if kind.namespaced:
+        metadata["namespace"] = text(metadata, "namespace") or "default"
+    else:
+        metadata.pop("namespace", None)
+    identity = f"{kind.group}/{kind.kind}/{metadata.get('namespace', '')}/{name}"
+    metadata["uid"] = text(metadata, "uid") or str(uuid.uuid5(_IDS, identity))
+    metadata["creationTimestamp"] = text(metadata, "creationTimestamp") or timestamp(recorded_at)
+    metadata["resourceVersion"] = text(metadata, "resourceVersion") or "1"
+    filled: JsonObject = {**item, "metadata": metadata}
+    if kind.kind == "Secret" and not kind.group:
+        filled = _stored_secret(filled)
+    if kind not in _BUILT_IN:
+        return filled
+    return {key: value for key, value in filled.items() if key not in {"apiVersion", "kind"}}
+
+
+def _stored_secret(secret: JsonObject) -> JsonObject:
+    """The Secret as a cluster would hold it, without its values."""
+    stored = dict(without_values(secret))
+    plain = text_map(stored.pop("stringData", {}))
+    stored["data"] = {**text_map(stored, "data"), **{key: REMOVED_BASE64 if plain[key] else "" for key in plain}}
+    stored.setdefault("type", "Opaque")
+    return stored
+
+
+def _add_namespaces(by_kind: dict[tuple[str, str], dict[tuple[str, str], JsonObject]], recorded_at: datetime) -> None:
+    """A Namespace for every namespace that something is in."""
+    used = {namespace for items in by_kind.values() for namespace, _ in items if namespace}
+    there = by_kind.setdefault(("", "namespaces"), {})
+    kind = next(kind for kind in KNOWN_KINDS if kind.kind == "Namespace")
+    for name in sorted(used):
+        if ("", name) not in there:
+            item = {"metadata": {"name": name}, "spec": {}, "status": {"phase": "Active"}}
+            there["", name] = _filled(item, kind, recorded_at)
+
+
+def _default_namespace(by_kind: Mapping[tuple[str, str], Mapping[tuple[str, str], JsonObject]]) -> str:
+    """The only namespace that anything is in, if there is only one."""
+    used = {namespace for items in by_kind.values() for namespace, _ in items if namespace}
+    return used.pop() if len(used) == 1 else "default"
+
+
+def _past_times(objects: Sequence[JsonObject]) -> Iterator[datetime]:
+    """Every moment that is named in a field that tells of the past."""
+    waiting: list[JsonValue] = list(objects)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            for key, each in value.items():
+                if isinstance(each, dict | list):
+                    waiting.append(each)
+                elif key in _PAST_FIELDS and isinstance(each, str) and (named := moment(each)) is not None:
+                    yield named
+        elif isinstance(value, list):
+            waiting.extend(value)
+
+
+def _type(kind: KnownKind) -> ResourceType:
+    return ResourceType(
+        group=kind.group, version=kind.version, plural=kind.plural, kind=kind.kind, namespaced=kind.namespaced
+    )
+
+
+def _version(objects: Mapping[tuple[str, str], RecordedObjects]) -> JsonObject:
+    """The version of the nodes' kubelets, if there are nodes."""
+    nodes = objects.get(("", "nodes"))
+    kubelets = [text(node, "status", "nodeInfo", "kubeletVersion") for node in (nodes.items if nodes else ())]
+    version = next((each for each in kubelets if each), _DEFAULT_VERSION)
+    major, _, rest = version.removeprefix("v").partition(".")
+    return {"major": major, "minor": rest.partition(".")[0], "gitVersion": version, "platform": "linux/amd64"}
+
+
+def _discovery(types: Mapping[tuple[str, str], KnownKind]) -> Discovery:
+    by_version: dict[tuple[str, str], list[KnownKind]] = {}
+    for kind in types.values():
+        by_version.setdefault((kind.group, kind.version), []).append(kind)
+    groups: list[JsonValue] = []
+    for group, version in by_version:
+        if group:
+            entry = {"groupVersion": f"{group}/{version}", "version": version}
+            groups.append({"name": group, "versions": [entry], "preferredVersion": entry})
+    return Discovery(
+        groups={"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
+        resources=tuple(_resource_list(*key, kinds) for key, kinds in by_version.items()),
+    )
+
+
+def _resource_list(group: str, version: str, kinds: Sequence[KnownKind]) -> JsonObject:
+    entries: list[JsonValue] = []
+    for kind in sorted(kinds, key=lambda kind: kind.plural):
+        entry: dict[str, JsonValue] = {"name": kind.plural, "singularName": kind.kind.lower(), "kind": kind.kind}
+        entry |= {"namespaced": kind.namespaced, "verbs": list(_VERBS)}
+        entries.append({**entry, "shortNames": list(kind.short_names), "categories": list(kind.categories)})
+        if kind.kind == "Pod":
+            entries.append({**entry, "name": "pods/log", "singularName": "", "verbs": ["get"]})
+    group_version = f"{group}/{version}" if group else version
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": entries}

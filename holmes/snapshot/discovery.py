@@ -1,0 +1,97 @@
+"""What a cluster can be asked for: its API groups and resources, as the discovery endpoints of Kubernetes say it.
+
+Read from a recording, or put together from the kinds in a folder of manifests. Served by `server.discovery`, used by
+the recorder to know what to list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.kubernetes.fields import boolean, child, children, text, texts
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceType:
+    """One kind of object under one version: `deployments` of `apps/v1`. `group` is empty for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def group_version(self) -> str:
+        """`v1`, or `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """`pods`, or `deployments.apps`, as messages of the API server name it."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "") -> str:
+        """Where the API server lists it, in one namespace or everywhere."""
+        root = f"/apis/{self.group_version}" if self.group else f"/api/{self.version}"
+        return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """`groups` is what `/apis` answers, `resources` what each group version answers, the core group's first."""
+
+    groups: JsonObject
+    resources: tuple[JsonObject, ...]
+
+    def resource_list(self, group_version: str) -> JsonObject | None:
+        """The answer of one group version, or None when there is no such version."""
+        return next((each for each in self.resources if text(each, "groupVersion") == group_version), None)
+
+    def find(self, group: str, version: str, plural: str) -> ResourceType | None:
+        """The resource that is served under this path, or None."""
+        resources = self.resource_list(f"{group}/{version}" if group else version) or {}
+        for entry in children(resources, "resources"):
+            if text(entry, "name") == plural:
+                return _resource_type(group, version, entry)
+        return None
+
+    def listable(self) -> tuple[ResourceType, ...]:
+        """Every resource that can be listed, once: under the version that its group prefers."""
+        found: dict[tuple[str, str], ResourceType] = {}
+        for group, version in self._versions():
+            resources = self.resource_list(f"{group}/{version}" if group else version) or {}
+            for entry in children(resources, "resources"):
+                kind = _resource_type(group, version, entry)
+                if "/" not in kind.plural and "list" in texts(entry, "verbs"):
+                    found.setdefault((group, kind.plural), kind)
+        return tuple(found.values())
+
+    def _versions(self) -> list[tuple[str, str]]:
+        """Group and version of everything, each group's preferred version first."""
+        versions = [("", "v1")]
+        for group in children(self.groups, "groups"):
+            name, preferred = text(group, "name"), text(group, "preferredVersion", "version")
+            others = [text(version, "version") for version in children(group, "versions")]
+            versions += [(name, version) for version in dict.fromkeys([preferred, *others]) if version]
+        return versions
+
+
+def _resource_type(group: str, version: str, entry: JsonObject) -> ResourceType:
+    return ResourceType(
+        group=group,
+        version=version,
+        plural=text(entry, "name"),
+        kind=text(entry, "kind"),
+        namespaced=boolean(entry, "namespaced"),
+    )
+
+
+def crd_of(discovered: JsonObject) -> tuple[str, str]:
+    """Group and plural that a CustomResourceDefinition defines."""
+    spec = child(discovered, "spec")
+    return text(spec, "group"), text(spec, "names", "plural")

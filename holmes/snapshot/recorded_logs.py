@@ -1,0 +1,120 @@
+"""Reads the logs of pods for a recording, within limits. Called by the recorder.
+
+Only containers that ever ran are asked, those that were restarted first. The newest lines count: of a log that is too
+long the beginning is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ToolError
+from holmes.kubernetes.errors import ApiError, Forbidden
+from holmes.kubernetes.fields import child, children, integer, text
+from holmes.snapshot.logs import LogKey
+from holmes.snapshot.recording import Unread
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Sequence
+
+    from holmes.core.json_types import JsonObject
+    from holmes.kubernetes.client import ClusterClient
+    from holmes.snapshot.scrubbing import Scrubber
+
+_AT_ONCE = 8
+_READ_FACTOR = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """Bounds of what is kept, for each log and for all together."""
+
+    tail_lines: int = 1_000
+    log_bytes: int = 512 * 1024
+    total_bytes: int = 64 * 1024 * 1024
+
+
+class LogReader:
+    """Reads logs and collects which could not be read in `unread`."""
+
+    def __init__(self, client: ClusterClient, limits: LogLimits, scrubber: Scrubber) -> None:
+        self._client = client
+        self._limits = limits
+        self._scrubber = scrubber
+        self._left_bytes = limits.total_bytes
+        self.unread: list[Unread] = []
+
+    async def read_all(self, pods: Sequence[JsonObject]) -> AsyncIterator[tuple[LogKey, bytes]]:
+        """The logs of `pods`, a few requests at a time, until the total is reached."""
+        wanted = [key for pod in sorted(pods, key=_most_restarts_first) for key in _logs_of(pod)]
+        for start in range(0, len(wanted), _AT_ONCE):
+            batch = wanted[start : start + _AT_ONCE]
+            if self._left_bytes <= 0:
+                reason = f"the limit of {self._limits.total_bytes:,} bytes was reached, {len(wanted) - start} logs left"
+                self.unread.append(
+                    Unread(resource="pods/log", namespace="", forbidden=False, reason=reason, partly=True)
+                )
+                return
+            for key, content in zip(batch, await asyncio.gather(*map(self._read, batch)), strict=True):
+                if content is not None:
+                    self._left_bytes -= len(content)
+                    yield key, content
+
+    async def _read(self, key: LogKey) -> bytes | None:
+        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.pod}/log"
+        params = {
+            "container": key.container,
+            "timestamps": "true",
+            "tailLines": str(self._limits.tail_lines),
+            "limitBytes": str(self._limits.log_bytes * _READ_FACTOR),
+            **({"previous": "true"} if key.previous else {}),
+        }
+        kept = bytearray()
+        beginning = True
+        try:
+            async with self._client.stream_text(path, params) as pieces:
+                async for piece in pieces:
+                    kept += piece
+                    if len(kept) > 2 * self._limits.log_bytes:
+                        del kept[: -self._limits.log_bytes]
+                        beginning = False
+        except ToolError as error:
+            self._note(key, error)
+            return None
+        content = bytes(kept)
+        if len(content) > self._limits.log_bytes or not beginning:
+            content = content[-self._limits.log_bytes :].partition(b"\n")[2]
+        return await asyncio.to_thread(self._scrubber.scrubbed_log, content)
+
+    def _note(self, key: LogKey, error: ToolError) -> None:
+        which = f"{key.pod}/{key.container}{' (previous)' if key.previous else ''}"
+        reason = error.detail if isinstance(error, ApiError) and error.detail else str(error)
+        forbidden = isinstance(error, Forbidden)
+        note = Unread(
+            resource="pods/log", namespace=key.namespace, forbidden=forbidden, reason=f"{which}: {reason}", partly=True
+        )
+        self.unread.append(note)
+
+
+def _most_restarts_first(pod: JsonObject) -> tuple[int, str, str]:
+    restarts = sum(integer(status, "restartCount") for status in _statuses(pod))
+    return -restarts, text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
+
+
+def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
+    for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        yield from children(pod, "status", field)
+
+
+def _logs_of(pod: JsonObject) -> Iterator[LogKey]:
+    """The logs that the kubelet may have: of containers that run, ended, or ended before they were started again."""
+    namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
+    for status in _statuses(pod):
+        container, state = text(status, "name"), child(status, "state")
+        ended_before = "terminated" in child(status, "lastState")
+        if "running" in state or "terminated" in state or ended_before:
+            yield LogKey(namespace=namespace, pod=name, container=container)
+        if ended_before:
+            yield LogKey(namespace=namespace, pod=name, container=container, previous=True)

@@ -1,0 +1,255 @@
+"""Records a cluster into a folder: objects, events and logs. Called by `holmes snapshot create` and by scripts.
+
+Reads only. Values of Secrets and recognised secrets are removed before anything is written. What may not or cannot be
+read is noted in the recording; only a cluster that does not answer at all ends the work. The folder appears whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ConfigError, ToolError
+from holmes.kubernetes.errors import ApiError, Forbidden, NotFound
+from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.paths import checked_name
+from holmes.snapshot.discovery import Discovery, ResourceType
+from holmes.snapshot.known_secrets import KnownSecrets
+from holmes.snapshot.recorded_logs import LogLimits, LogReader
+from holmes.snapshot.recording import Unread
+from holmes.snapshot.scrubbing import Scrubber
+from holmes.snapshot.writer import RecordingWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from holmes.core.json_types import JsonObject
+    from holmes.core.redaction.redactor import Redactor
+    from holmes.kubernetes.client import ClusterClient
+
+_NODE_LEASES = "kube-node-lease"
+_NODE_EVENTS = "default"
+_CLOCK_TOLERANCE_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """What to record. No `namespaces` means the whole cluster; cluster-wide objects are recorded in any case.
+
+    `objects_per_kind` bounds each list. `openapi` adds the schemas that `kubectl explain` needs, some megabytes.
+    """
+
+    namespaces: tuple[str, ...] = ()
+    logs: LogLimits | None = field(default_factory=LogLimits)
+    openapi: bool = False
+    objects_per_kind: int = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordSummary:
+    """What was recorded. `objects` are counts by resource, in the order of discovery, without empty ones."""
+
+    folder: Path
+    recorded_at: datetime
+    objects: tuple[tuple[str, int], ...]
+    logs: int
+    size_bytes: int
+    unread: tuple[Unread, ...]
+
+
+async def record_cluster(
+    client: ClusterClient,
+    folder: Path,
+    options: RecordOptions,
+    redactor: Redactor | None,
+    progress: Callable[[str], None],
+) -> RecordSummary:
+    """Record the cluster of `client` into `folder`, which may be missing, empty or an older recording.
+
+    `progress` gets short lines. Raises `ConfigError` for a folder with anything else in it, `ClusterUnreachable` when
+    the cluster does not answer, `HolmesError` when the disk is full. Then nothing of the new recording stays.
+    """
+    async with RecordingWriter.open(folder) as writer:
+        recorder = _Recorder(client, options, redactor, progress)
+        version = await client.get("/version")
+        await recorder.check_namespaces()
+        discovery = await recorder.discover()
+        progress(f"reading {len(discovery.listable())} kinds of objects")
+        listed = await recorder.list_all(discovery)
+        recorded_at = _moment_of(client)
+        for kind, items in listed:
+            await writer.write_objects(kind, items)
+        pods = next((items for kind, items in listed if kind.qualified == "pods"), ())
+        logs = await recorder.record_logs(pods, writer)
+        if options.openapi:
+            await recorder.record_openapi(writer)
+        await writer.write_discovery(discovery)
+        await writer.write_manifest(
+            {
+                "recordedAt": recorded_at.isoformat().replace("+00:00", "Z"),
+                "serverVersion": version,
+                "context": client.context,
+                "namespace": client.namespace,
+                "namespaces": options.namespaces,
+                "unread": [asdict(each) for each in recorder.unread],
+            }
+        )
+        size_bytes = await writer.publish()
+    return RecordSummary(
+        folder=folder,
+        recorded_at=recorded_at,
+        objects=tuple((kind.qualified, len(items)) for kind, items in listed if items),
+        logs=logs,
+        size_bytes=size_bytes,
+        unread=tuple(recorder.unread),
+    )
+
+
+def _moment_of(client: ClusterClient) -> datetime:
+    """The time on the clock of the cluster, which is exact to the second; ours is better when the two agree."""
+    ours, theirs = datetime.now(UTC), client.server_seconds
+    if theirs is None or abs(ours.timestamp() - theirs) < _CLOCK_TOLERANCE_SECONDS:
+        return ours
+    return datetime.fromtimestamp(theirs, UTC)
+
+
+class _Recorder:
+    """The reading half of one recording; collects what could not be read."""
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        options: RecordOptions,
+        redactor: Redactor | None,
+        progress: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._redactor = redactor
+        self._progress = progress
+        self._scrubber = Scrubber(redactor, KnownSecrets())
+        self.unread: list[Unread] = []
+
+    async def check_namespaces(self) -> None:
+        """Raise `ConfigError` for a chosen namespace that does not exist; its lists would just be empty."""
+        for name in self._options.namespaces:
+            try:
+                await self._client.get(f"/api/v1/namespaces/{checked_name(name, 'namespace')}")
+            except NotFound as error:
+                raise ConfigError(f"the namespace {name!r} does not exist in {self._client.server}") from error
+            except Forbidden:
+                continue  # it may still be allowed to look into it
+
+    async def discover(self) -> Discovery:
+        """What the cluster can be asked for; a group whose own server does not answer is noted and left out."""
+        groups = await self._client.get("/apis")
+        versions = [
+            text(version, "groupVersion")
+            for group in children(groups, "groups")
+            for version in children(group, "versions")
+        ]
+        answers = await asyncio.gather(
+            self._client.get("/api/v1"), *(self._resources_of(group_version) for group_version in versions)
+        )
+        return Discovery(groups=groups, resources=tuple(answer for answer in answers if answer is not None))
+
+    async def _resources_of(self, group_version: str) -> JsonObject | None:
+        try:
+            return await self._client.get(f"/apis/{group_version}")
+        except ToolError as error:
+            self._note(group_version, "", error)
+            return None
+
+    async def list_all(self, discovery: Discovery) -> list[tuple[ResourceType, Sequence[JsonObject]]]:
+        """Every object in scope, scrubbed and ordered; kinds that could not be read at all are left out."""
+        kinds = [kind for kind in discovery.listable() if kind.qualified != "events.events.k8s.io"]
+        lists = await asyncio.gather(*(self._list_kind(kind) for kind in kinds))
+        found = [(kind, items) for kind, items in zip(kinds, lists, strict=True) if items is not None]
+        secrets = [item for kind, items in found if kind.qualified == "secrets" for item in items]
+        self._scrubber = Scrubber(self._redactor, await asyncio.to_thread(KnownSecrets, secrets))
+        return [(kind, await asyncio.to_thread(self._scrubbed, kind, items)) for kind, items in found]
+
+    async def _list_kind(self, kind: ResourceType) -> Sequence[JsonObject] | None:
+        """All objects of `kind` in scope, as they are; None when nothing of them could be read."""
+        namespaces: Sequence[str] = self._options.namespaces if kind.namespaced else ()
+        if kind.qualified == "leases.coordination.k8s.io" and namespaces:
+            namespaces = (*namespaces, _NODE_LEASES)
+        parts = await asyncio.gather(*(self._list(kind, namespace) for namespace in namespaces or ("",)))
+        if all(part is None for part in parts):
+            return None
+        if kind.qualified == "events" and namespaces:
+            parts = [*parts, await self._node_events(kind)]
+        return [item for part in parts if part for item in part]
+
+    def _scrubbed(self, kind: ResourceType, items: Sequence[JsonObject]) -> Sequence[JsonObject]:
+        is_secret = kind.qualified == "secrets"
+        ordered = sorted(items, key=lambda item: (text(item, "metadata", "namespace"), text(item, "metadata", "name")))
+        return tuple(self._scrubber.scrubbed(item, secret=is_secret) for item in ordered)
+
+    async def _node_events(self, kind: ResourceType) -> Sequence[JsonObject] | None:
+        """What happened to nodes, whose events are in the namespace `default`."""
+        if _NODE_EVENTS in self._options.namespaces:
+            return None
+        return await self._list(kind, _NODE_EVENTS, {"fieldSelector": "involvedObject.kind=Node"})
+
+    async def _list(
+        self, kind: ResourceType, namespace: str, selector: Mapping[str, str] | None = None
+    ) -> Sequence[JsonObject] | None:
+        try:
+            found = await self._client.list(kind.path(namespace), selector, limit=self._options.objects_per_kind)
+        except Forbidden as error:
+            if kind.qualified == "namespaces" and self._options.namespaces:
+                return await self._chosen_namespaces(kind)
+            self._note(kind.qualified, namespace, error)
+            return None
+        except ToolError as error:
+            self._note(kind.qualified, namespace, error)
+            return None
+        if not found.complete:
+            reason = f"there are more than {len(found.items)} objects, the rest was not recorded"
+            self.unread.append(
+                Unread(resource=kind.qualified, namespace=namespace, forbidden=False, reason=reason, partly=True)
+            )
+        return found.items
+
+    async def _chosen_namespaces(self, kind: ResourceType) -> Sequence[JsonObject] | None:
+        """The namespaces by name, for credentials that may not list them."""
+        found: list[JsonObject] = []
+        for name in self._options.namespaces:
+            try:
+                found.append(await self._client.get(f"{kind.path()}/{name}"))
+            except ToolError as error:
+                self._note(kind.qualified, name, error)
+        return found or None
+
+    async def record_logs(self, pods: Sequence[JsonObject], writer: RecordingWriter) -> int:
+        """Record the logs of `pods` within the limits. Returns how many were written."""
+        if self._options.logs is None:
+            return 0
+        reader = LogReader(self._client, self._options.logs, self._scrubber)
+        self._progress(f"reading logs of {len(pods)} pods")
+        written = 0
+        async for key, content in reader.read_all(pods):
+            await writer.write_log(key, content)
+            written += 1
+        self.unread += reader.unread
+        return written
+
+    async def record_openapi(self, writer: RecordingWriter) -> None:
+        """Record the schemas of every group version."""
+        self._progress("reading the schemas")
+        try:
+            index = await self._client.get("/openapi/v3")
+            for path in child(index, "paths"):
+                await writer.write_openapi(path, await self._client.get(f"/openapi/v3/{path}"))
+        except ToolError as error:
+            self._note("openapi", "", error)
+
+    def _note(self, resource: str, namespace: str, error: ToolError) -> None:
+        reason = error.detail if isinstance(error, ApiError) and error.detail else str(error)
+        forbidden = isinstance(error, Forbidden)
+        self.unread.append(Unread(resource=resource, namespace=namespace, forbidden=forbidden, reason=reason))

@@ -1,0 +1,178 @@
+"""A cluster at one moment, in memory: what the server answers from. Reads what `holmes snapshot create` wrote.
+
+Called by `sources`. Refuses a folder that is incomplete, broken or of a newer format, with the file and the place.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ConfigError
+from holmes.kubernetes.fields import boolean, child, children, integer, text, texts
+from holmes.snapshot.discovery import Discovery, ResourceType
+from holmes.snapshot.layout import DISCOVERY, FORMAT, LOGS, MANIFEST, OBJECTS, OPENAPI, inside
+from holmes.snapshot.logs import LogKey, RecordedLog
+from holmes.snapshot.times import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from holmes.core.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """Something that could not be recorded. `resource` is like `secrets` or `deployments.apps`.
+
+    `namespace` is empty for the whole cluster. `forbidden` tells a missing right from any other failure. `partly` says
+    that some of it was recorded: the first of too many objects, or the beginning of the logs.
+    """
+
+    resource: str
+    namespace: str
+    forbidden: bool
+    reason: str
+    partly: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedObjects:
+    """All objects of one resource, under the version with which they were read, ordered by namespace and name."""
+
+    type: ResourceType
+    items: tuple[JsonObject, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recorded cluster.
+
+    `namespaces` is what was recorded, empty for all. `namespace` is the one that is meant when none is given.
+    `objects` goes by group and plural; a resource of `discovery` that is not in it was not recorded.
+    """
+
+    source: Path
+    recorded_at: datetime
+    version: JsonObject
+    context: str
+    namespace: str
+    namespaces: tuple[str, ...]
+    discovery: Discovery
+    objects: Mapping[tuple[str, str], RecordedObjects]
+    logs: Mapping[LogKey, RecordedLog] = field(default_factory=dict)
+    openapi: Mapping[str, Path] = field(default_factory=dict)
+    unread: tuple[Unread, ...] = ()
+
+    def items(self, group: str, plural: str) -> tuple[JsonObject, ...]:
+        """The objects of one resource; none when it was not recorded."""
+        recorded = self.objects.get((group, plural))
+        return recorded.items if recorded else ()
+
+
+def is_recording(folder: Path) -> bool:
+    """Whether `folder` was written by `holmes snapshot create`."""
+    return (folder / MANIFEST).is_file()
+
+
+def load_recording(folder: Path) -> Recording:
+    """Read a recording. Blocks on files; raises `ConfigError` naming the file and, for broken JSON, the place."""
+    manifest = read_json(folder / MANIFEST)
+    _check_format(folder / MANIFEST, manifest)
+    recorded_at = moment(text(manifest, "recordedAt"))
+    if recorded_at is None:
+        raise ConfigError(f"{folder / MANIFEST}: 'recordedAt' is not a time like 2026-01-31T12:00:00Z")
+    discovered = read_json(folder / DISCOVERY)
+    discovery = Discovery(groups=child(discovered, "groups"), resources=children(discovered, "resources"))
+    return Recording(
+        source=folder,
+        recorded_at=recorded_at,
+        version=child(manifest, "serverVersion"),
+        context=text(manifest, "context"),
+        namespace=text(manifest, "namespace") or "default",
+        namespaces=texts(manifest, "namespaces"),
+        discovery=discovery,
+        objects=_objects(folder, discovery),
+        logs=_logs(folder),
+        openapi=_openapi(folder),
+        unread=tuple(_unread(each) for each in children(manifest, "unread")),
+    )
+
+
+def read_json(path: Path) -> JsonObject:
+    """The object in a JSON file. Raises `ConfigError`."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: the file cannot be read: {error.strerror}; is the recording complete?") from error
+    try:
+        document = json.loads(content)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: the file is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: the file must hold a JSON object")
+    return document
+
+
+def _check_format(path: Path, manifest: JsonObject) -> None:
+    found = integer(manifest, "format")
+    if found == FORMAT:
+        return
+    if found > FORMAT:
+        raise ConfigError(f"{path}: the recording has format {found}, this Holmes reads up to {FORMAT}: update Holmes")
+    raise ConfigError(f"{path}: 'format' is missing or not a number; is this a recording of `holmes snapshot create`?")
+
+
+def _unread(entry: JsonObject) -> Unread:
+    return Unread(
+        resource=text(entry, "resource"),
+        namespace=text(entry, "namespace"),
+        forbidden=boolean(entry, "forbidden"),
+        reason=text(entry, "reason"),
+        partly=boolean(entry, "partly"),
+    )
+
+
+def _objects(folder: Path, discovery: Discovery) -> Mapping[tuple[str, str], RecordedObjects]:
+    found: dict[tuple[str, str], RecordedObjects] = {}
+    for path in _files(folder, f"{OBJECTS}/*.json"):
+        document = read_json(path)
+        plural, _, group = path.name.removesuffix(".json").partition(".")
+        group = "" if group == "core" else group
+        version = text(document, "apiVersion").rpartition("/")[2]
+        kind = discovery.find(group, version, plural)
+        if kind is None:
+            raise ConfigError(f"{path}: {DISCOVERY} does not know {plural!r} in {text(document, 'apiVersion')!r}")
+        items = document.get("items")
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise ConfigError(f"{path}: 'items' must be a list of objects")
+        found[group, plural] = RecordedObjects(type=kind, items=tuple(items))
+    return found
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    return sorted(path for path in folder.glob(pattern) if path.is_file() and inside(folder, path))
+
+
+def _logs(folder: Path) -> Mapping[LogKey, RecordedLog]:
+    found: dict[LogKey, RecordedLog] = {}
+    for path in _files(folder, f"{LOGS}/*/*/*.log"):
+        name = path.name.removesuffix(".log")
+        key = LogKey(
+            namespace=path.parent.parent.name,
+            pod=path.parent.name,
+            container=name.removesuffix(".previous"),
+            previous=name.endswith(".previous"),
+        )
+        found[key] = RecordedLog(path=path, offset_bytes=0, size_bytes=path.stat().st_size, timestamps=True)
+    return found
+
+
+def _openapi(folder: Path) -> Mapping[str, Path]:
+    files = _files(folder, f"{OPENAPI}/*.json")
+    return {path.name.removesuffix(".json").replace("__", "/"): path for path in files}

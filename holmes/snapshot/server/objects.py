@@ -1,0 +1,197 @@
+"""Answers get and list requests from the objects of a recording. Called by `api` in a thread: large tables take time.
+
+What was not recorded is refused with the reason, never shown as an empty list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import child, children, text, text_map
+from holmes.snapshot.discovery import crd_of
+from holmes.snapshot.events_api import CORE_EVENTS, is_new_event, new_event
+from holmes.snapshot.server.failures import ApiFailure, no_such_object, not_recorded
+from holmes.snapshot.server.field_selectors import parse_field_selector
+from holmes.snapshot.server.label_selectors import parse_label_selector
+from holmes.snapshot.server.paging import page_of
+from holmes.snapshot.server.tables.layouts import layout_of, partial, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holmes.core.json_types import JsonObject
+    from holmes.snapshot.discovery import ResourceType
+    from holmes.snapshot.recording import Recording, Unread
+    from holmes.snapshot.server.media import Form
+
+_REMEMBERED_SELECTIONS: Final = 16
+_NODE_LEASES: Final = ("coordination.k8s.io", "leases", "kube-node-lease")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectRequest:
+    """What is asked for. `name` is empty for a list, `namespace` for all of them and for cluster-wide objects."""
+
+    kind: ResourceType
+    namespace: str
+    name: str
+    form: Form
+    query: Mapping[str, str]
+
+
+class ObjectAnswers:
+    """The objects of one recording. Threads can share it.
+
+    Selections are remembered, so that the pages of a long list do not select it again each.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._newest = _newest_version(recording)
+        self._selection = lru_cache(maxsize=_REMEMBERED_SELECTIONS)(self._select)
+
+    @property
+    def resource_version(self) -> str:
+        """The version of every list: that of the newest object."""
+        return self._newest
+
+    def one(self, request: ObjectRequest) -> JsonObject:
+        """One object, or its table. Raises `ApiFailure`."""
+        item = self.find(request.kind, request.namespace, request.name)
+        if request.form == "table":
+            metadata = {"resourceVersion": text(item, "metadata", "resourceVersion")}
+            return self._table(request, [item], metadata)
+        return partial(item) if request.form == "metadata" else self._shown(request.kind, item)
+
+    def find(self, kind: ResourceType, namespace: str, name: str) -> JsonObject:
+        """The object of this name, as recorded but complete. Raises `ApiFailure`."""
+        for item in self._recorded(kind, namespace):
+            if text(item, "metadata", "name") == name and text(item, "metadata", "namespace") == namespace:
+                return {"kind": kind.kind, "apiVersion": kind.group_version, **item}
+        raise no_such_object(kind.group, kind.plural, name)
+
+    def many(self, request: ObjectRequest) -> JsonObject:
+        """A list, or its table: selected and paged. Raises `ApiFailure`."""
+        items = self.selected(request)
+        where = f"{request.kind.qualified}/{request.namespace}"
+        limit, token = request.query.get("limit", ""), request.query.get("continue", "")
+        page = page_of(items, limit, token, of=where)
+        metadata: dict[str, str | int] = {"resourceVersion": self._newest}
+        if page.token:
+            metadata["continue"] = page.token
+            if not request.query.get("labelSelector") and not request.query.get("fieldSelector"):
+                metadata["remainingItemCount"] = page.remaining
+        if request.form == "table":
+            return self._table(request, page.items, metadata)
+        if request.form == "metadata":
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            return {**head, "metadata": metadata, "items": [partial(item) for item in page.items]}
+        head = {"kind": f"{request.kind.kind}List", "apiVersion": request.kind.group_version}
+        return {**head, "metadata": metadata, "items": [self._listed(request.kind, item) for item in page.items]}
+
+    def selected(self, request: ObjectRequest) -> Sequence[JsonObject]:
+        """The recorded objects that the selectors of `request` let through. Raises `ApiFailure`."""
+        query = request.query
+        return self._selection(
+            request.kind, request.namespace, query.get("labelSelector", ""), query.get("fieldSelector", "")
+        )
+
+    def _select(self, kind: ResourceType, namespace: str, labels: str, fields: str) -> Sequence[JsonObject]:
+        items = self._recorded(kind, namespace)
+        if namespace:
+            items = [item for item in items if text(item, "metadata", "namespace") == namespace]
+        if labels:
+            requirements = parse_label_selector(labels)
+            items = [
+                item
+                for item in items
+                if all(each.matches(text_map(item, "metadata", "labels")) for each in requirements)
+            ]
+        if fields:
+            tests = parse_field_selector(fields, kind, self._selectable_fields(kind))
+            items = [item for item in items if all(each.matches(self._in_words_of(kind, item)) for each in tests)]
+        return items
+
+    def event(self, request: ObjectRequest, item: JsonObject) -> JsonObject:
+        """One object in the form that a watch of `request` sends."""
+        if request.form == "table":
+            return self._table(request, [{**self._head(request.kind), **item}], {})
+        return partial(item) if request.form == "metadata" else self._shown(request.kind, item)
+
+    def _table(self, request: ObjectRequest, items: Sequence[JsonObject], metadata: JsonObject) -> JsonObject:
+        include = request.query.get("includeObject", "Metadata")
+        if include == "Object":
+            items = [{**self._head(request.kind), **item} for item in items]
+        layout = layout_of(self._recording, request.kind)
+        return table(layout, items, now=self._recording.recorded_at, metadata=metadata, include=include)
+
+    def _head(self, kind: ResourceType) -> JsonObject:
+        return {"kind": kind.kind, "apiVersion": kind.group_version}
+
+    def _shown(self, kind: ResourceType, item: JsonObject) -> JsonObject:
+        return {**self._head(kind), **self._in_words_of(kind, self._listed(kind, item))}
+
+    def _listed(self, kind: ResourceType, item: JsonObject) -> JsonObject:
+        """An object inside of a list: only custom resources say again what they are."""
+        item = self._in_words_of(kind, item)
+        return {**item, "apiVersion": kind.group_version} if "apiVersion" in item else item
+
+    def _in_words_of(self, kind: ResourceType, item: JsonObject) -> JsonObject:
+        return new_event(item) if is_new_event(kind) else item
+
+    def _recorded(self, kind: ResourceType, namespace: str) -> Sequence[JsonObject]:
+        """All objects of `kind`; raises `ApiFailure` when they, or those of `namespace`, were not recorded."""
+        key = CORE_EVENTS if is_new_event(kind) else (kind.group, kind.plural)
+        missed = next((each for each in self._recording.unread if _concerns(each, key, namespace)), None)
+        if missed is not None:
+            raise not_recorded(*key, f"it could not be recorded: {missed.reason}")
+        recorded = self._recording.objects.get(key)
+        if recorded is None:
+            raise not_recorded(*key, "it is not part of this recording")
+        self._check_version(kind, recorded.type)
+        self._check_namespace(kind, namespace)
+        return recorded.items
+
+    def _check_version(self, kind: ResourceType, recorded: ResourceType) -> None:
+        if kind.version == recorded.version or is_new_event(kind) or self._definition(kind):
+            return
+        message = f"{kind.qualified} were recorded as {recorded.group_version}, not as {kind.group_version}"
+        raise ApiFailure(404, "NotFound", message)
+
+    def _check_namespace(self, kind: ResourceType, namespace: str) -> None:
+        scope = self._recording.namespaces
+        if not namespace or not scope or namespace in scope or (kind.group, kind.plural, namespace) == _NODE_LEASES:
+            return
+        why = f'namespace "{namespace}" is not part of this recording (recorded: {", ".join(scope)})'
+        raise not_recorded(kind.group, kind.plural, why)
+
+    def _selectable_fields(self, kind: ResourceType) -> Sequence[str]:
+        versions = children(self._definition(kind) or {}, "spec", "versions")
+        return [
+            text(field, "jsonPath").removeprefix(".")
+            for version in versions
+            if text(version, "name") == kind.version
+            for field in children(version, "selectableFields")
+        ]
+
+    def _definition(self, kind: ResourceType) -> JsonObject | None:
+        definitions = self._recording.items("apiextensions.k8s.io", "customresourcedefinitions")
+        return next((each for each in definitions if crd_of(each) == (kind.group, kind.plural)), None)
+
+
+def _concerns(unread: Unread, key: tuple[str, str], namespace: str) -> bool:
+    group, plural = key
+    if unread.partly or unread.resource != (f"{plural}.{group}" if group else plural):
+        return False
+    return not unread.namespace or not namespace or unread.namespace == namespace
+
+
+def _newest_version(recording: Recording) -> str:
+    versions = (
+        text(child(item, "metadata"), "resourceVersion")
+        for recorded in recording.objects.values()
+        for item in recorded.items
+    )
+    return str(max((int(version) for version in versions if version.isdigit()), default=1))

@@ -1,0 +1,132 @@
+"""Starts and ends the server of a recording inside of the caller's event loop. Called by the command line and by app.
+
+Listens on 127.0.0.1 only. A kubeconfig for it lies in a private folder and goes away with the server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import shutil
+import socket
+import tempfile
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ConfigError
+from holmes.snapshot.recording import Recording
+from holmes.snapshot.sources import load_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from datetime import datetime
+
+    import uvicorn
+
+_ADDRESS = "127.0.0.1"
+_BACKLOG = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotServer:
+    """A running server. `url` is what a kubeconfig names, `namespace` the one that is meant when none is given."""
+
+    url: str
+    kubeconfig: Path
+    recorded_at: datetime
+    namespace: str
+
+
+@asynccontextmanager
+async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIterator[SnapshotServer]:
+    """Serve a recording, a cluster dump or manifests until the block ends. `port` 0 means a free one.
+
+    Takes no signals. Raises `ConfigError` for a source that cannot be read or a port that is taken.
+    """
+    recording = source if isinstance(source, Recording) else await asyncio.to_thread(load_snapshot, source)
+    listener = _listen(port)
+    closing = asyncio.Event()
+    # kubectl caches what a server can be asked for by its address, for hours: another recording, another path.
+    prefix = f"recording-{_fingerprint(recording)}"
+    server = await asyncio.to_thread(_make_server, recording, prefix, closing)
+    url = f"http://{_ADDRESS}:{listener.getsockname()[1]}/{prefix}"
+    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="holmes-snapshot-"))
+    task = asyncio.ensure_future(server.serve(sockets=[listener]))
+    try:
+        namespace = recording.namespaces[0] if len(recording.namespaces) == 1 else recording.namespace
+        kubeconfig = folder / "kubeconfig"
+        _write_kubeconfig(kubeconfig, url, namespace, recording.context or "recording")
+        yield SnapshotServer(url=url, kubeconfig=kubeconfig, recorded_at=recording.recorded_at, namespace=namespace)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        closing.set()
+        server.should_exit = True
+        await asyncio.wait({task})
+        listener.close()
+
+
+def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> uvicorn.Server:
+    # Imported here: together they cost 150 ms, and nobody needs them without a server.
+    import uvicorn
+
+    from holmes.snapshot.server.app import SnapshotApp
+
+    class SignalFreeServer(uvicorn.Server):
+        """Leaves the signals to whoever started it."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            yield
+
+    config = uvicorn.Config(
+        SnapshotApp(recording, prefix=prefix, closing=closing),
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        date_header=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,
+    )
+    return SignalFreeServer(config)
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket that accepts connections already, so that nobody has to wait until the server is up."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_ADDRESS, port))
+        listener.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "it is no port"
+        raise ConfigError(
+            f"port {port} of {_ADDRESS} cannot be used: {reason}; choose another or leave it out"
+        ) from error
+    listener.setblocking(False)  # noqa: FBT003  the interface of sockets
+    return listener
+
+
+def _fingerprint(recording: Recording) -> str:
+    discovery = recording.discovery
+    content = json.dumps([discovery.groups, discovery.resources], sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()[:10]
+
+
+def _write_kubeconfig(path: Path, url: str, namespace: str, context: str) -> None:
+    """JSON is YAML; quoting is its business."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": context,
+        "clusters": [{"name": "recording", "cluster": {"server": url}}],
+        "users": [{"name": "reader", "user": {}}],
+        "contexts": [{"name": context, "context": {"cluster": "recording", "user": "reader", "namespace": namespace}}],
+    }
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(document, indent=1) + "\n")
