@@ -98,9 +98,11 @@ def webhooks(state: ClusterState) -> Iterator[Webhook]:
                     yield Webhook(configuration=configuration, path=f"webhooks[{index}]", body=body)
 
 
-def webhook_named(state: ClusterState, name: str) -> Webhook | None:
-    """The webhook with this name."""
-    return next((each for each in webhooks(state) if each.name == name), None)
+def webhook_named(state: ClusterState, name: str, message: str = "") -> Webhook | None:
+    """The webhook with this name; of several the one whose Service the message of a failed call names."""
+    named = [each for each in webhooks(state) if each.name == name]
+    called = [each for each in named if each.service and f"{each.service.name}.{each.service.namespace}.svc" in message]
+    return next(iter((*called, *named)), None)
 
 
 def has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _SYSTEM: Final = "kube-system"
 _LONG_GRACES: Final = 5
+_PLAIN_KINDS: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding"})
+"""Nothing outside of the cluster stands behind them."""
 _MOST: Final = 5
 _DEFINITE: Final = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"})
 _OWN_RULES: Final = frozenset({"Pod", "PersistentVolumeClaim", "Namespace", "Event", "Node"})
@@ -127,7 +129,11 @@ def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
 
 
 def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
-    return each.deleted is not None and state.now - each.deleted >= _LONG_GRACES * state.grace_seconds
+    """Long for the kind: clouds take minutes to give back a volume, a finalizer on a plain object takes seconds."""
+    finalizers = texts(each.body, "metadata", "finalizers")
+    foreign = all("/" in finalizer and "kubernetes.io/" not in finalizer for finalizer in finalizers)
+    graces = 1 if foreign and not each.group and each.kind in _PLAIN_KINDS else _LONG_GRACES
+    return each.deleted is not None and state.now - each.deleted >= graces * state.grace_seconds
 
 
 def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequence[ClusterObject]) -> Fault:

@@ -149,13 +149,22 @@ def _missing_claim(state: ClusterState, found: Unscheduled, path: str, name: str
 
 def _pending_claim(state: ClusterState, found: Unscheduled, path: str, claim: ClusterObject) -> Fault:
     pod, phase = found.pod, claim.text("status", "phase") or "not bound"
+    storage_class = state.get("StorageClass", "", claim.text("spec", "storageClassName"))
+    provisioner = (evidence.field(storage_class, "provisioner"),) if storage_class is not None else ()
+    told = state.events_of(claim, "ExternalProvisioning", "ProvisioningFailed", "FailedBinding")[-1:]
     return Fault(
         subject=pod.ref,
         culprit=claim.ref,
         role="symptom",
         severity=waiting_severity(state, pod),
         cause=f"{owner_words(pod, state)} waits for {claim.ref}, which is {phase}",
-        evidence=(evidence.field(claim, "status", "phase"), spec_field(pod, state, path), found.proof),
+        evidence=(
+            evidence.field(claim, "status", "phase"),
+            *provisioner,
+            *(evidence.event(each) for each in told),
+            spec_field(pod, state, path),
+            found.proof,
+        ),
         next_check=f"kubectl -n {pod.namespace} describe persistentvolumeclaim {claim.name}",
         because=(claim.ref,),
         since=found.since,

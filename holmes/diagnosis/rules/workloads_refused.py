@@ -229,7 +229,7 @@ def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
     """The configuration is the culprit, explained by what serves the webhook if that exists."""
     for refusal, found in refused_with(state, WEBHOOK_FAILED):
         name, why = found["webhook"], found["why"].strip()
-        webhook = webhook_named(state, name)
+        webhook = webhook_named(state, name, why)
         if webhook is None:
             yield _unknown_webhook(refusal, name, why)
             continue
