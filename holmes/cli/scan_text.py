@@ -156,8 +156,17 @@ def _since(incident: Incident, report: DiagnosisReport) -> str:
 
 def _counts(report: DiagnosisReport) -> str:
     return ", ".join(
-        f"{each.total} {each.kind}{f' ({each.affected} affected)' if each.affected else ''}" for each in report.checked
+        f"{each.total} {_plural(each.kind) if each.total != 1 else each.kind}"
+        f"{f' ({each.affected} affected)' if each.affected else ''}"
+        for each in report.checked
     )
+
+
+def _plural(kind: str) -> str:
+    """`Pods`, `Ingresses`, `NetworkPolicies`."""
+    if kind.endswith("y"):
+        return f"{kind.removesuffix('y')}ies"
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
 
 
 def _marks(report: DiagnosisReport, baseline: DiagnosisReport | None) -> dict[str, str]:

@@ -18,6 +18,7 @@ from tests.cluster.layout import Layout
 from tests.cluster.lifecycle import up
 
 NAMESPACES: Final = ("shop", "legacy")
+"""What is made, and deleted afterwards. The namespace of the system is recorded as well."""
 MANIFESTS: Final = Path(__file__).parent
 _WORKING: Final = ("payments", "checkout", "catalog", "recommendations", "search", "web")
 _SHOWS: Final = {
@@ -62,7 +63,7 @@ def _reasons(cluster: Cluster, app: str) -> str:
 def record(cluster: Cluster, folder: Path) -> None:
     """Record the namespaces of the demo with the command that everybody has."""
     holmes = Path(sys.executable).with_name("holmes")
-    namespaces = [f"--namespace={namespace}" for namespace in NAMESPACES]
+    namespaces = [f"--namespace={namespace}" for namespace in (*NAMESPACES, "kube-system")]
     command = [str(holmes), "snapshot", "create", str(folder), f"--kubeconfig={cluster.admin}", *namespaces]
     subprocess.run(command, check=True, timeout=120)
 

@@ -34,6 +34,7 @@ async def _score(scenario: Scenario, folder: Path) -> Score:
     return judge(scenario, report, places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", RECORDED, ids=lambda each: each.name)
 async def test_a_recorded_scenario_gets_the_right_answer(scenario: Scenario, tmp_path: Path) -> None:
     score = await _score(scenario, tmp_path)

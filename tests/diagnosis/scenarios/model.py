@@ -1,0 +1,235 @@
+"""What a scenario is: the header of its file, its steps, and how both are read.
+
+A scenario is one YAML file of several documents, read from top to bottom like a story: first the header (what is
+expected), then manifests, which are applied, and steps between them (`step: ready`, `step: patch`, ...). `<alias>` is
+replaced by the real name of the namespace with that alias, `<run>` by letters that are unique to the run.
+Refuses every unknown key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from holmes.core.findings import ObjectRef
+from holmes.core.json_types import JsonObject
+
+FOLDER: Final = Path(__file__).parent
+Expectation: TypeAlias = Literal["faults", "healthy"]
+Places: TypeAlias = Mapping[str, str]
+"""Alias of a namespace, or `run`, to what it is called on the cluster."""
+
+
+class Strict(BaseModel):
+    """Unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Target(Strict):
+    """An object that is expected, or must not be blamed. `name` may have wildcards; no namespace: the first one.
+
+    An empty namespace means that the object lies in none.
+    """
+
+    kind: str
+    name: str
+    namespace: str | None = None
+
+    def matches(self, found: ObjectRef, places: Places) -> bool:
+        """Whether this is the object that was found."""
+        namespace = next(iter(places.values())) if self.namespace is None else places.get(self.namespace, "")
+        name = replace_placeholders(self.name, places)
+        return (self.kind, namespace) == (found.kind, found.namespace) and fnmatchcase(found.name, name)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+class Expected(Strict):
+    """One incident. `culprit` lists what must be changed or created: any of them is right.
+
+    All of `evidence` must be mentioned; an entry that is a list is satisfied by any of its members.
+    """
+
+    culprit: tuple[Target, ...] = Field(min_length=1)
+    evidence: tuple[str | tuple[str, ...], ...] = Field(min_length=1)
+
+
+class ObjectCondition(Strict):
+    """At least `count` objects fit, or with `absent` none does. `that` is a jq expression; see `conditions.LIBRARY`."""
+
+    kind: str
+    name: str = "*"
+    that: str = "true"
+    count: int = 1
+    absent: bool = False
+    namespace: str | None = None
+
+
+class LogCondition(Strict):
+    """A container of one of these pods has said this, in its current or its previous life."""
+
+    log: str
+    pod: str
+    container: str = ""
+    namespace: str | None = None
+
+
+class ReadyCondition(Strict):
+    """The latest version of these Deployments, StatefulSets or DaemonSets is complete and available."""
+
+    ready: tuple[str, ...]
+    namespace: str | None = None
+
+
+class Pause(Strict):
+    """Nothing to observe, only time."""
+
+    seconds: float
+
+
+Condition: TypeAlias = ObjectCondition | LogCondition | ReadyCondition | Pause
+
+
+class UseStep(Strict):
+    """Apply `parts/<part>.yaml`."""
+
+    step: Literal["use"]
+    parts: tuple[str, ...]
+    namespace: str | None = None
+
+
+class WaitStep(Strict):
+    """Wait for every condition, in order."""
+
+    step: Literal["wait"]
+    until: tuple[Condition, ...]
+
+
+class ReadyStep(Strict):
+    """Wait until these workloads are complete and available."""
+
+    step: Literal["ready"]
+    names: tuple[str, ...]
+    namespace: str | None = None
+
+
+class PatchStep(Strict):
+    """Change an object. Strategic: lists of containers, variables, ports, ... are merged by their key."""
+
+    step: Literal["patch"]
+    kind: str
+    name: str
+    change: dict[str, JsonValue]
+    how: Literal["strategic", "merge"] = "strategic"
+    subresource: str = ""
+    api_version: str = ""
+    namespace: str | None = None
+
+
+class DeleteStep(Strict):
+    """Delete an object without waiting for its end."""
+
+    step: Literal["delete"]
+    kind: str
+    name: str
+    namespace: str | None = None
+
+
+Step: TypeAlias = UseStep | WaitStep | ReadyStep | PatchStep | DeleteStep
+_STEP: Final[TypeAdapter[Step]] = TypeAdapter(Annotated[Step, Field(discriminator="step")])
+
+
+class Header(Strict):
+    """The first document. `blind`: written by someone who had not seen the rules.
+
+    `shows` proves that the fault, or the noise, is there; `room` is the number of pods that must fit on the node.
+    `scan` are the namespaces that are asked about, all by default; all are asked about once more, unless `narrow`.
+    Healthy scenarios have no incident that is worse than `tolerated`.
+    """
+
+    title: str
+    blind: bool
+    namespaces: tuple[str, ...] = ("shop",)
+    scan: tuple[str, ...] = ()
+    narrow: bool = False
+    tolerated: Literal["info", "warning"] = "info"
+    room: int = 3
+    deadline_seconds: float = 150
+    shows: tuple[Condition, ...] = Field(min_length=1)
+    expected: tuple[Expected, ...] = ()
+    innocent: tuple[Target, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One file. Two scenarios are equal when they come from the same file."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Unique among all scenarios."""
+        return self.path.stem
+
+    @property
+    def expectation(self) -> Expectation:
+        """What the folder says."""
+        return "faults" if self.path.parent.name == "faults" else "healthy"
+
+    @cached_property
+    def header(self) -> Header:
+        """The expectations, with their placeholders."""
+        first = next(iter(yaml.safe_load_all(self.path.read_text(encoding="utf-8"))))
+        return Header.model_validate(first)
+
+    @property
+    def scanned(self) -> tuple[str, ...]:
+        """Aliases of the namespaces that are asked about."""
+        return self.header.scan or self.header.namespaces
+
+    def conditions(self, places: Places) -> tuple[Condition, ...]:
+        """The conditions of the header with the real names."""
+        text = replace_placeholders(self.path.read_text(encoding="utf-8"), places)
+        return Header.model_validate(next(iter(yaml.safe_load_all(text)))).shows
+
+    def steps(self, places: Places) -> Iterator[Step | JsonObject]:
+        """The steps and manifests with the real names, in the order of the file."""
+        text = replace_placeholders(self.path.read_text(encoding="utf-8"), places)
+        for document in list(yaml.safe_load_all(text))[1:]:
+            yield _STEP.validate_python(document) if "step" in document else document
+
+
+def replace_placeholders(text: str, places: Places) -> str:
+    """Put the real names in the place of `<alias>`."""
+    for alias, name in places.items():
+        text = text.replace(f"<{alias}>", name)
+    return text
+
+
+def part_manifests(part: str, places: Places) -> tuple[JsonObject, ...]:
+    """A piece of the healthy shop, as several scenarios use it."""
+    text = (FOLDER / "parts" / f"{part}.yaml").read_text(encoding="utf-8")
+    return tuple(yaml.safe_load_all(replace_placeholders(text, places)))
+
+
+def load_scenarios(*names: str) -> tuple[Scenario, ...]:
+    """All scenarios, or those whose names fit one of the patterns; ValueError when a pattern fits none."""
+    found = tuple(
+        Scenario(path) for folder in ("faults", "healthy") for path in sorted((FOLDER / folder).glob("*.yaml"))
+    )
+    if not names:
+        return found
+    for name in names:
+        if not any(fnmatchcase(each.name, name) for each in found):
+            raise ValueError(f"no scenario is called {name!r}: see the file names in {FOLDER}")
+    return tuple(each for each in found if any(fnmatchcase(each.name, name) for name in names))

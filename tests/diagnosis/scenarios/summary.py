@@ -1,0 +1,82 @@
+"""The figures over many scores, and the first run that they are compared with; called by `benchmarks/diagnosis.py`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.diagnosis.scenarios.scoring import Score
+
+FIRST_RUN: Final = Path(__file__).parent / "first_run.json"
+"""The scores of the first complete run of the finished scanner: written once, never again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Counts over scenarios. What did not show or could not be scanned is counted apart, but never as right."""
+
+    faults: int
+    healthy: int
+    not_shown: int
+    failed: int
+    culprit: int
+    value: int
+    both: int
+    blamed_in_faults: int
+    blamed_in_healthy: int
+    extra: int
+
+    @property
+    def right_share(self) -> float:
+        """Share of the fault scenarios whose first incident names the object and the field or value."""
+        return self.both / self.faults if self.faults else 1.0
+
+    @property
+    def blamed_share(self) -> float:
+        """Share of all scenarios in which somebody innocent is blamed."""
+        total = self.faults + self.healthy
+        return (self.blamed_in_faults + self.blamed_in_healthy) / total if total else 0.0
+
+
+def summarize(scores: Sequence[Score]) -> Summary:
+    """Count."""
+    faults = [each for each in scores if each.expectation == "faults"]
+    healthy = [each for each in scores if each.expectation == "healthy"]
+    return Summary(
+        faults=len(faults),
+        healthy=len(healthy),
+        not_shown=sum(not each.shown for each in scores),
+        failed=sum(each.shown and bool(each.error) for each in scores),
+        culprit=sum(each.culprit for each in faults),
+        value=sum(each.value for each in faults),
+        both=sum(each.culprit and each.value for each in faults),
+        blamed_in_faults=sum(bool(each.blamed) for each in faults),
+        blamed_in_healthy=sum(bool(each.blamed) for each in healthy),
+        extra=sum(bool(each.extra) for each in faults),
+    )
+
+
+def median_and_most(scores: Sequence[Score], figure: Callable[[Score], float]) -> tuple[float, float]:
+    """Over the scenarios that were scanned; zeros when none was."""
+    figures = [figure(each) for each in scores if each.shown and not each.error]
+    return (statistics.median(figures), max(figures)) if figures else (0.0, 0.0)
+
+
+def save_scores(scores: Sequence[Score], file: Path) -> None:
+    """Write all scores as JSON, one scenario a line."""
+    lines = (json.dumps(asdict(each), ensure_ascii=False) for each in sorted(scores, key=lambda each: each.scenario))
+    file.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def load_scores(file: Path = FIRST_RUN) -> tuple[Score, ...]:
+    """Read scores back; none when the file does not exist."""
+    if not file.exists():
+        return ()
+    return tuple(
+        Score(**{**each, "blamed": tuple(each["blamed"]), "extra": tuple(each["extra"])})
+        for each in json.loads(file.read_text(encoding="utf-8"))
+    )

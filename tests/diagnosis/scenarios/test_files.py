@@ -1,0 +1,58 @@
+"""Every scenario can be read, and there are as many as promised."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.diagnosis.scenarios.model import FOLDER, Scenario, UseStep, load_scenarios, part_manifests
+
+ALL = load_scenarios()
+PLACES = {
+    "shop": "shop-1",
+    "billing": "billing-1",
+    "platform": "platform-1",
+    "sandbox": "sandbox-1",
+    "preview": "preview-1",
+}
+
+
+@pytest.mark.parametrize("scenario", ALL, ids=lambda each: each.name)
+def test_a_scenario_says_what_it_expects_and_its_steps_can_be_read(scenario: Scenario) -> None:
+    places = {alias: PLACES[alias] for alias in scenario.header.namespaces} | {"run": "abc123"}
+
+    steps = tuple(scenario.steps(places))
+    parts = [part for step in steps if isinstance(step, UseStep) for part in step.parts]
+
+    assert steps
+    assert all(part_manifests(part, places) for part in parts)
+    assert bool(scenario.header.expected) == (scenario.expectation == "faults")
+    assert set(scenario.scanned) <= set(scenario.header.namespaces)
+    assert all(
+        target.namespace in {None, "", *scenario.header.namespaces}
+        for target in (*scenario.header.innocent, *(one for each in scenario.header.expected for one in each.culprit))
+    )
+
+
+def test_there_are_sixty_faults_twenty_healthy_ones_and_thirty_blind_ones() -> None:
+    counts = Counter(each.expectation for each in ALL)
+
+    assert counts["faults"] >= 60
+    assert counts["healthy"] >= 20
+    assert sum(each.header.blind and each.expectation == "faults" for each in ALL) >= 30
+
+
+def test_names_are_unique_over_both_folders() -> None:
+    assert len({each.name for each in ALL}) == len(ALL)
+
+
+def test_every_part_is_used() -> None:
+    used = {part for scenario in ALL for step in scenario.steps({}) if isinstance(step, UseStep) for part in step.parts}
+
+    assert used == {path.stem for path in (FOLDER / "parts").glob("*.yaml")}
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="'no-such-fault'"):
+        load_scenarios("no-such-fault")
