@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -45,14 +46,15 @@ def make_demo(cluster: Cluster) -> None:
     cluster.run("delete", "pods", "--namespace=shop", "--selector=app=payments", "--wait=false")
     for app, reason in _SHOWS.items():
         wait_until(
-            f"{app} with {reason}",
-            lambda app=app: _reasons(cluster, app),
-            lambda seen, r=reason: r in seen,
-            timeout_seconds=150,
+            f"{app} with {reason}", partial(_reasons, cluster, app), partial(_contains, reason), timeout_seconds=150
         )
 
     # What is younger than a minute may still be starting, and half a minute after a change everything looks alike.
     time.sleep(max(0.0, _SETTLED_SECONDS - (time.monotonic() - broken_at)))
+
+
+def _contains(reason: str, seen: str) -> bool:
+    return reason in seen
 
 
 def _reasons(cluster: Cluster, app: str) -> str:
