@@ -75,6 +75,7 @@ def _table(report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours
         yield from _labelled("culprit", (str(incident.culprit),))
         yield from _labelled("cause", (incident.cause,))
         yield from _labelled("evidence", tuple(map(_shown_evidence, _evidence(incident))))
+        yield from _labelled("leads to", _consequences(incident))
         yield from _labelled("affects", (_names(incident),) if incident.affected else ())
         yield from _labelled("since", (_since(incident, report),) if incident.since else ())
         yield from _labelled(
@@ -100,6 +101,8 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None) -> Iter
         yield ""
         for each in _evidence(incident):
             yield f"- `{each.object}` {each.path}: `{_short(each.value).replace('`', chr(39))}`"
+        for consequence in _consequences(incident):
+            yield f"- leads to: {consequence}"
         if incident.affected:
             yield f"- affects: {_names(incident)}"
         for change in incident.changed_before:
@@ -141,8 +144,17 @@ def _short(value: str) -> str:
     return value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
 
 
+def _consequences(incident: Incident) -> tuple[str, ...]:
+    """What follows from the cause, each workload with its worst symptom."""
+    told: dict[str, str] = {}
+    for symptom in incident.symptoms:
+        told.setdefault(str(symptom.culprit), f"{symptom.culprit}: {symptom.title}")
+    told.pop(str(incident.culprit), None)
+    return tuple(told.values())[:_MOST_EVIDENCE]
+
+
 def _names(incident: Incident) -> str:
-    names = [str(ref) for ref in incident.affected]
+    names = [str(ref) for ref in incident.affected if ref != incident.culprit] or [str(incident.culprit)]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     pods = f" ({counted(incident.affected_pods, 'pod')})" if incident.affected_pods else ""
     return ", ".join(names[:_MOST_NAMES]) + more + pods
@@ -183,4 +195,4 @@ def _gone(report: DiagnosisReport, baseline: DiagnosisReport | None) -> Iterator
         yield ""
         yield f"Gone since the baseline of {baseline.taken_at}:"
         for incident in gone:
-            yield f"- {incident.title}: {incident.culprit} [{incident.id}]"
+            yield f"- {' '.join(incident.title.split())}: {incident.culprit} [{incident.id}]"
