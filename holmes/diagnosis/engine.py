@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.findings import Finding
+from holmes.core.findings import SEVERITIES, Finding
 from holmes.kubernetes.moments import written
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:
 
 
 def _merged(earlier: Finding, later: Finding) -> Finding:
-    """Two pods with the same fault: the first by name stands for both, the earliest time counts."""
+    """Two pods with the same fault: the worse, then the first by name stands for both, the earliest time counts."""
     times: Iterable[str] = [since for since in (earlier.since, later.since) if since]
-    first, second = sorted((earlier, later), key=lambda finding: finding.subject)
+    first, second = sorted((earlier, later), key=lambda finding: (SEVERITIES.index(finding.severity), finding.subject))
     return replace(
         first,
         because=tuple(dict.fromkeys((*first.because, *second.because))),

@@ -7,6 +7,7 @@
       culprit: Deployment shop/checkout          # exactly, optional
       subject: Pod shop/checkout-7d9-x           # exactly, optional
       says: ["exit code 1", "CrashLoopBackOff"]  # must stand in title, cause, evidence or next check
+      never_says: ["does not exist"]             # optional: must stand in none of them
       role: cause                                # optional
       because: ["Service shop/cart"]             # optional: must be among the finding's `because`
       namespaces: [shop]                         # optional: what was read; everything when left out
@@ -41,7 +42,9 @@ from holmes.kubernetes.moments import moment, written
 
 ROWS: Final = Path(__file__).parent / "rows"
 NOW: Final = moment("2026-11-22T05:00:00Z") or 0.0
-_KNOWN: Final = {"case", "fires", "culprit", "subject", "says", "role", "because", "namespaces", "gaps"}
+_KNOWN: Final = {
+    "case", "fires", "culprit", "subject", "says", "never_says", "role", "severity", "because", "namespaces", "gaps",
+}  # fmt: skip
 _CLUSTER: Final = {"objects", "events", "logs"}
 _WITHOUT_NAMESPACE: Final = frozenset(kind.name for kind in KINDS if not kind.namespaced)
 _OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
@@ -57,7 +60,9 @@ class RowCase:
     culprit: str
     subject: str
     says: tuple[str, ...]
+    never_says: tuple[str, ...]
     role: str
+    severity: str
     because: tuple[str, ...]
     state: ClusterState
 
@@ -83,7 +88,9 @@ def _case(rule_id: str, raw: Mapping[str, Any]) -> RowCase:
         culprit=raw.get("culprit", ""),
         subject=raw.get("subject", ""),
         says=tuple(raw.get("says", ())),
+        never_says=tuple(raw.get("never_says", ())),
         role=raw.get("role", ""),
+        severity=raw.get("severity", ""),
         because=tuple(raw.get("because", ())),
         state=state_of(raw),
     )

@@ -25,6 +25,7 @@ def test_a_rule_fires_on_its_fault_and_not_on_what_only_looks_like_it(case: RowC
         if case.culprit in {"", str(finding.culprit)}
         and case.subject in {"", str(finding.subject)}
         and case.role in {"", finding.role}
+        and case.severity in {"", finding.severity}
     ]
     assert matching, f"fires on something else: {[(str(each.culprit), str(each.subject)) for each in found]}"
     finding = matching[0]
@@ -33,6 +34,8 @@ def test_a_rule_fires_on_its_fault_and_not_on_what_only_looks_like_it(case: RowC
     )
     for words in case.says:
         assert words in said, f"does not say {words!r}: {said}"
+    for words in case.never_says:
+        assert words not in said, f"says {words!r}: {said}"
     for ref in case.because:
         assert ref in {str(each) for each in finding.because}
     assert finding.evidence

@@ -148,8 +148,20 @@ def _absent_variable(
     if source is not None:
         return source
     evidence = container_field(container, state, "env")
-    said = f"the container has no variable {wanted}{hint(wanted, names)}"
+    unknown = _has_unknown_variables(container, state)
+    lacks = (
+        f"of the variables that could be read none is {wanted}"
+        if unknown
+        else f"the container has no variable {wanted}"
+    )
+    said = f"{lacks}{hint(wanted, names)}"
     return Blamed(evidence=_only_names(evidence, names) if names else evidence, words=said)
+
+
+def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
+    """Whether all keys of a Secret, or of a ConfigMap that could not be read, are variables as well."""
+    readable = state.covers("ConfigMap", container.pod.namespace)
+    return any(child(each, "secretRef") or not readable for each in children(container.spec, "envFrom"))
 
 
 def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
@@ -197,20 +209,19 @@ def _variables(container: Container, state: ClusterState) -> Iterator[_Variable]
 
 def _variable(variable: JsonObject, index: int, container: Container, state: ClusterState) -> _Variable:
     name, source = text(variable, "name"), child(variable, "valueFrom", "configMapKeyRef")
-    found = state.get("ConfigMap", container.pod.namespace, text(source, "name"))
+    namespace = container.pod.namespace
+    found = state.get("ConfigMap", namespace, text(source, "name"))
     key = text(source, "key")
     if found is not None and key in child(found.body, "data"):
         return _from_config_map(name, key, text(found.body, "data", key), found)
-    if source and is_optional(source):
+    if source and is_optional(source) and state.covers("ConfigMap", namespace):
         evidence = container_field(container, state, f"env[{index}].valueFrom.configMapKeyRef")
-        ref = ObjectRef(kind="ConfigMap", namespace=container.pod.namespace, name=text(source, "name"))
+        ref = ObjectRef(kind="ConfigMap", namespace=namespace, name=text(source, "name"))
         said = f"{name} is not set, because {ref} has no key {key} and the reference is optional"
         return _Variable(name=name, content=None, evidence=evidence, words=said, config_map=ref)
-    secret = text(variable, "valueFrom", "secretKeyRef", "name")
-    if secret:
-        evidence = container_field(container, state, f"env[{index}].valueFrom.secretKeyRef")
-        said = f"{name} comes from Secret {container.pod.namespace}/{secret}"
-        return _Variable(name=name, content=None, evidence=evidence, words=said)
+    if child(variable, "valueFrom"):
+        evidence = container_field(container, state, f"env[{index}].valueFrom")
+        return _Variable(name=name, content=None, evidence=evidence, words=f"{name} {_origin(variable, namespace)}")
     content = text(variable, "value")
     evidence = container_field(container, state, f"env[{index}].value")
     if _sounds_secret(name):
@@ -218,6 +229,15 @@ def _variable(variable: JsonObject, index: int, container: Container, state: Clu
         return _Variable(name=name, content=None, evidence=replace(evidence, value=_NOT_SHOWN), words=said)
     said = f"the variable {name} is {content!r}"
     return _Variable(name=name, content=content, evidence=evidence, words=said)
+
+
+def _origin(variable: JsonObject, namespace: str) -> str:
+    """Where a value comes from that is not known."""
+    for field, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
+        name = text(variable, "valueFrom", field, "name")
+        if name:
+            return f"comes from {kind} {namespace}/{name}"
+    return "is a field of the pod"
 
 
 def _from_config_map(name: str, key: str, content: str, found: ClusterObject) -> _Variable:

@@ -37,17 +37,19 @@ _BAD: Final[dict[str, Severity]] = {
 """Conditions that are True when something is wrong."""
 _BAD_PHASES: Final[dict[str, Severity]] = {"failed": "critical", "error": "critical", "degraded": "warning"}
 _BY_DESIGN: Final = re.compile(
-    r"complete|succeeded|finished|suspend|paus|disabled|inactive|stopped|hibernat|scaledtozero|superseded",
+    r"complete|succeeded|finished|suspend|paus|disabled|inactive|stopped|hibernat|scaledtozero|superseded|vminotexists",
     re.IGNORECASE,
 )
 _DEFINITE: Final = re.compile(r"fail|error|invalid|notfound|missing|denied|forbidden|unauthorized", re.IGNORECASE)
 _GOING_ON: Final = re.compile(
     r"creat|pending|progress|reconcil|provision|install|upgrad|updat|wait|initiali|starting|deploying", re.IGNORECASE
 )
-_RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot)$")
+_RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan)$")
+_ATTEMPTS: Final = frozenset({"CertificateRequest", "Order", "Challenge", "Revision"})
+"""Kinds of which there is one for every try; what came of it is in the status of their owner."""
 _FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt")
 _PAUSES: Final = ("suspend", "suspended", "paused", "pause", "stopped")
-_PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile)$", re.IGNORECASE)
+_PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile|hibernation)$", re.IGNORECASE)
 _LONG_GRACES: Final = 5
 _PATIENT_GRACES: Final = 30
 _DAY: Final = 86_400.0
@@ -81,11 +83,12 @@ class MissingObject:
 
 
 def is_paused(each: ClusterObject) -> bool:
-    """Whether somebody has told the controller to leave the object alone."""
-    if any(boolean(each.body, "spec", key) for key in _PAUSES):
+    """Whether somebody has told the controller to leave the object alone, or to run nothing of it."""
+    if any(boolean(each.body, "spec", key) for key in _PAUSES) or each.at("spec", "replicas") == 0:
         return True
     return any(
-        _PAUSE_ANNOTATIONS.search(key) and value.lower() != "false" for key, value in each.annotations.items()
+        _PAUSE_ANNOTATIONS.search(key) and value.lower() not in {"false", "off"}
+        for key, value in each.annotations.items()
     ) or any(key.endswith("/reconcile") and value == "disabled" for key, value in each.annotations.items())
 
 
@@ -98,6 +101,20 @@ def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
     if found is None or not _RUN.search(each.kind):
         return found or _of_generation(state, each)
     return None if _is_history(state, each) else replace(found, severity="warning")
+
+
+def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
+    """Whether a try failed that does not matter any more, since what it was made for is ready."""
+    seen: set[str] = set()
+    while each.kind in _ATTEMPTS and each.owner is not None and each.uid not in seen:
+        seen.add(each.uid)
+        owner = state.by_uid(each.owner.uid)
+        if owner is None:
+            return False
+        if text(owner.condition("Ready"), "status") == "True" and owner.kind not in _ATTEMPTS:
+            return True
+        each = owner
+    return False
 
 
 def _is_history(state: ClusterState, each: ClusterObject) -> bool:

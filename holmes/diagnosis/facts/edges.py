@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from holmes.core.findings import Evidence, ObjectRef
     from holmes.diagnosis.facts.hosts import HostUse
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
@@ -59,6 +60,8 @@ _KINDS: Final[tuple[tuple[FailureKind, re.Pattern[str]], ...]] = (
     ),
 )
 
+_WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:ready|available|reachable)\b")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
@@ -71,13 +74,17 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A line in the log of a pod about a Service that could not be reached; `failed` when it does not say how."""
+    """A line in the log of a pod about a Service that could not be reached; `failed` when it does not say how.
+
+    `blocks` says that it is the log of an init container that has not come to its end.
+    """
 
     pod: ClusterObject
     consumer: ClusterObject
     use: HostUse
     kind: FailureKind
     line: Evidence
+    blocks: bool = False
 
 
 _EDGES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Edge, ...]]] = WeakKeyDictionary()
@@ -102,25 +109,41 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
     """What the logs that were read say about Services, by Service, the newest line first; made once per state."""
+    # Also when they are known: the state counts which rules ask for logs, and only those run again with them.
+    logs = state.logs
     found = _FAILURES.get(state)
     if found is None:
-        found = _FAILURES[state] = _grouped(_failures(state))
+        found = _FAILURES[state] = _grouped(_failures(state, logs))
     return found
 
 
-def _failures(state: ClusterState) -> Iterator[tuple[ObjectRef, Failure]]:
-    for key, log in sorted(state.logs.items(), key=lambda entry: (entry[0].pod, entry[0].container, entry[0].previous)):
+def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple[ObjectRef, Failure]]:
+    for key, log in sorted(logs.items(), key=lambda entry: (entry[0].pod, entry[0].container, entry[0].previous)):
         pod = state.find(key.pod)
         if pod is None:
             continue
-        consumer = state.workload_of(pod)
+        consumer, waits = state.workload_of(pod), _still_waits(pod, key)
         for line in reversed(log.splitlines()[-_MOST_LINES:]):
             kind = next((kind for kind, pattern in _KINDS if pattern.search(line)), None)
+            if kind is None and waits and _WAITS.search(line):
+                kind = "failed"
             if kind is None:
                 continue
             named = log_line(pod, key.container, line.strip(), previous=key.previous)
             for use in host_uses(line, pod.namespace, state):
-                yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named)
+                yield use.service, Failure(pod=pod, consumer=consumer, use=use, kind=kind, line=named, blocks=waits)
+
+
+def _still_waits(pod: ClusterObject, key: LogKey) -> bool:
+    """Whether the log is that of an init container that has not come to its end: what it waits for does not answer."""
+    inits = (each for each in containers_of(pod) if each.name == key.container and is_blocking(each))
+    return any(not (key.previous and each.running) for each in inits)
+
+
+def is_blocking(container: Container) -> bool:
+    """Whether it is an init container that runs, or fails again and again, so that the others are not started."""
+    crashing = container.waiting.get("reason") == "CrashLoopBackOff"
+    return container.kind == "init" and not container.sidecar and (bool(container.running) or crashing)
 
 
 def _grouped(found: Iterable[tuple[ObjectRef, T]]) -> dict[ObjectRef, tuple[T, ...]]:

@@ -1,6 +1,7 @@
 """Finds host names in host position in a text: addresses, settings and error messages, never words of prose.
 
-Called by `hosts`, which knows the cluster and says which of them are Services. Here only the text counts: `http://cart:8080/`, `cart:8080`, `lookup cart on 10.96.0.10:53: no such host`, `CART_HOST=cart`.
+Called by `hosts`, which knows the cluster and says which of them are Services. Here only the text counts:
+`http://cart:8080/`, `cart:8080`, `lookup cart on 10.96.0.10:53: no such host`, `CART_HOST=cart`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ def _words(words: str) -> frozenset[str]:
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
+# With one of these options nc listens, or runs a program.
+_CONNECTS = r"(?![^|;&]{0,200}?\s-(?:[a-z]*l[a-z]*|[ec])(?![\w-]))"
 
 _QUALIFIED = re.compile(
     rf"(?<![\w.-])(?P<host>[a-z0-9_][\w.-]*\.svc(?:\.[a-z0-9-]+)*)\.?(?::(?P<port>{_PORT})(?!\d))?(?![\w-])"
@@ -63,7 +66,7 @@ _COMMANDS: Final = tuple(
     re.compile(pattern.replace("HOST", rf"[\"']?(?P<host>{_HOST})\.?[\"']?(?![\w.:=$-])"))
     for pattern in (
         rf"\b(?:nslookup|dig|ping|getent\s+(?:a?hosts(?:v4|v6)?))\s+{_OPTIONS}HOST",
-        rf"\b(?:nc|ncat|netcat|telnet)\s+{_OPTIONS}HOST\s+(?P<later>\d{{2,5}})(?!\d)",
+        rf"\b(?:nc|ncat|netcat|telnet){_CONNECTS}\s+{_OPTIONS}HOST\s+(?P<later>\d{{2,5}})(?!\d)",
         rf"\b(?:curl|wget)\s+{_OPTIONS}HOST(?=/)",
         r"\b(?:pg_isready|psql|redis-cli|mysql\w*|mariadb|mongosh)\b[^|;&]{0,80}?\s-h\s*HOST(?:\s+-[pP]\s*(?P<later>\d{2,5}))?",
     )
@@ -80,6 +83,8 @@ _NO_HOSTS: Final = _words(
     "unknown undefined empty production staging development test dns remote database service address name it this "
     "that failed timeout timed with via from by is was your my our peer socket upstream backend broker client"
 )
+# Words of prose that are also good names for a Service: hosts only where nothing else can stand.
+_HOSTS_IN_PLACE: Final = _words("database server service backend upstream broker client worker main remote test dns")
 _NO_HOST_SCHEMES: Final = _words(
     "s3 s3a s3n gs gcs abfs abfss wasb wasbs file unix npipe docker docker-pullable docker-image containerd cri-o oci "
     "k8s secret vault sm data azure azblob swift classpath jar arn spiffe gcpkms awskms git+ssh chrome"
@@ -87,7 +92,7 @@ _NO_HOST_SCHEMES: Final = _words(
 _ABOUT_IMAGES: Final = ("image", "tag", "version", "digest")
 _CONNECTION_WORDS: Final = re.compile(
     r"(?i)^\s*server\s|connect|dial|refused|timed? ?out|resolve|lookup|unreachable|no such host|enotfound|eai_again"
-    r"|econn|broker|upstream|no route|bootstrap|socket|reset by peer|rpc error"
+    r"|econn|wait(?:ing|s)?[ -]for\b|broker|upstream|no route|bootstrap|socket|reset by peer|rpc error"
 )
 _MESSAGE_WORDS: Final = re.compile(
     r"(?i)lookup|enotfound|eai_|resol|host|bad address|can't find|upstream|no address|connect|server on"
@@ -188,7 +193,9 @@ def _settings(line: str) -> Iterator[Mention]:
 
 def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
     number = int(port) if port else None
-    if host.rstrip(".") in _NO_HOSTS or any(len(label) > 63 or label.endswith("-") for label in host.split(".")):
+    if (host.rstrip(".") in _NO_HOSTS and not _is_in_place(host, port, form)) or any(
+        len(label) > 63 or label.endswith("-") for label in host.split(".")
+    ):
         return
     # Small numbers after a colon are line numbers and image tags; the ports of services below 79 are few.
     if number is not None and (number > 65_535 or (number < 79 and number not in {21, 22, 23, 25, 53, 70})):
@@ -196,3 +203,8 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
             return
         number = None
     yield Mention(host=host.rstrip("."), port=number, form=form)
+
+
+def _is_in_place(host: str, port: str | None, form: Form) -> bool:
+    """Whether a word of prose stands where only a host can: `http://database/`, `connect to database:5432`."""
+    return host in _HOSTS_IN_PLACE and (form == "url" or (port is not None and form in {"connection", "command"}))

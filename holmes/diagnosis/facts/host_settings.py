@@ -43,6 +43,10 @@ class Setting:
 
     def place_of(self, host: str, port: int | None) -> Evidence:
         """Where the host stands: in the text itself, which may have only its port, or in a variable that was put in."""
+        written = host if port is None else f"{host}:{port}"
+        for place in (self.evidence, *self.sources):
+            if written in place.value:
+                return place
         if host in self.evidence.value or (port is not None and str(port) in self.evidence.value):
             return self.evidence
         return next((source for source in self.sources if host in source.value), self.evidence)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _QUOTED_CHARACTERS: Final = 240
 _MOST_LINES: Final = 3
-_ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate"})
+_ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "crash"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

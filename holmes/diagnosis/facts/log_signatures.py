@@ -47,6 +47,7 @@ class LogSignature:
 _LONGEST_LINE_CHARACTERS: Final = 2_000
 _LONGEST_LOG_CHARACTERS: Final = 256 * 1024
 _TAIL_LINES: Final = 12
+_LONGEST_END_CHARACTERS: Final = 300
 _KUBELET_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
 
 _PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
@@ -78,7 +79,9 @@ _PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
         r"no route to host|EHOSTUNREACH|network is unreachable|connection reset|ECONNRESET",
         r"connect(?:ion)? timeout|dial tcp|could not connect|can't connect|cannot connect",
         r"failed to connect|unable to connect|host is unreachable|server is unavailable",
-        r"context deadline exceeded|no available connection|bad gateway|upstream",
+        r"context deadline exceeded|no available connection|bad gateway|upstream|service unavailable",
+        r"(?:request|read|dial|connect) timed out|(?:read|connect) ?timeout\b",
+        r"://\S{1,300}.{0,100}(?:timed? ?out|timeout|unavailable|refused)|timed? ?out .{0,60}://",
     ),
     "bad argument": (
         r"unknown (?:flag|option|argument|command|shorthand)|unrecognized (?:option|argument)",
@@ -105,7 +108,7 @@ _PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
     "crash": (
         r"\bpanic\b|traceback|\bfatal\b|exception|segmentation fault|segfault|core dumped|stack overflow",
         r"\bcritical\b|error\b|aborted|unhandled|assertion failed|stack smashing",
-        r"\bfailed\b",
+        r"\bfailed\b|already exists|duplicate (?:key|entry|column)|violates|deadlock|corrupt|unable to\b",
     ),
 }
 _COMPILED: Final = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _PATTERNS.items()}
@@ -115,6 +118,12 @@ _DECISIVE: Final = re.compile(
     r"\bpanic\b|\bfatal\b|\bcritical\b|exception|caused by|giving up|exiting|shutting down|aborting|cannot start"
     r"|failed to start|could not start|startup failed|fatal error|Error:|must be set|is required"
     r"|\bnot set\b|unbound variable",
+    re.IGNORECASE,
+)
+_CONSEQUENCE: Final = re.compile(
+    r"(?:giving up|gave up|gives up|exiting|aborting|aborted|shutting down|terminating|stopping|stopped|quitting"
+    r"|roll(?:ing|ed) back(?: \w{1,40}){0,3}|failed|failure|cannot continue|exit(?:ed)?|exit (?:code|status) \d{1,3})"
+    r"(?: (?:now|after|with|on|due to|because of)(?: [\w:-]{1,40}){1,5})?[\s.!…)\]]{0,5}$",
     re.IGNORECASE,
 )
 _CALM: Final = re.compile(
@@ -133,6 +142,8 @@ def signatures_of(log: str) -> tuple[LogSignature, ...]:
     """The signatures of a log, the most telling first; none for a log without lines.
 
     A line weighs more when it says that it is the end, then when it stands among the last 12 lines, then by its kind.
+    Of general errors (`crash`) the first one before the end is told too, and before a last line that only says that it
+    is the end (`giving up`).
     """
     lines = _meaningful(log)
     best: dict[SignatureKind, tuple[tuple[int, int, int], str]] = {}
@@ -146,8 +157,37 @@ def signatures_of(log: str) -> tuple[LogSignature, ...]:
         if kind not in best or weight < best[kind][0]:
             best[kind] = (weight, line)
     ordered = sorted(best.items(), key=lambda entry: entry[1][0])
-    found = tuple(LogSignature(kind=kind, line=line, count=counts[kind]) for kind, (_, line) in ordered)
-    return found or tuple(LogSignature(kind="last words", line=line, count=1) for line in lines[-1:])
+    found = [LogSignature(kind=kind, line=line, count=counts[kind]) for kind, (_, line) in ordered]
+    if not found:
+        return tuple(LogSignature(kind="last words", line=line, count=1) for line in lines[-1:])
+    return tuple(_with_first_error(found, lines))
+
+
+def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[LogSignature]:
+    """With the general error that came first before the end; a mere consequence steps behind it."""
+    for each in found:
+        first = _first_error(each.line, lines) if each.kind == "crash" else None
+        if first is None:
+            yield each
+            continue
+        earlier = LogSignature(kind="crash", line=first, count=1)
+        yield from (earlier, each) if is_consequence(each.line) else (each, earlier)
+
+
+def _first_error(last: str, lines: list[str]) -> str | None:
+    """The first general error among the last lines that says more than that something failed."""
+    tail = lines[-_TAIL_LINES:]
+    if last not in tail:
+        return None
+    for line in tail[: tail.index(last)]:
+        if kind_of(line) == "crash" and not is_consequence(line):
+            return line
+    return None
+
+
+def is_consequence(line: str) -> bool:
+    """Whether a line only says that the program ends or that something failed, and not why."""
+    return _CONSEQUENCE.search(line[-_LONGEST_END_CHARACTERS:].rstrip()) is not None
 
 
 def kind_of(line: str) -> SignatureKind | None:

@@ -20,6 +20,11 @@ _LEAVING: Final = frozenset(
         "karpenter.sh/disrupted",
         "karpenter.sh/disruption",
         "node.cloudprovider.kubernetes.io/shutdown",
+        "cloud.google.com/impending-node-termination",
+        "aws-node-termination-handler/spot-itn",
+        "aws-node-termination-handler/scheduled-maintenance",
+        "aws-node-termination-handler/asg-lifecycle-termination",
+        "aws-node-termination-handler/rebalance-recommendation",
     }
 )
 
@@ -29,6 +34,12 @@ def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
     for node in state.of("Node"):
         if node.deleted is None and state.age_seconds(node) >= state.grace_seconds and not _leaves(node):
             yield node
+
+
+def is_virtual(node: ClusterObject) -> bool:
+    """Whether a program pretends to be a node: its version and its number of places are its own affair."""
+    fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
+    return fargate or node.labels.get("type") == "virtual-kubelet"
 
 
 def _leaves(node: ClusterObject) -> bool:

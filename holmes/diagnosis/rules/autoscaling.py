@@ -191,8 +191,9 @@ def _without_request(state: ClusterState, target: ClusterObject, resource: str, 
     """Path and name of containers without a request; live pods know what defaults have added."""
     template = template_of(target)
     pods = state.pods_of(target)
-    if not pods and state.of("LimitRange", target.namespace):
-        return
+    defaulting = not all(state.covers(kind, target.namespace) for kind in ("LimitRange", "ReplicaSet", "Pod"))
+    if not pods and (defaulting or state.of("LimitRange", target.namespace)):
+        return  # a default of the namespace may have added it
     live = {text(each, "name"): each for each in (pods[0].children("spec", "containers") if pods else ())}
     for index, container in enumerate(children(template.spec, "containers")):
         name = text(container, "name")
@@ -229,10 +230,14 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
         )
         if not (failed or absent) or (failed and target_of(state, scaler) is not None):
             continue
-        near = hint(name, (each.name for each in state.of(kind, scaler.namespace))) if listed else ""
+        message = text(condition, "message")
+        gone = absent or "not found" in message
+        near = hint(name, (each.name for each in state.of(kind, scaler.namespace))) if listed and gone else ""
+        why = f"does not exist{near}" if gone else f"cannot be scaled: {message or 'its controller gives no reason'}"
         yield Fault(
             subject=scaler.ref,
-            cause=f"{scaler.ref} scales nothing: its target {kind} {scaler.namespace}/{name} does not exist{near}",
+            title=None if gone else "Autoscaler cannot scale its target",
+            cause=f"{scaler.ref} scales nothing: its target {kind} {scaler.namespace}/{name} {why}",
             evidence=(
                 evidence.field(scaler, "spec", "scaleTargetRef", "name"),
                 *((_message(scaler, "AbleToScale"),) if failed else ()),
@@ -249,13 +254,16 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("status.conditions[ScalingActive]", "spec.replicas of the target"),
-    explanation="An autoscaler does not touch a workload with spec.replicas 0; it follows from whoever scaled it down.",
+    explanation="An autoscaler does not touch a workload with spec.replicas 0; it follows from whoever "
+    "scaled it down. KEDA's own autoscalers do so on purpose.",
 )
 def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     """Autoscalers that are disabled because their target has no replicas."""
     for scaler in _living(state):
         target = target_of(state, scaler)
         disabled = text(scaler.condition("ScalingActive"), "reason") == "ScalingDisabled"
+        if scaler.owner is not None and scaler.owner.kind == "ScaledObject":
+            continue  # KEDA scales from and to zero itself
         if disabled and target is not None and target.at("spec", "replicas") == 0:
             yield Fault(
                 subject=scaler.ref,

@@ -92,9 +92,11 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
         if state.covers("Service", _PLACE) and any(each.name == "coredns" for each in workloads):
             yield from _without_service(state, workloads[0])
     elif service is not None and not workloads and not has_ready_endpoints(state, service):
+        alone = all(state.covers(kind, _PLACE) for kind in ("Deployment", "DaemonSet"))
+        behind = ", and no Deployment behind it exists" if alone else ""
         yield Fault(
             subject=service.ref,
-            cause=f"{service.ref}, the DNS of the cluster, has no ready endpoints, and no Deployment behind it exists",
+            cause=f"{service.ref}, the DNS of the cluster, has no ready endpoints{behind}",
             evidence=(field(service, "spec", "selector"),),
             next_check=f"kubectl -n {_PLACE} get pods,deployments,daemonsets",
         )

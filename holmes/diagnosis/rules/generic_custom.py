@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.custom_resources import Trouble, describe, is_paused, missing_object, trouble_of
+from holmes.diagnosis.facts.custom_resources import (
+    Trouble,
+    describe,
+    is_paused,
+    is_superseded,
+    missing_object,
+    trouble_of,
+)
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
@@ -71,7 +78,9 @@ def _is_rolling_out(each: ClusterObject) -> bool:
 
 def _faults(state: ClusterState, objects: Iterable[ClusterObject]) -> Iterator[Fault]:
     troubled = {
-        each.ref: (each, trouble) for each in objects if (trouble := _special(state, each) or trouble_of(state, each))
+        each.ref: (each, trouble)
+        for each in objects
+        if (trouble := _special(state, each) or trouble_of(state, each)) and not is_superseded(state, each)
     }
     for each, trouble in troubled.values():
         owned = [found.ref for found in _owned(state, each)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.crash_faults import crash_fault, said
+from holmes.diagnosis.facts.crashes import crash_of
 from holmes.diagnosis.facts.cron_schedules import longest_rest_seconds
 from holmes.diagnosis.facts.last_words import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
@@ -16,8 +18,9 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, Severity
+    from holmes.core.findings import ObjectRef, Severity
     from holmes.core.json_types import JsonObject
+    from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
@@ -48,9 +51,10 @@ _MISSED: Final = ("MissSchedule", "TooManyMissedTimes", "FailedNeedsStart")
     kinds=("Job", "CronJob", "Pod"),
     reads=("status.conditions[Failed]", *(".".join(path) for path in _LIMITS.values())),
     explanation="A Job has given up: too many of its pods failed (backoffLimit), it took too long "
-    "(activeDeadlineSeconds), or its podFailurePolicy says that such a failure is final. It is a symptom of what its "
-    "pods suffer from. Of a CronJob only the newest finished Job counts. A warning when it failed more than an hour "
-    "ago, only worth knowing after a week.",
+    "(activeDeadlineSeconds), or its podFailurePolicy says that such a failure is final. What its container said last "
+    "is quoted; the cause is what that is blamed on (a setting, a Service) or what its pods wait for. Of a CronJob "
+    "only the newest finished Job counts. A warning when it failed more than an hour ago, only worth knowing after a "
+    "week.",
 )
 def failed(state: ClusterState) -> Iterator[Fault]:
     """Failed Jobs that no later one has made good."""
@@ -71,27 +75,40 @@ def _failure(job: ClusterObject) -> JsonObject:
 def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> Fault:
     reason, message = text(condition, "reason"), text(condition, "message").rstrip(".")
     limit = _LIMITS.get(reason)
-    container = _last_failed(state, job)
-    ended = container.terminated or container.last_terminated if container is not None else {}
-    how = f"; container {container.name} ended with exit code {integer(ended, 'exitCode')}" if container else ""
+    crash = _last_failed(state, job)
     since = moment(text(condition, "lastTransitionTime")) or job.created
     told = f" ({'.'.join(limit)} is {evidence.shown(job.at(*limit))})" if limit else ""
+    words = last_words(crash.container, state) if crash is not None else None
+    how = f"; container {crash.container.name} ended with exit code {crash.exit_code}{said(words)}" if crash else ""
     return Fault(
         subject=job.ref,
-        role="symptom",
         severity=_urgency(state, job, since),
-        cause=f"{job.ref} has failed, {reason}: {message}{told}{how}",
+        cause=f"{job.ref} has failed for good, {reason}: {message}{told}{how}",
         evidence=(
             *((evidence.field(job, *limit),) if limit else ()),
             evidence.value(job, "status.conditions[type=Failed].reason", reason),
-            *(_ending(container, state) if container is not None else ()),
+            *(words.evidence if words is not None else ()),
+            *((crash.evidence("exitCode"), crash.evidence("reason")) if crash is not None else ()),
             *((evidence.field(job, "status", "failedIndexes"),) if job.text("status", "failedIndexes") else ()),
         ),
         next_check=f"kubectl -n {job.namespace} logs job/{job.name} --all-containers --tail=50",
-        because=sick_pods(state, job),
+        because=_because(state, job, crash),
         since=since,
-        logs=wanted_logs(container) if container is not None else (),
+        logs=wanted_logs(crash.container) if crash is not None else (),
     )
+
+
+def _because(state: ClusterState, job: ClusterObject, crash: Crash | None) -> tuple[ObjectRef, ...]:
+    """What explains the failure from outside of the Job: what its pods wait for, or what the crash is blamed on.
+
+    The crash itself is no explanation: it and the failed Job are two findings about one culprit.
+    """
+    if crash is None or crash.pod.text("status", "reason"):
+        return sick_pods(state, job)
+    if crash.ending not in {"application", "lost"}:
+        return ()
+    fault = crash_fault(crash, state, "critical")
+    return (*((fault.culprit,) if fault.culprit is not None else ()), *fault.because)
 
 
 def _urgency(state: ClusterState, job: ClusterObject, since: float) -> Severity:
@@ -114,29 +131,11 @@ def _made_good(state: ClusterState, job: ClusterObject) -> bool:
     )
 
 
-def _last_failed(state: ClusterState, job: ClusterObject) -> Container | None:
-    """The container that ended last with an error."""
-    containers = [
-        container
-        for pod in state.pods_of(job)
-        for container in containers_of(pod)
-        if integer(container.terminated or container.last_terminated, "exitCode")
-    ]
-    return max(
-        containers,
-        key=lambda container: text(container.terminated or container.last_terminated, "finishedAt"),
-        default=None,
-    )
-
-
-def _ending(container: Container, state: ClusterState) -> tuple[Evidence, ...]:
-    path = ("state", "terminated") if container.terminated else ("lastState", "terminated")
-    words = last_words(container, state)
-    return (
-        container.evidence(*path, "exitCode"),
-        container.evidence(*path, "reason"),
-        *(words.evidence if words is not None else ()),
-    )
+def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
+    """The end of a container of the Job's pods that came last with an error."""
+    ends = (crash_of(container, state) for pod in state.pods_of(job) for container in containers_of(pod))
+    failed = [crash for crash in ends if crash is not None and crash.exit_code > 0]
+    return max(failed, key=lambda crash: crash.finished or 0.0, default=None)
 
 
 @Row(

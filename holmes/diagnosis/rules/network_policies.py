@@ -19,7 +19,7 @@ from holmes.diagnosis.facts.network_policies import (
     rules_of,
     selected_by,
 )
-from holmes.diagnosis.facts.service_backends import edited_at, is_headless, pods_behind, was_edited
+from holmes.diagnosis.facts.service_backends import edited_at, has_ready_endpoints, is_headless, pods_behind, was_edited
 from holmes.diagnosis.facts.service_ports import container_ports, service_ports
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text, text_map
@@ -40,13 +40,18 @@ _MOST_PROOFS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """A workload that uses a Service. `named` is where it says so, `proofs` are lines that show that it fails."""
+    """A workload that uses a Service. `named` is where it says so, `proofs` are lines that show that it fails.
+
+    `explains` says that what is wrong with this Service is only that this workload does not reach it: its pods are
+    ready, and nobody else fails on it.
+    """
 
     consumer: ClusterObject
     service: ClusterObject
     port: int | None
     named: Evidence
     proofs: tuple[Evidence, ...]
+    explains: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,15 +92,22 @@ def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
     """Known uses of Services that no policy allows."""
     if not state.of("NetworkPolicy"):
         return
-    for use in _uses(state):
-        connections = _connections(state, use)
-        for direction in _DIRECTIONS:
-            if connections and all(is_blocked(state, each, direction) for each in connections):
-                yield _blocked(state, use, connections[0], direction)
+    for uses in _uses(state):
+        blocked = [
+            (use, connections[0], direction)
+            for use in uses
+            for connections in [_connections(state, use)]
+            for direction in _DIRECTIONS
+            if connections and all(is_blocked(state, each, direction) for each in connections)
+        ]
+        cut_off = {use.consumer.uid for use, *_ in blocked}
+        others_fail = any(use.proofs and use.consumer.uid not in cut_off for use in uses)
+        for use, connection, direction in blocked:
+            yield _blocked(state, replace(use, explains=use.explains and not others_fail), connection, direction)
 
 
-def _uses(state: ClusterState) -> Iterator[_Use]:
-    """Every pair of workload and Service once, from settings and from logs."""
+def _uses(state: ClusterState) -> Iterator[list[_Use]]:
+    """Every pair of workload and Service once, from settings and from logs; those of one Service together."""
     for ref in sorted({*edges(state), *failures(state)}):
         service = state.find(ref)
         if service is None or not state.covers("NetworkPolicy", ref.namespace):
@@ -103,12 +115,25 @@ def _uses(state: ClusterState) -> Iterator[_Use]:
         failed = [each for each in failures(state).get(ref, ()) if each.kind != "unresolved"]
         named = [(each.consumer, each.use.port, each.named) for each in edges(state).get(ref, ())]
         named += [(each.consumer, each.use.port, each.line) for each in failed]
-        seen: set[str] = set()
+        serves, seen = has_ready_endpoints(state, service), set[str]()
+        uses: list[_Use] = []
         for consumer, port, evidence in named:
-            if consumer.uid not in seen:
-                seen.add(consumer.uid)
-                proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
-                yield _Use(consumer=consumer, service=service, port=port, named=evidence, proofs=proofs)
+            if consumer.uid in seen:
+                continue
+            seen.add(consumer.uid)
+            proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
+            # Without anybody who could answer, the client fails in any case.
+            uses.append(
+                _Use(
+                    consumer=consumer,
+                    service=service,
+                    port=port,
+                    named=evidence,
+                    proofs=proofs if serves else (),
+                    explains=serves,
+                )
+            )
+        yield uses
 
 
 def _connections(state: ClusterState, use: _Use) -> list[Connection]:
@@ -145,8 +170,9 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
     policy = blame.policy
     way = "into the pods behind" if direction == "Ingress" else "out of the pods to"
     return Fault(
-        subject=use.service.ref,
+        subject=use.service.ref if use.explains else use.consumer.ref,
         culprit=policy.ref,
+        title=f"Network policy blocks connections to Service {use.service.name}",
         cause=(
             f"{policy.ref} does not let {use.consumer.ref} connect {way} {use.service.ref} (port {connection.port}/"
             f"{connection.protocol}): {blame.why}"
@@ -198,7 +224,18 @@ def _nearly(
         return _Blame(policy=policy, path=f"{match.path}.ports", why=why, score=4)
     nobody = not any(_means_somebody(state, policy, peer) for peer in peers)
     why = "its rule for this port " + ("names a peer that matches no pod" if nobody else "names other peers only")
+    why += _labels_words(peers, connection.peer(direction))
     return _Blame(policy=policy, path=f"{match.path}.{key}", why=why, score=3 if nobody and match.port else 1)
+
+
+def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
+    """The labels that the peers ask for, and what the pod has instead."""
+    wanted = {key: label for peer in peers for key, label in text_map(peer, "podSelector", "matchLabels").items()}
+    if not wanted:
+        return ""
+    has = ", ".join(f"{key}={other.labels[key]}" for key in sorted(wanted) if key in other.labels)
+    asked = ", ".join(f"{key}={label}" for key, label in sorted(wanted.items()))
+    return f" ({asked}; the pods have {has or 'no such label'})"
 
 
 def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LEASES: Final = "kube-node-lease"
 _LATE_GRACES: Final = 3
+_SHUTDOWN_GRACES: Final = 10
 _HOUR: Final = 3600.0
 _MOST: Final = 5
 _PRESSURES: Final = {"MemoryPressure": "memory", "DiskPressure": "disk", "PIDPressure": "process ids"}
@@ -83,6 +84,8 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
     for node in standing_nodes(state):
         ready = node.condition("Ready")
         status = text(ready, "status")
+        if status == "False" and _is_shutting_down(state, node):
+            continue
         if status in {"False", "Unknown"}:
             why = text(ready, "message") or text(ready, "reason")
             silent = "its kubelet has not been heard of: " if status == "Unknown" else ""
@@ -104,6 +107,12 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
                 evidence=(*_lease_evidence(state, node), *_condition(node, "Ready")),
                 next_check=_look(node),
             )
+
+
+def _is_shutting_down(state: ClusterState, node: ClusterObject) -> bool:
+    """Whether the machine is being stopped in an orderly way, as spot machines are, and not for long."""
+    said, since = text(node.condition("Ready"), "message"), _changed(node, "Ready") or 0.0
+    return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.grace_seconds
 
 
 def _lateness(state: ClusterState, node: ClusterObject) -> float | None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.node_state import standing_nodes
+from holmes.diagnosis.facts.node_state import is_virtual, standing_nodes
 from holmes.diagnosis.facts.quantities import written_amount
 from holmes.diagnosis.facts.resources import allocatable, pods_by_node, requested
 from holmes.diagnosis.facts.unscheduled import unscheduled_for
@@ -38,7 +38,7 @@ _OVERCOMMIT: Final = Decimal("1.5")
 )
 def version_skew(state: ClusterState) -> Iterator[Fault]:
     """Nodes more than three minor versions behind the newest."""
-    minors = {node.name: minor for node in state.of("Node") if (minor := _minor(node)) is not None}
+    minors = {node.name: minor for node in state.of("Node") if (minor := _minor(node)) and not is_virtual(node)}
     newest = max(minors.values(), default=(0, 0))
     for node in standing_nodes(state):
         own = minors.get(node.name)
@@ -96,7 +96,7 @@ def full_of_pods(state: ClusterState) -> Iterator[Fault]:
                 evidence=(evidence.field(node, "spec", "podCIDR"), evidence.event(event)),
                 next_check=f"kubectl describe node {node.name}",
             )
-        if places and len(pods) >= places:
+        if places and len(pods) >= places and not is_virtual(node):
             yield Fault(
                 subject=node.ref,
                 severity="warning" if crowded else None,

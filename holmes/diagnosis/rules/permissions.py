@@ -48,7 +48,8 @@ def denied(state: ClusterState) -> Iterator[Fault]:
         if reason is None and _may_judge(state):
             continue
         culprit, values = _culprit(state, denial, reason, pod)
-        why = f": {reason.why}" if reason is not None else ""
+        unseen = "; whether its roles allow it by now could not be looked at"
+        why = f": {reason.why}" if reason is not None else unseen
         yield Fault(
             subject=denial.service_account,
             culprit=culprit,

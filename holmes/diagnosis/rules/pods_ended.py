@@ -6,25 +6,25 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings import ObjectRef
+from holmes.diagnosis.facts.crashes import job_recovered
+from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit, repeated_evictions
 from holmes.diagnosis.facts.evidence import event, field
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.spec_places import container_field, pod_words, serves_elsewhere, spec_field
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, text
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.core.findings import Evidence, Severity
+    from holmes.diagnosis.facts.evictions import RepeatedEviction
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_RECENT_SECONDS: Final = 3600.0
+_SHOWN_EVICTIONS: Final = 3
 _OLD_SECONDS: Final = 86_400.0
 _LOW: Final = re.compile(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
-_DIR: Final = re.compile(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
-_CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded|was using)", re.IGNORECASE)
 _DISRUPTIONS: Final = {
     "PreemptionByScheduler": "the scheduler made room for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
@@ -59,46 +59,83 @@ _SHUTDOWNS: Final = frozenset({"Terminated", "NodeShutdown", "Shutdown"})
         "status.reason, status.message",
         "status.conditions DisruptionTarget",
         "spec.containers[].resources, spec.volumes[].emptyDir.sizeLimit",
-        "event Preempted",
+        "events Evicted, Preempted",
     ),
     explanation=(
         "A pod was ended from outside: evicted because the node was low on memory or disk, or because it used more "
         "ephemeral storage than its own limit, or preempted by a pod of higher priority. It is critical while its "
-        "workload has not enough ready pods, and only information once others have taken its place."
+        "workload has not enough ready pods, and only information once others have taken its place. When several pods "
+        "of a workload went over the same limit within an hour and the new ones have it too, it goes on: a warning "
+        "even while enough of them are ready."
     ),
 )
 def evicted(state: ClusterState) -> Iterator[Fault]:
     """Failed pods that say why they were ended, and preemptions of the last hour."""
+    repeated = repeated_evictions(state)
+    yield from (_repeated(each, state) for each in repeated)
+    told = {eviction.uid for each in repeated for eviction in each.evictions}
     for pod in state.of("Pod"):
-        if pod.deleted is not None or pod.text("status", "phase") != "Failed":
+        if pod.uid in told or pod.deleted is not None or pod.text("status", "phase") != "Failed":
             continue
-        age_seconds = state.now - _ended(pod)
+        age_seconds = state.now - ended_at(pod)
         if pod.text("status", "reason") == "Evicted":
             if age_seconds <= _OLD_SECONDS or not serves_elsewhere(pod, state):
                 yield _eviction(pod, state)
-        elif text(pod.condition("DisruptionTarget"), "status") == "True" and age_seconds <= _RECENT_SECONDS:
+        elif text(pod.condition("DisruptionTarget"), "status") == "True" and age_seconds <= RECENT_SECONDS:
             yield _disruption(pod, state)
     yield from _preemptions(state)
 
 
-def _ended(pod: ClusterObject) -> float:
-    """When a failed pod ended, in seconds since the epoch."""
-    ends = [moment(text(each.terminated, "finishedAt")) for each in containers_of(pod)]
-    known = [each for each in ends if each is not None]
-    told = moment(text(pod.condition("DisruptionTarget"), "lastTransitionTime"))
-    return max(known) if known else told or moment(pod.text("status", "startTime")) or pod.created
-
-
 def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
     """Information when others do its work, critical when its workload has too few, else a warning."""
-    if serves_elsewhere(pod, state):
+    if serves_elsewhere(pod, state) or job_recovered(pod, state) or _is_history(pod, state):
         return "info"
     return "critical" if pod.owner is not None and pod.owner.kind != "Job" else "warning"
 
 
+def _is_history(pod: ClusterObject, state: ClusterState) -> bool:
+    """Whether it was long ago and a later pod took its place: what this one suffers from is told by itself."""
+    ended = ended_at(pod)
+    if state.now - ended <= RECENT_SECONDS or pod.owner is None:
+        return False
+    others = state.pods_of(state.workload_of(pod))
+    return any(each.created >= ended and each.text("status", "phase") == "Running" for each in others)
+
+
+def _repeated(found: RepeatedEviction, state: ClusterState) -> Fault:
+    workload, limit, newest = found.workload, found.limit, found.evictions[0]
+    return Fault(
+        subject=workload.ref,
+        title="Pods are evicted again and again: they use more disk than their limit",
+        severity=_severity_of_repeated(workload, state),
+        cause=(
+            f"{len(found.evictions)} pods of {workload.ref} were evicted within the last hour because they used more "
+            f"disk than {limit.path} = {limit.value}, and the new pods have the same limit: {newest.message}"
+        ),
+        evidence=(limit, *(each.told for each in found.evictions[:_SHOWN_EVICTIONS])),
+        next_check=f"kubectl -n {workload.namespace} get events --field-selector reason=Evicted",
+        since=found.evictions[-1].at,
+    )
+
+
+def _severity_of_repeated(workload: ClusterObject, state: ClusterState) -> Severity:
+    """Critical when a workload that must run has not as many ready pods as it wants."""
+    if workload.kind in {"Job", "CronJob"}:
+        return "warning"
+    pods = [pod for pod in state.pods_of(workload) if pod.deleted is None]
+    ready = sum(1 for pod in pods if text(pod.condition("Ready"), "status") == "True")
+    replicas = workload.integer("spec", "replicas") if workload.at("spec", "replicas") is not None else 1
+    daemons = workload.kind == "DaemonSet"
+    return (
+        "warning"
+        if ready >= (workload.integer("status", "desiredNumberScheduled") if daemons else replicas)
+        else "critical"
+    )
+
+
 def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
     message = pod.text("status", "message")
-    low, limit = _LOW.search(message), _limit(pod, message, state)
+    low, limit = _LOW.search(message), own_limit(pod, message, state)
     node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
     who = pod_words(pod, state)
     title, cause = "Pod was evicted", f"{who} was evicted from {node}: {message}"
@@ -118,24 +155,8 @@ def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
         if low
         else f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(node,) if low else (),
-        since=_ended(pod),
+        since=ended_at(pod),
     )
-
-
-def _limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The limit of the pod's own that it went over; None when the node was short."""
-    if "exceed" not in message.lower():
-        return None
-    volume = _DIR.search(message)
-    for index, each in enumerate(pod.children("spec", "volumes")):
-        if volume is not None and text(each, "name") == volume[1]:
-            return spec_field(pod, state, f"volumes[{index}].emptyDir.sizeLimit")
-    named = _CONTAINER.search(message)
-    for container in containers_of(pod):
-        limited = at(container.spec, "resources", "limits", "ephemeral-storage") is not None
-        if limited and (named is None or named[1] == container.name):
-            return container_field(container, state, "resources.limits.ephemeral-storage")
-    return None
 
 
 def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
@@ -149,14 +170,14 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
         evidence=(field(pod, "status", "conditions"),),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(ObjectRef(kind="Node", name=pod.text("spec", "nodeName")),),
-        since=_ended(pod),
+        since=ended_at(pod),
     )
 
 
 def _preemptions(state: ClusterState) -> Iterator[Fault]:
     """Pods that were preempted within the hour. They are gone, only their events are left."""
     for each in state.events:
-        if each.reason != "Preempted" or each.kind != "Pod" or state.now - each.last > _RECENT_SECONDS:
+        if each.reason != "Preempted" or each.kind != "Pod" or state.now - each.last > RECENT_SECONDS:
             continue
         yield _preemption(each)
 
@@ -192,7 +213,7 @@ def refused_by_node(state: ClusterState) -> Iterator[Fault]:
         if pod.deleted is not None or pod.text("status", "phase") != "Failed" or reason not in _REFUSALS:
             continue
         replaced = serves_elsewhere(pod, state)
-        if replaced and state.now - _ended(pod) > _RECENT_SECONDS:
+        if replaced and state.now - ended_at(pod) > RECENT_SECONDS:
             continue
         yield _refusal(pod, reason, state, replaced=replaced)
 
@@ -215,7 +236,7 @@ def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: 
         ),
         next_check=f"kubectl describe node {node.name}",
         because=(node,),
-        since=_ended(pod),
+        since=ended_at(pod),
     )
 
 

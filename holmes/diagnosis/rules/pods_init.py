@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
+from holmes.diagnosis.facts.awaited_services import awaited_services, cannot_come
 from holmes.diagnosis.facts.crash_faults import command_evidence, crash_fault, log_command, said, severity_of_end
 from holmes.diagnosis.facts.crashes import crashes_of, job_recovered
-from holmes.diagnosis.facts.hosts import host_uses
 from holmes.diagnosis.facts.last_words import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of, troubled_pods
 from holmes.diagnosis.facts.spec_places import container_words, owner_words
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, text, texts
+from holmes.kubernetes.fields import text
 from holmes.kubernetes.moments import duration, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.core.findings import ObjectRef
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.last_words import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 
-_LOOKED_UP: Final = re.compile(
-    r"(?:\bnslookup|\bgetent a?hosts|\bdig|\bping(?: -\S{1,9})*|\bnc(?: -\S{1,9}| \d{1,3}(?= ))*|\btelnet) "
-    r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?![\w.-])"
-)
 _STUCK: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "permission denied"})
-_LONGEST_SCRIPT: Final = 10_000
 _LONG_INIT_SECONDS: Final = 300.0
 
 
@@ -50,8 +44,8 @@ _LONG_INIT_SECONDS: Final = 300.0
     explanation=(
         "An init container fails, or runs for more than five minutes, so that the containers after it are not started "
         "(Init:CrashLoopBackOff, Init:0/1). One that hangs usually waits for something: the hosts in its command and "
-        "log are looked up. Sidecars (restartPolicy: Always) only have to be started and are judged like main "
-        "containers."
+        "log are looked up, and it is told sooner when it waits for a Service that does not exist or has no ready "
+        "pods. Sidecars (restartPolicy: Always) only have to be started and are judged like main containers."
     ),
 )
 def init_failing(state: ClusterState) -> Iterator[Fault]:
@@ -63,9 +57,9 @@ def init_failing(state: ClusterState) -> Iterator[Fault]:
             if (crash.again or over) and not job_recovered(crash.pod, state):
                 yield _init_fault(crash, state)
     for pod in troubled_pods(state):
-        hanging = _hanging(pod, state)
-        if hanging is not None:
-            yield _hanging_fault(hanging, state)
+        running = _running(pod, state)
+        if running is not None:
+            yield from _hanging(running, state)
 
 
 def _init_fault(crash: Crash, state: ClusterState) -> Fault:
@@ -78,21 +72,35 @@ def _init_fault(crash: Crash, state: ClusterState) -> Fault:
     )
 
 
-def _hanging(pod: ClusterObject, state: ClusterState) -> Container | None:
-    """The init container that has been running for five times the grace while others wait."""
+def _running(pod: ClusterObject, state: ClusterState) -> Container | None:
+    """The init container that has been running for longer than the grace while others wait."""
     for container in containers_of(pod):
-        if container.kind != "init" or container.sidecar or not container.running:
-            continue
-        began = moment(text(container.status, "state", "running", "startedAt"))
-        if began is not None and state.now - began >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds):
-            return container
+        if container.kind == "init" and not container.sidecar and container.running:
+            return container if _ran_seconds(container, state) > state.grace_seconds else None
     return None
 
 
-def _hanging_fault(container: Container, state: ClusterState) -> Fault:
-    words, pod = last_words(container, state), container.pod
-    began = moment(text(container.status, "state", "running", "startedAt")) or state.now
-    services = _awaited(container, words, state)
+def _ran_seconds(container: Container, state: ClusterState) -> float:
+    began = moment(text(container.status, "state", "running", "startedAt"))
+    return state.now - began if began is not None else 0.0
+
+
+def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
+    """A fault when it takes very long, or waits for what cannot come: its log may be all that says for what."""
+    words = last_words(container, state)
+    hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
+    services = awaited_services(container, words, state, certain=not hangs)
+    if hangs or any(cannot_come(each, container, state) for each in services):
+        yield _hanging_fault(container, words, services, state)
+    elif state.log_of(container.pod, container.name, previous=False) is None:
+        fault = _hanging_fault(container, words, services, state)
+        yield replace(fault, severity="info", title="Init container still runs")
+
+
+def _hanging_fault(
+    container: Container, words: LastWords | None, services: tuple[ObjectRef, ...], state: ClusterState
+) -> Fault:
+    pod, ran_seconds = container.pod, _ran_seconds(container, state)
     absent = next((each for each in services if state.is_missing("Service", each.namespace, each.name)), None)
     near = meant(absent.name, (each.name for each in state.of("Service", absent.namespace))) if absent else None
     named = f"; it waits for {', '.join(map(str, services))}" if services else ""
@@ -104,7 +112,7 @@ def _hanging_fault(container: Container, state: ClusterState) -> Fault:
         title="Init container does not end",
         severity="critical" if services or (words and words.first.kind in _STUCK) else "warning",
         cause=(
-            f"The {container_words(container, state)} has been running for {duration(state.now - began)} and does not "
+            f"The {container_words(container, state)} has been running for {duration(ran_seconds)} and does not "
             f"end, so that the containers of {owner_words(pod, state)} are not started{named}{said(words)}"
         ),
         evidence=(
@@ -114,23 +122,6 @@ def _hanging_fault(container: Container, state: ClusterState) -> Fault:
         ),
         next_check=log_command(container),
         because=services,
-        since=began,
+        since=state.now - ran_seconds,
         logs=wanted_logs(container),
     )
-
-
-def _awaited(container: Container, words: LastWords | None, state: ClusterState) -> tuple[ObjectRef, ...]:
-    """The Services that the container's script, its variables and its log name."""
-    namespace, script = container.pod.namespace, _script(container)
-    services = {use.service: None for use in host_uses(script, namespace, state)}
-    for name in _LOOKED_UP.findall(script[:_LONGEST_SCRIPT]):
-        services[ObjectRef(kind="Service", namespace=namespace, name=name)] = None
-    told = words.blamed if words else ()
-    return tuple(services | dict.fromkeys(each for each in told if each.kind == "Service"))
-
-
-def _script(container: Container) -> str:
-    """Everything in the container's definition that may name a host."""
-    variables = (f"{text(each, 'name')}={text(each, 'value')}" for each in children(container.spec, "env"))
-    script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
-    return "\n".join((script, *variables))

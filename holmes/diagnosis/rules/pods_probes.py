@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.awaited_services import cannot_come
 from holmes.diagnosis.facts.crash_faults import restarts, said
 from holmes.diagnosis.facts.crashes import began, crashes_of, unhealthy
 from holmes.diagnosis.facts.evidence import event, value
@@ -64,14 +65,24 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
         found = False
         for container in containers_of(pod):
             probe = probe_of(container, "readinessProbe")
-            if _unready(container, probe, state):
+            if _unready(container, probe, state, starting_graces=_STARTING_GRACES):
                 found = True
                 yield _readiness_fault(probe, state)
+            elif _unready(container, probe, state, starting_graces=1):
+                yield from _waits_for_others(probe, state)
         if not found:
             yield from _gates(pod, state)
 
 
-def _unready(container: Container, probe: Probe, state: ClusterState) -> bool:
+def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
+    """One that may still be starting is told only when its log names a Service that cannot answer."""
+    container, fault = probe.container, _readiness_fault(probe, state)
+    services = [each for each in fault.because if each.kind == "Service"]
+    if any(cannot_come(each, container, state) for each in services):
+        yield fault
+
+
+def _unready(container: Container, probe: Probe, state: ClusterState, *, starting_graces: int) -> bool:
     """Whether it runs without being ready for longer than it may take."""
     if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
         return False
@@ -83,7 +94,7 @@ def _unready(container: Container, probe: Probe, state: ClusterState) -> bool:
     since_seconds = state.now - started if started is not None else 0.0
     failed = failures(probe, unhealthy(container, state))
     starting = bool(failed) and verdict(probe, failed[-1].message).may_be_starting
-    enough = integer(probe.spec, "initialDelaySeconds") + state.grace_seconds * (_STARTING_GRACES if starting else 1)
+    enough = integer(probe.spec, "initialDelaySeconds") + state.grace_seconds * (starting_graces if starting else 1)
     return since_seconds >= enough and (bool(failed) or since_seconds >= enough + probe.budget_seconds)
 
 

@@ -197,10 +197,14 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
     pod = found.pod
     troubled = [node for node, taint in by if text(taint, "key").startswith(PROBLEM_PREFIX)]
     words = list(dict.fromkeys(taint_words(taint) for _, taint in by))
+    in_trouble = any(word in found.main.text for word in ("unschedulable", PROBLEM_PREFIX))
+    hidden = not by and in_trouble and not state.covers("Node")
     who = owner_words(pod, state)
     if troubled:
         names = ", ".join(dict.fromkeys(node.name for node in troubled))
         cause = f"no node takes the pods of {who}: {_nodes_word(troubled)} {names} may not be used ({', '.join(words)})"
+    elif hidden:
+        cause = f"no node takes the pods of {who}: {found.main.text}; which ones could not be looked at"
     else:
         what = f"taint {', '.join(words)}" if words else found.main.text
         cause = f"{who} does not tolerate {what}, which keeps it from {found.main.count or 'all'} node(s)"
@@ -213,7 +217,8 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
     return Fault(
         subject=pod.ref,
         culprit=troubled[0].ref if troubled else None,
-        title="Nodes in trouble or cordoned take no pods" if troubled else None,
+        role="symptom" if hidden else "cause",
+        title="Nodes in trouble or cordoned take no pods" if troubled or hidden else None,
         severity=waiting_severity(state, pod),
         cause=cause,
         evidence=own,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.intended_services import intended_service, workload_named
+from holmes.diagnosis.facts.label_index import labels_of
 from holmes.diagnosis.facts.nearest import hint, nearest
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.service_backends import edited_at, is_headless, selector_of, was_edited
-from holmes.diagnosis.facts.service_ports import service_ports
+from holmes.diagnosis.facts.service_backends import edited_at, is_headless, pods_behind, selector_of, was_edited
+from holmes.diagnosis.facts.service_ports import container_ports, service_ports
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, texts
@@ -32,7 +33,8 @@ _MOST_EVIDENCE: Final = 4
 class _Missing:
     """A Service that does not exist, with all that speaks for it being needed.
 
-    `meant` is the existing one that was evidently meant, `orphan` a workload that it would belong to.
+    `meant` is the existing one that was evidently meant, `orphan` a workload that it would belong to. `blocked` are
+    the workloads of which an init container waits for it, each with what shows that.
     """
 
     ref: ObjectRef
@@ -40,13 +42,12 @@ class _Missing:
     failures: tuple[Failure, ...]
     meant: str | None
     orphan: ClusterObject | None
-    blocked: Evidence | None
+    blocked: tuple[tuple[ClusterObject, Evidence], ...]
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:
         """What shows that somebody fails on it."""
-        lines = tuple(failure.line for failure in self.failures)
-        return ((self.blocked,) if self.blocked else ()) + lines
+        return (*(proof for _, proof in self.blocked), *(failure.line for failure in self.failures))
 
 
 @Row(
@@ -85,14 +86,20 @@ def _about(state: ClusterState, ref: ObjectRef) -> _Missing:
         if each.kind in {"unresolved", "failed"} and not _resolves_otherwise(each.consumer, each.use.host)
     )
     orphan = workload_named(state, ref)
+    blocked = [(edge.consumer, proof) for edge in named for proof in [_blocked_init(state, edge)] if proof is not None]
+    blocked += [(each.consumer, each.line) for each in failed if each.blocks and _is_old(state, each.pod)]
     return _Missing(
         ref=ref,
         edges=named,
         failures=failed,
         meant=None if orphan is not None else _meant(state, ref, named),
         orphan=orphan,
-        blocked=next((proof for edge in named for proof in [_blocked_init(state, edge)] if proof is not None), None),
+        blocked=tuple({consumer.uid: (consumer, proof) for consumer, proof in reversed(blocked)}.values()),
     )
+
+
+def _is_old(state: ClusterState, pod: ClusterObject) -> bool:
+    return state.age_seconds(pod) >= state.grace_seconds
 
 
 def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
@@ -123,14 +130,24 @@ def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
     index = int(rest.partition("]")[0])
     for pod in state.pods_of(edge.consumer):
         inits = [each for each in containers_of(pod) if each.kind == "init"]
-        if index < len(inits) and not inits[index].sidecar and state.age_seconds(pod) >= state.grace_seconds:
-            container = inits[index]
-            if container.running or container.waiting.get("reason") == "CrashLoopBackOff":
-                return container.evidence("state")
+        if index < len(inits) and is_blocking(inits[index]) and _is_old(state, pod):
+            return inits[index].evidence("state")
     return None
 
 
 def _missing(state: ClusterState, about: _Missing) -> Iterator[Fault]:
+    found = tuple(_missing_faults(state, about))
+    # Where it is waited for, the waiting workload is the subject: what follows there is explained by this.
+    waited = [
+        replace(found[0], subject=each.ref, title=f"Init container of {each.name} waits for a Service that is missing")
+        for each, _ in about.blocked
+        if found
+    ]
+    yield from waited
+    yield from (each for each in found if not waited or each.culprit != about.ref)
+
+
+def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
     if not about.edges and not about.failures:
         return
     severity = _severity_of_missing(state, about)
@@ -206,15 +223,15 @@ def _wrong_ports(state: ClusterState, service: ClusterObject) -> Iterator[Fault]
     failed = [each for each in failures(state).get(service.ref, ()) if each.kind != "unresolved"]
     named = [edge for edge in edges(state).get(service.ref, ()) if not _is_own(service, edge.consumer)]
     wrong = [(edge, port) for edge in named for port in [_port_of(edge)] if port is not None and port not in ports]
-    everybody = len({edge.named.object for edge, _ in wrong}) > 1 and len({port for _, port in wrong}) == 1
+    places, users = ({edge.named.object for edge, _ in wrong}, {edge.consumer.uid for edge, _ in wrong})
+    everybody = min(len(places), len(users)) > 1 and len({port for _, port in wrong}) == 1
     agreed = everybody and len(wrong) == len(named)
-    for edge, port in wrong:
+    for edge, port in {(edge.consumer.uid, edge.named.object, port): (edge, port) for edge, port in wrong}.values():
         proofs = [each for each in failed if each.consumer is edge.consumer and each.use.port in {port, None}]
         if edge.use.port is None and not proofs:
             continue
-        yield _wrong_port(
-            state, service, edge, proofs, blame_service=agreed or _was_service_changed(state, service, edge)
-        )
+        lost = _listens(state, service, port) and (agreed or _was_service_changed(state, service, edge))
+        yield _wrong_port(state, service, edge, proofs, blame_service=lost)
     if not wrong:
         yield from _unknown_wrong_port(service, failed, ports)
 
@@ -231,6 +248,14 @@ def _port_of(edge: Edge) -> int | None:
         if f"{scheme}{edge.use.host}" in edge.named.value:
             return port
     return None
+
+
+def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
+    """Whether the pods behind the Service have the port, as far as anything says so."""
+    targets = {port.target for port in service_ports(service)}
+    templates = labels_of(state).templates.selected(service.namespace, selector_of(service))
+    specs = [each.spec for each in templates] + [pod.child("spec") for pod in pods_behind(state, service)]
+    return number in targets or any(port.number == number for spec in specs for port in container_ports(spec))
 
 
 def _was_service_changed(state: ClusterState, service: ClusterObject, edge: Edge) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready
+from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.rollouts import replica_sets_newest_first
 from holmes.diagnosis.facts.service_backends import is_headless, pods_behind, selecting_services, selector_of
-from holmes.diagnosis.facts.service_ports import container_ports, service_ports
+from holmes.diagnosis.facts.service_ports import container_ports, service_ports, target_ports
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, children
+from holmes.kubernetes.fields import at, child, children, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,11 +192,13 @@ def _has_other_service(
     title="Service also selects pods that do not serve it",
     severity="warning",
     kinds=("Service", "Pod"),
-    reads=("spec.selector", "owners, labels and ports of the selected pods"),
+    reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of consumers"),
     explanation=(
-        "The selector matches pods of several workloads, and some of them declare ports, but not the target port: part "
-        "of the requests goes to pods that cannot answer. Several versions of one program (canary, blue and green) "
-        "behind one Service are normal and have the same ports. Usually a label is added to the selector."
+        "The selector matches pods of several workloads, and some of them run another program that does not have the "
+        "target port: part of the requests goes to pods that cannot answer. When another program declares the port but "
+        "only the first one is probed there, it takes the log of a client that is refused to prove it; without that "
+        "it is only worth knowing. Several versions of one program (canary, blue and green) behind one Service are "
+        "normal. Usually a label is added to the selector."
     ),
 )
 def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
@@ -207,11 +210,16 @@ def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
             continue
         targets = [port.target for port in service_ports(service)]
         serving = {workload for workload, pod in workloads.items() if _serves(pod, targets)}
+        programs = {_program(workloads[workload]) for workload in serving}
         strangers = [
-            workload for workload, pod in workloads.items() if workload not in serving and not _may_serve(pod, targets)
+            workload
+            for workload, pod in workloads.items()
+            if workload not in serving and not _may_serve(pod, targets, other_program=_program(pod) not in programs)
         ]
         if serving and strangers:
             yield _too_broad(service, strangers, sorted(str(each.ref) for each in serving))
+        elif serving:
+            yield from _unproved(state, service, workloads)
 
 
 def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
@@ -219,10 +227,80 @@ def _serves(pod: ClusterObject, targets: list[int | str]) -> bool:
     return any(target in declared for target in targets)
 
 
-def _may_serve(pod: ClusterObject, targets: list[int | str]) -> bool:
-    """Whether a pod may answer at one of the ports without declaring it."""
-    declares = any(True for _ in container_ports(pod.child("spec")))
-    return not declares or any(isinstance(target, int) and _speaks_of(pod, target) for target in targets)
+def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: bool) -> bool:
+    """Whether a pod may answer at one of the ports without declaring it, or gets no requests."""
+    numbers = [target for target in targets if isinstance(target, int)]
+    if any(_speaks_of(pod, number) for number in numbers):
+        return True
+    if any(True for _ in container_ports(pod.child("spec"))):
+        return False
+    # Without a port of that name a pod is no endpoint at all.
+    return not numbers or not other_program or (pod.owner is not None and pod.owner.kind == "Job")
+
+
+def _program(pod: ClusterObject) -> tuple[tuple[str, ...], ...]:
+    """What the containers run, whatever the version of their images."""
+    containers = pod.children("spec", "containers")
+    return tuple((_repository(text(each, "image")), *texts(each, "command")) for each in containers)
+
+
+def _repository(image: str) -> str:
+    return re.sub(r"(?:@[^/]*|:[^/:@]*)$", "", image.partition("@")[0])
+
+
+def _unproved(
+    state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
+) -> Iterator[Fault]:
+    """Another program that only declares the port, beside one that is probed there."""
+    probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
+    programs = {_program(workloads[workload]) for workload in probed}
+    strangers = [
+        workload
+        for workload, pod in workloads.items()
+        if workload not in probed
+        and _program(pod) not in programs
+        and workload.kind not in {"Job", "CronJob"}
+        and target_ports(service, pod)
+    ]
+    if not probed or not strangers:
+        return
+    refused = [each for each in failures(state).get(service.ref, ()) if each.kind == "refused"]
+    if any(is_sick(state, each) for each in probed):
+        refused = []
+    sick = any(is_sick(state, each.consumer) for each in refused)
+    fault = _too_broad(service, strangers, sorted(str(each.ref) for each in probed))
+    names = ", ".join(sorted(str(each.ref) for each in strangers))
+    yield replace(
+        fault,
+        cause=(
+            f"The selector of {service.ref} also matches the pods of {names}, which run another program than "
+            f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at its port"
+            + (": part of the requests is refused" if refused else "")
+        ),
+        evidence=(*fault.evidence[:1], *_labels_of(strangers), *(each.line for each in refused[:_MOST_PROOFS])),
+        severity=("critical" if sick else "warning") if refused else "info",
+        logs=consumer_logs(state, [edge.consumer for edge in edges(state).get(service.ref, ())]),
+    )
+
+
+def _labels_of(workloads: list[ClusterObject]) -> tuple[Evidence, ...]:
+    templates = [template_of(each) for each in sorted(workloads, key=lambda each: each.ref)[:_MOST_PROOFS]]
+    return tuple(
+        value(each.workload, each.path.removesuffix("spec") + "metadata.labels", dict(each.labels))
+        for each in templates
+    )
+
+
+def _probe_numbers(pod: ClusterObject) -> set[int]:
+    """The ports at which the pod is probed, by number."""
+    names = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
+    ports = [
+        at(container, probe, how, "port")
+        for container in pod.children("spec", "containers")
+        for probe in ("readinessProbe", "livenessProbe", "startupProbe")
+        for how in ("httpGet", "tcpSocket", "grpc")
+    ]
+    return {port for port in ports if isinstance(port, int)} | {names[each] for each in ports if each in names}
 
 
 def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: list[str]) -> Fault:
@@ -239,6 +317,7 @@ def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: 
         evidence=(
             field(service, "spec", "selector"),
             value(first, f"{template_of(first).path}.containers[0].ports", _declared_ports(first)),
+            *_labels_of(strangers),
         ),
         next_check=(
             f"kubectl -n {service.namespace} get pods -o wide -l "

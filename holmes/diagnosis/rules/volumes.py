@@ -67,6 +67,8 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
         name = class_name(claim)
         if not name or not state.is_missing("StorageClass", "", name) or classless_volumes(state, name):
             continue
+        if not state.covers("PersistentVolume") and not state.events_of(claim, "ProvisioningFailed"):
+            continue  # a volume that was made by hand may carry the name
         existing = [each.name for each in state.of("StorageClass")]
         template = template_of_claim(state, claim)
         writer = claim if template is None else template.workload

@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 
 _ORDINAL: Final = re.compile(r"-(\d+)$")
 
+_VENDOR_DOMAINS: Final = (
+    "kubernetes.io k8s.io k8s.aws amazonaws.com eksctl.io google.com azure.com microsoft.com digitalocean.com "
+    "linode.com oraclecloud.com oracle.com ibm.com alibabacloud.com aliyun.com tencent.com huawei.com "
+    "hetzner.cloud scaleway.com ovh.com vmware.com nvidia.com amd.com intel.com habana.ai xilinx.com "
+    "qualcomm.com openshift.io cattle.io k3s.io rke2.io k0sproject.io cilium.io projectcalico.org tigera.io "
+    "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
+)
+_VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
+"""Labels below these domains come with hardware, a cloud or a product, not with what the cluster's people decide."""
+_NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
+
 
 @Row(
     id="W08",
@@ -184,7 +195,7 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation="No node has the labels that the DaemonSet's nodeSelector asks for, so it runs nowhere. For labels of "
     "a vendor or of Kubernetes (a graphics card, an operating system) that is normal until such a node comes, and only "
-    "worth knowing unless the value is a slip.",
+    "worth knowing unless the value is a slip. A label like `disabled` that switches the DaemonSet off is none either.",
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
     """DaemonSets whose nodeSelector fits no node."""
@@ -206,7 +217,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
         )
         yield Fault(
             subject=workload.ref,
-            severity="warning" if slip or ("/" not in key and workload.namespace != "kube-system") else "info",
+            severity="warning" if slip or _is_own_label(workload, key, value) else "info",
             cause=f"{workload.ref} runs on no node: no node has the label {key}={value} of its nodeSelector{known}",
             evidence=(
                 evidence.value(workload, f"spec.template.spec.nodeSelector.{key}", value),
@@ -214,6 +225,16 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
             ),
             next_check=f"kubectl get nodes -L {key}",
         )
+
+
+def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
+    """Whether the people of the cluster set the label on nodes themselves, and it does not mean nowhere."""
+    domain, slash, name = key.rpartition("/")
+    if _NOWHERE.search(f"{name} {value}"):
+        return False
+    if not slash:
+        return workload.namespace != "kube-system"
+    return not any(domain == each or domain.endswith(f".{each}") for each in _VENDORS)
 
 
 def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:

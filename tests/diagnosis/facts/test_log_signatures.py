@@ -75,6 +75,31 @@ def test_what_says_more_beats_a_general_last_line() -> None:
     assert signatures_of(log)[0].kind == "unreachable"
 
 
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        ('ERROR: column "currency" already exists', "migration 0042_currency failed, giving up"),
+        ("pq: duplicate key value violates unique constraint", "Error: migration failed"),
+        ("Error: plan limit reached", "exiting with code 3"),
+        ("ERROR: relation is locked", "ERROR: rolling back transaction"),
+        ("ERROR: index is not sorted", "worker stopped after 3 attempts."),
+    ],
+)
+def test_the_first_error_comes_before_a_last_line_that_only_says_that_it_is_the_end(error: str, end: str) -> None:
+    lines = [each.line for each in signatures_of(f"applying migration\n{error}\n{end}\n")]
+    assert lines[0] == error
+    assert signatures_of(f"{end}\n")[0].line == end
+
+
+def test_a_last_line_that_says_why_stays_first_and_the_first_error_is_told_too() -> None:
+    first, second = signatures_of("ERROR: step 2 was slow\nERROR: cart has no owner\n")
+    assert (first.line, second.line) == ("ERROR: cart has no owner", "ERROR: step 2 was slow")
+
+
+def test_an_address_that_did_not_answer_is_unreachable() -> None:
+    assert signatures_of("ERROR GET http://cart:8080/healthz failed: timed out\n")[0].kind == "unreachable"
+
+
 def test_the_times_that_the_kubelet_adds_are_not_quoted() -> None:
     assert signatures_of("2026-11-22T05:00:00.123456789Z panic: boom")[0].line == "panic: boom"
 

@@ -1,0 +1,151 @@
+"""Pods that were evicted because they went over a limit of their own, by workload, and whether that limit still holds.
+
+Called by the rule about evictions. A controller deletes the evicted pods of StatefulSets and DaemonSets: only their
+events are left, whose name says whose they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from holmes.diagnosis.facts.evidence import event, field
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.quantities import amount, quantity
+from holmes.diagnosis.facts.spec_places import container_field, spec_field
+from holmes.kubernetes.fields import at, text
+from holmes.kubernetes.moments import moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.findings import Evidence, ObjectRef
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+RECENT_SECONDS: Final = 3600.0
+_OWNERS: Final = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
+_DIR: Final = re.compile(r"emptydir volume \"([^\"]{1,253})\"", re.IGNORECASE)
+_CONTAINER: Final = re.compile(r"container ([a-z0-9-]{1,253}) (?:exceeded|was using)", re.IGNORECASE)
+_SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """A pod that was evicted. `at` is when, in seconds since the epoch; `told` where the message stands."""
+
+    pod: ObjectRef
+    uid: str
+    message: str
+    at: float
+    told: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedEviction:
+    """A workload of which several pods went over the same limit within the hour, and that still has this limit.
+
+    `limit` is the field with its value, `evictions` the newest first.
+    """
+
+    workload: ClusterObject
+    limit: Evidence
+    evictions: tuple[Eviction, ...]
+
+
+def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
+    """The workloads whose pods are evicted again and again because of a limit of their own."""
+    same: dict[tuple[ObjectRef, str], dict[str, Eviction]] = defaultdict(dict)
+    for workload, each in _recent(state):
+        same[workload.ref, each.message].setdefault(each.uid, each)
+    found = []
+    for (ref, _), evictions in same.items():
+        kept = state.find(ref)
+        ordered = sorted(evictions.values(), key=lambda each: (-each.at, each.pod))
+        if kept is None or len(ordered) < 2:
+            continue
+        limit = _standing_limit(kept, ordered[0].message, state)
+        if limit is not None:
+            found.append(RepeatedEviction(workload=kept, limit=limit, evictions=tuple(ordered)))
+    return tuple(found)
+
+
+def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
+    """The limit of the pod's own that it went over; None when the node was short."""
+    if not _is_own(message):
+        return None
+    volume = _DIR.search(message)
+    for index, each in enumerate(pod.children("spec", "volumes")):
+        if volume is not None and text(each, "name") == volume[1]:
+            return spec_field(pod, state, f"volumes[{index}].emptyDir.sizeLimit")
+    named = _CONTAINER.search(message)
+    for container in containers_of(pod):
+        limited = at(container.spec, "resources", "limits", "ephemeral-storage") is not None
+        if limited and (named is None or named[1] == container.name):
+            return container_field(container, state, "resources.limits.ephemeral-storage")
+    return None
+
+
+def _is_own(message: str) -> bool:
+    """Whether it went over a limit of its own; a pod that a short node ends may have exceeded its request as well."""
+    return "exceed" in message.lower() and "low on resource" not in message.lower()
+
+
+def ended_at(pod: ClusterObject) -> float:
+    """When a failed pod ended, in seconds since the epoch."""
+    ends = [moment(text(each.terminated, "finishedAt")) for each in containers_of(pod)]
+    known = [each for each in ends if each is not None]
+    told = moment(text(pod.condition("DisruptionTarget"), "lastTransitionTime"))
+    return max(known) if known else told or moment(pod.text("status", "startTime")) or pod.created
+
+
+def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
+    """The pods that went over their own limit within the hour, with their workloads."""
+    for pod in state.of("Pod"):
+        if pod.text("status", "reason") != "Evicted" or pod.text("status", "phase") != "Failed":
+            continue
+        message, ended = pod.text("status", "message").strip(), ended_at(pod)
+        if _is_own(message) and state.now - ended <= RECENT_SECONDS and pod.owner is not None:
+            told = field(pod, "status", "message")
+            yield state.workload_of(pod), Eviction(pod=pod.ref, uid=pod.uid, message=message, at=ended, told=told)
+    for each in state.events:
+        if each.reason != "Evicted" or each.kind != "Pod" or state.now - each.last > RECENT_SECONDS:
+            continue
+        owner = _owner_of_gone(each, state) if _is_own(each.message) else None
+        if owner is not None:
+            found = Eviction(pod=each.ref, uid=each.uid, message=each.message, at=each.last, told=event(each))
+            yield state.workload_of(owner), found
+
+
+def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
+    """The controller that made the pod of an event, by the pod's name: `<controller>-<suffix>`."""
+    prefix, _, _ = each.ref.name.rpartition("-")
+    owners = (state.get(kind, each.ref.namespace, prefix) for kind in _OWNERS)
+    return next((owner for owner in owners if owner is not None), None)
+
+
+def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
+    """The limit that was exceeded, if the newest pod that took the place of the evicted ones has it too."""
+    alive = [
+        pod
+        for pod in state.pods_of(workload)
+        if pod.deleted is None and pod.text("status", "phase") in {"Pending", "Running"}
+    ]
+    newest = max(alive, key=lambda pod: (pod.created, pod.name), default=None)
+    limit = own_limit(newest, message, state) if newest is not None else None
+    size = _SIZE.search(message)
+    if newest is None or limit is None or size is None:
+        return limit
+    of_one = _DIR.search(message) is not None or _CONTAINER.search(message) is not None
+    now = quantity(limit.value) if of_one else _total_limit(newest)
+    then = quantity(size[1])
+    return limit if then is None or now == then else None
+
+
+def _total_limit(pod: ClusterObject) -> Decimal:
+    """What all its containers together may write, in bytes."""
+    limits = (text(each.spec, "resources", "limits", "ephemeral-storage") for each in containers_of(pod))
+    return sum((amount(limit) for limit in limits), start=Decimal(0))
