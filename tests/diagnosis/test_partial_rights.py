@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-import yaml
-
 from holmes.core.findings import Finding
 from holmes.diagnosis.catalogue import all_rules
 from holmes.diagnosis.engine import findings_of
-from tests.diagnosis.row_cases import ROWS, state_of
+from tests.diagnosis.row_cases import ROWS, raw_cases, state_of
 
 STILL_TOLD: Final = {
     "A01": "the webhook's Service is missing; only whether anybody asks the webhook is not known",
@@ -21,6 +19,7 @@ STILL_TOLD: Final = {
     "P05": "the kubelet says that the object is missing",
     "P07": "the object is missing; only whether a pod has stumbled over it is not known",
     "P08a": "the kubelet says that the object is missing",
+    "P08b": "the container is not there; only what the kubelet said about it is not known",
     "P10": "the probe fails; only what the kubelet said about it is not known",
     "P13": "the pod was evicted; only whether others do its work is not known",
     "P14": "the pod was refused; only whether others do its work is not known",
@@ -47,7 +46,7 @@ def test_no_look_alike_becomes_a_fault_because_a_kind_could_not_be_read() -> Non
     told: dict[str, list[tuple[str, str, Finding]]] = {}
     tried = 0
     for rule in all_rules():
-        for case in yaml.safe_load((ROWS / f"{rule.id}.yaml").read_text(encoding="utf-8")):
+        for case in raw_cases(ROWS / f"{rule.id}.yaml"):
             for kind, partial in _without_one_kind(case) if not case["fires"] else ():
                 tried += 1
                 for finding in findings_of(rule, state_of(partial)):

@@ -21,7 +21,9 @@ from tests.diagnosis.scenarios.recording import recorded_names, unpack
 from tests.diagnosis.scenarios.run import GRACE_SECONDS, describe_score
 from tests.diagnosis.scenarios.scoring import Score, judge
 
-KNOWN_MISSES: Final[Mapping[str, str]] = yaml.safe_load((FOLDER / "known_misses.yaml").read_text(encoding="utf-8"))
+KNOWN_MISSES: Final[Mapping[str, str]] = (
+    yaml.safe_load((FOLDER / "known_misses.yaml").read_text(encoding="utf-8")) or {}
+)
 RECORDED: Final = tuple(each for each in load_scenarios() if each.name in recorded_names())
 
 

@@ -292,7 +292,8 @@ def _overdue(state: ClusterState, cron: ClusterObject) -> Fault | None:
     began = max([_last_run(cron), cron.created, *_edits(cron)])
     if rest is None or state.now - began < 2 * rest + ROLLOUT_GRACES * state.grace_seconds:
         return None
-    if any(job.integer("status", "active") for job in state.owned_by(cron, "Job")):
+    running = any(job.integer("status", "active") for job in state.owned_by(cron, "Job"))
+    if running or cron.children("status", "active") or not state.covers("Job", cron.namespace):
         return None
     return Fault(
         subject=cron.ref,

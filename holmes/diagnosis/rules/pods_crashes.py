@@ -137,7 +137,8 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
             continue
         words = last_words(container, state)
         ago = duration(state.now - (crash.finished or state.now))
-        meaning = EXIT_CODES.get(crash.exit_code, "an error of the application")
+        usual = "its command had finished" if crash.exit_code == 0 else "an error of the application"
+        meaning = EXIT_CODES.get(crash.exit_code, usual)
         yield Fault(
             subject=crash.pod.ref,
             severity="info" if crash.ending == "lost" or crash.exit_code == 0 else "warning",

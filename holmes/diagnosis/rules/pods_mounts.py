@@ -232,7 +232,8 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
 def _silent_fault(pod: ClusterObject, state: ClusterState) -> Fault:
     node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
     pulling = state.events_of(pod, "Pulling")
-    what = "its image is still being pulled" if pulling else "no event says why"
+    silence = "no event says why" if state.covers("Event", pod.namespace) else "its events could not be read"
+    what = "its image is still being pulled" if pulling else silence
     return Fault(
         subject=pod.ref,
         title="Container is not created",

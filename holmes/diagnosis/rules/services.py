@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from holmes.diagnosis.facts.edges import consumer_logs, edges, is_sick
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.label_index import labels_of
+from holmes.diagnosis.facts.last_words import wanted_logs
+from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.selector_mismatch import is_dynamic, lost_by_rollout, nearest_workload
 from holmes.diagnosis.facts.service_backends import (
     has_ready_endpoints,
@@ -172,6 +174,8 @@ def _pods_not_ready(state: ClusterState, service: ClusterObject, pods: tuple[Clu
         role="symptom",
         because=(*(each.ref for each in workloads), *(pod.ref for pod in waiting)),
         since=min(moment(text(pod.condition("Ready"), "lastTransitionTime")) or pod.created for pod in waiting),
+        # What is not ready yet may say itself for what it waits, long before its probe has failed for too long.
+        logs=tuple(key for each in containers_of(waiting[0]) if each.running for key in wanted_logs(each)),
     )
 
 
