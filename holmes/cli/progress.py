@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, TextIO
 
+from holmes.cli.sanitize import one_line
 from holmes.cli.streams import is_terminal
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 _ERASE = "\r\x1b[2K"
+_LONGEST_NAME = 40
 
 
 class ListProgress:
@@ -28,7 +30,7 @@ class ListProgress:
 
     def show(self, what: str, done: int, planned: int) -> None:
         """`what` was just read, which makes `done` of `planned`."""
-        self._write(f"{_ERASE}reading the cluster: {done}/{planned} {what}")
+        self._write(f"{_ERASE}reading the cluster: {done}/{planned} {one_line(what, _LONGEST_NAME)}")
 
     def _write(self, text: str) -> None:
         if self._stream is not None:

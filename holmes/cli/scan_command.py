@@ -5,6 +5,7 @@ The report goes to standard output, progress to standard error. Never imports a 
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from holmes.cli.options import verbose_option
 
 if TYPE_CHECKING:
     from holmes.app.cluster_choice import ClusterChoice
+    from holmes.cli.interrupts import Interrupts
     from holmes.core.findings import DiagnosisReport, Severity
     from holmes.diagnosis.scan import ScanRequest
     from holmes.settings.settings import Settings
@@ -42,6 +44,17 @@ class ScanOptions:
     timeout: float
     logs: int
     config: Path | None
+
+
+class Seconds(click.FloatRange):
+    """A finite number; a range alone lets `nan` through."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, or wrong usage."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return number
 
 
 @click.command()
@@ -71,11 +84,9 @@ class ScanOptions:
     help="An earlier report (-o json): says what is new, what remains and what is gone.",
 )
 @click.option(
-    "--grace", type=click.FloatRange(min=0), default=60, show_default=True, help="Seconds that a pod may take to start."
+    "--grace", type=Seconds(min=0), default=60, show_default=True, help="Seconds that a pod may take to start."
 )
-@click.option(
-    "--timeout", type=click.FloatRange(min=1), default=60, show_default=True, help="Seconds that all lists may take."
-)
+@click.option("--timeout", type=Seconds(min=1), default=60, show_default=True, help="Seconds that all lists may take.")
 @click.option("--logs", type=click.IntRange(min=0), default=20, show_default=True, help="The most logs to read.")
 @click.option("--config", type=click.Path(path_type=Path), help="The config file. Default: ~/.holmes/config.yaml.")
 @cluster_options
@@ -104,6 +115,7 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
     import asyncio
 
     from holmes.cli.configuration import read_settings
+    from holmes.cli.interrupts import Interrupts
     from holmes.cli.scan_text import shown_report
     from holmes.cli.streams import is_terminal, tolerate_narrow_encodings
     from holmes.settings.process import process_environment
@@ -113,27 +125,35 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
     settings = read_settings(environment, options.config, overrides)
     baseline = _baseline(options.baseline) if options.baseline else None
     request = _request(options, settings)
-    report = asyncio.run(_scan(settings, cluster, request))
+    interrupts = Interrupts()
+    try:
+        report = asyncio.run(_scan(settings, cluster, request, interrupts))
+    except asyncio.CancelledError:
+        click.echo("holmes: interrupted", err=True)
+        return interrupts.exit_code
     colours = is_terminal(sys.stdout) and not environment.get("NO_COLOR")
     click.echo(shown_report(report, options.output, baseline=baseline, colours=colours), color=colours)
     return EXIT_FOUND if options.fail_on and _fails(report, baseline, options.fail_on) else 0
 
 
-async def _scan(settings: Settings, cluster: ClusterChoice, request: ScanRequest) -> DiagnosisReport:
+async def _scan(
+    settings: Settings, cluster: ClusterChoice, request: ScanRequest, interrupts: Interrupts
+) -> DiagnosisReport:
     from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
     from holmes.app.scans import scan_cluster
     from holmes.cli.progress import ListProgress
     from holmes.cli.streams import write_line
     from holmes.core.errors import ClusterUnreachable
 
-    async with chosen_cluster(settings, cluster) as chosen:
-        if cluster.notice:
-            write_line(sys.stderr, f"holmes: {cluster.notice}")
-        with ListProgress(sys.stderr) as progress:
-            try:
-                return await scan_cluster(chosen, request, progress.show)
-            except ClusterUnreachable as error:
-                raise with_demo_hint(error) from error
+    with interrupts:
+        async with chosen_cluster(settings, cluster) as chosen:
+            if cluster.notice:
+                write_line(sys.stderr, f"holmes: {cluster.notice}")
+            with ListProgress(sys.stderr) as progress:
+                try:
+                    return await scan_cluster(chosen, request, progress.show)
+                except ClusterUnreachable as error:
+                    raise with_demo_hint(error) from error
 
 
 def _request(options: ScanOptions, settings: Settings) -> ScanRequest:

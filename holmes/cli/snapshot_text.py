@@ -1,9 +1,10 @@
-"""What `holmes snapshot` says about a recording. Called by `snapshot_command`; pure."""
+"""What `holmes snapshot` says about a recording. Called by `snapshot_command`; pure. Safe for a terminal."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holmes.cli.sanitize import sanitized
 from holmes.snapshot.times import timestamp
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def summary_lines(summary: RecordSummary) -> str:
         *_notes(summary.unread),
         f"look at it with: holmes snapshot serve {summary.folder}",
     ]
-    return "\n".join(lines)
+    return _shown(lines)
 
 
 def contents_lines(recording: Recording) -> str:
@@ -36,7 +37,12 @@ def contents_lines(recording: Recording) -> str:
         *_counts(sorted((name, count) for name, count in counts if count), len(recording.logs)),
         *_notes(recording.unread),
     ]
-    return "\n".join(lines)
+    return _shown(lines)
+
+
+def _shown(lines: Sequence[str]) -> str:
+    """A recording from somebody else may hold anything, but no line of its own making and no terminal sequence."""
+    return "\n".join(sanitized(" ".join(line.split("\n"))) for line in lines)
 
 
 def _counts(objects: Sequence[tuple[str, int]], logs: int) -> list[str]:

@@ -122,11 +122,15 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotChecked:
-    """Something that could not be looked at: never to be read as healthy. `rules` are those that need it."""
+    """Something that could not be looked at: never to be read as healthy.
+
+    `rules` are those that need it; `kinds` the kinds of objects that are missing, if it is about objects.
+    """
 
     what: str
     why: str
     rules: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,10 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
         ),
         "incidents": [_incident_document(incident) for incident in report.incidents],
         **_filled(omitted=report.omitted),
-        "not_checked": [_filled(what=each.what, why=each.why, rules=list(each.rules)) for each in report.not_checked],
+        "not_checked": [
+            _filled(what=each.what, kinds=list(each.kinds), why=each.why, rules=list(each.rules))
+            for each in report.not_checked
+        ],
         "checked": [{"kind": each.kind, "total": each.total, "affected": each.affected} for each in report.checked],
         "rules_run": report.rules_run,
         "cost": {
@@ -83,7 +86,12 @@ def report_from_json(text: str) -> DiagnosisReport:
         incidents=tuple(_incident(each) for each in _objects(document, "incidents")),
         omitted=_integer(document, "omitted"),
         not_checked=tuple(
-            NotChecked(what=_text(each, "what"), why=_text(each, "why"), rules=_texts(each, "rules"))
+            NotChecked(
+                what=_text(each, "what"),
+                why=_text(each, "why"),
+                rules=_texts(each, "rules"),
+                kinds=_texts(each, "kinds"),
+            )
             for each in _objects(document, "not_checked")
         ),
         checked=tuple(

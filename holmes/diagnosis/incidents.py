@@ -89,7 +89,8 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: Links, stat
 def _incident_id(finding: Finding) -> str:
     """The same for the same cause at the same culprit, in every scan."""
     culprit = finding.culprit
-    written = f"{finding.rule_id}\n{culprit.group}\n{culprit.kind}\n{culprit.namespace}\n{culprit.name}"
+    note = "info\n" if finding.severity == "info" else ""
+    written = f"{note}{finding.rule_id}\n{culprit.group}\n{culprit.kind}\n{culprit.namespace}\n{culprit.name}"
     digest = hashlib.sha256(written.encode()).hexdigest()[:_ID_CHARACTERS]
     return f"{finding.rule_id}-{digest}"
 

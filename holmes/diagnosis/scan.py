@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from holmes.core.findings import Finding, Incident, ObjectRef
     from holmes.diagnosis.rule import Fault, Rule
     from holmes.kubernetes.client import ClusterClient
-    from holmes.kubernetes.cluster_state import ClusterState, Gap, LogKey
+    from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
 
 _MANY_GAPS: Final = 3
-"""More kinds that cannot be read in one namespace are one line: mostly nothing there may be read."""
+"""More kinds that cannot be read for one reason in one place are one line."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
@@ -202,6 +202,8 @@ def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Seq
     pods = sum(incident.affected_pods for incident in incidents if incident.severity != "info")
     counts = []
     for kind in (*_COUNTED, *(kind for kind in state.kinds if "." in kind)):
+        if kind == "Namespace" and namespaces:
+            continue
         objects = [each for each in state.of(kind) if not namespaces or each.namespace in {"", *namespaces}]
         if objects:
             hit = pods if kind == "Pod" else sum(each.ref in affected for each in objects)
@@ -213,15 +215,15 @@ def _not_checked(
     rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked]
 ) -> tuple[NotChecked, ...]:
     """What could not be looked at, with the rules that needed it."""
-    by_place: dict[str, list[Gap]] = defaultdict(list)
+    alike: dict[tuple[str, GapCategory], list[Gap]] = defaultdict(list)
     for gap in sorted(state.reading.gaps, key=lambda gap: (gap.namespace, gap.kind)):
-        by_place[gap.namespace].append(gap)
+        alike[gap.namespace, gap.category].append(gap)
     found = []
-    for namespace, gaps in by_place.items():
+    for (namespace, _), gaps in alike.items():
         place = f" in namespace {namespace}" if namespace else ""
-        together = len(gaps) > _MANY_GAPS and bool(namespace)
+        together = len(gaps) > _MANY_GAPS
         for same in [gaps] if together else [[gap] for gap in gaps]:
             kinds = [gap.kind for gap in same]
             ids = tuple(rule.id for rule in rules if set(kinds) & set(rule.row.needed_kinds))
-            found.append(NotChecked(what=f"{', '.join(kinds)}{place}", why=same[0].why, rules=ids))
+            found.append(NotChecked(what=f"{', '.join(kinds)}{place}", why=same[0].why, rules=ids, kinds=tuple(kinds)))
     return (*found, *unread_logs)

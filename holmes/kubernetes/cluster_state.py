@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.kubernetes.fields import text_map
 from holmes.kubernetes.kinds import WORKLOADS
@@ -22,13 +22,21 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 
 
+GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "limit", "failed"]
+DEFINITION_KIND: Final = "CustomResourceDefinition"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A kind that could not be read, or not to its end. An empty `namespace` means everywhere."""
+    """A kind that could not be read, or not to its end. An empty `namespace` means everywhere.
+
+    `category` sorts the reasons: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit`, `failed`.
+    """
 
     kind: str
     why: str
     namespace: str = ""
+    category: GapCategory = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +155,9 @@ class ClusterState:
         """
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
+        kinds = (kind, DEFINITION_KIND) if "." in kind else (kind,)
         return not any(
-            gap.kind == kind and (not gap.namespace or not namespace or gap.namespace == namespace)
+            gap.kind in kinds and (not gap.namespace or not namespace or gap.namespace == namespace)
             for gap in self.reading.gaps
         )
 

@@ -5,8 +5,9 @@ Called by the state reader, with what it has read already.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.cluster_state import Gap
 from holmes.kubernetes.fields import boolean, text
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.kubernetes.cluster_object import ClusterObject
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +51,13 @@ def _kind(definition: ClusterObject) -> Kind | None:
     if not versions:
         return None
     version = next((each for each in versions if boolean(each, "storage")), versions[0])
+    names = definition.text("spec", "names", "kind"), definition.text("spec", "names", "plural")
+    place = definition.text("spec", "group"), text(version, "name")
+    if not all(map(_NAME.fullmatch, (*names, *place))):
+        return None  # no API server accepts it, and no path may be made of it
     return Kind(
-        name=definition.text("spec", "names", "kind"),
-        group_version=f"{definition.text('spec', 'group')}/{text(version, 'name')}",
-        resource=definition.text("spec", "names", "plural"),
+        name=names[0],
+        group_version="/".join(place),
+        resource=names[1],
         namespaced=definition.text("spec", "scope") != "Cluster",
     )

@@ -66,12 +66,12 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
     """The text of a log, and why there is none."""
     pod = key.pod
-    path = api_path("v1", "pods", namespace=pod.namespace, name=pod.name, subresource="log")
     params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
     if key.previous:
         params["previous"] = "true"
     body = bytearray()
     try:
+        path = api_path("v1", "pods", namespace=pod.namespace, name=pod.name, subresource="log")
         async with asyncio.timeout_at(deadline), client.stream_text(path, params) as pieces:
             async for piece in pieces:
                 body += piece

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from holmes.core.errors import ClusterUnreachable, HolmesError
+from holmes.core.errors import ClusterUnreachable, HolmesError, ToolError
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
 from holmes.kubernetes.custom_kinds import custom_kinds
@@ -110,11 +110,13 @@ class StateReader:
     def _state(self) -> ClusterState:
         harvest, recorded = self._harvest, self._client.recorded_namespaces
         now = self._client.server_seconds
+        newest = max((each.created for each in harvest.objects), default=0.0)
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
         # Nobody asked a recording for the system's namespace: that it does not have it is no news.
         unasked = {SYSTEM_NAMESPACE} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
-            now=time.time() if now is None else now,
+            # What exists is not of the future, whatever a proxy writes into the answer: it would count as just made.
+            now=max(time.time() if now is None else now, newest),
             namespaces=namespaces - unasked,
             gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),
             grace_seconds=self._grace_seconds,
@@ -176,11 +178,17 @@ class StateReader:
             page = await self._client.get(path, params, accept=accept)
             self._harvest.answers += 1
             items = children(page, "items")
+            if not _is_list(page):
+                self._gap(
+                    kind, place, f"GET {path}: the API server answered with more, or less, than a list of objects"
+                )
             await asyncio.to_thread(self._keep, kind, items, known)
             count += len(items)
-            token = text(child(page, "metadata"), "continue")
+            before, token = token, text(child(page, "metadata"), "continue")
             if not token:
                 return
+            if token == before:
+                raise ToolError(f"GET {path}: the API server named the same page twice; {count:,} were read")
             if count >= limit:
                 self._gap(kind, place, f"there are more than {limit:,}; the first {count:,} were read")
                 return
@@ -196,3 +204,9 @@ class StateReader:
     def _gap(self, kind: Kind, place: str, why: str) -> None:
         name = f"{kind.name}.{kind.group}" if kind not in KINDS and kind is not EVENT else kind.name
         self._harvest.gaps.append(Gap(kind=name, why=" ".join(why.split()), namespace=place))
+
+
+def _is_list(page: JsonObject) -> bool:
+    """Whether it holds objects and nothing else. An empty list may be null; a status is no empty list."""
+    items = page.get("items", "")
+    return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

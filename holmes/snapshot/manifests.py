@@ -14,9 +14,10 @@ from holmes.core.errors import ConfigError
 from holmes.kubernetes.fields import text
 from holmes.snapshot.assembly import Assembly, assemble
 from holmes.snapshot.layout import inside
+from holmes.snapshot.recording import parsed_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from holmes.core.json_types import JsonObject, JsonValue
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 ENDINGS: Final = (".json", ".yaml", ".yml")
 _FILE_LIMIT_BYTES: Final = 256 * 1024 * 1024
 _YAML_LIMIT_VALUES: Final = 3_000_000
+_YAML_LIMIT_LEVELS: Final = 1_000
 
 
 def load_manifests(path: Path) -> Recording:
@@ -88,13 +90,7 @@ def _documents(file: Path) -> list[JsonValue]:
 
 
 def _json(file: Path, content: bytes) -> JsonValue:
-    try:
-        document: JsonValue = json.loads(content)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{file}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{file}: the file is not JSON: {error}") from error
-    return document
+    return parsed_json(file, content)
 
 
 def _yaml(file: Path, content: bytes) -> list[JsonValue]:
@@ -109,6 +105,8 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     try:
+        if _may_be_deep(content):
+            _check_depth(file, yaml.parse(content, Loader))
         documents: list[JsonValue] = list(yaml.load_all(content, Loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -116,12 +114,31 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
         raise ConfigError(f"{place}: the file is not valid YAML: {error.problem or error.context}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file}: the file is not valid YAML: {' '.join(str(error).split())}") from error
-    _check_size(file, documents)
+    _check_values(file, documents)
     return documents
 
 
-def _check_size(file: Path, documents: list[JsonValue]) -> None:
-    """Raise `ConfigError` for a few lines whose aliases stand for millions of values, or for themselves."""
+def _may_be_deep(content: bytes) -> bool:
+    """Whether there is room for so many levels: each takes a bracket, or a column, which two may share."""
+    columns = max(map(len, content.splitlines()), default=0)
+    return content.count(b"[") + content.count(b"{") + 2 * columns > _YAML_LIMIT_LEVELS
+
+
+def _check_depth(file: Path, events: Iterable[object]) -> None:
+    """Raise `ConfigError` for levels that the parser, which descends on the stack of C, would not survive."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        if depth > _YAML_LIMIT_LEVELS:
+            raise ConfigError(f"{file}: the file has more than {_YAML_LIMIT_LEVELS:,} levels")
+
+
+def _check_values(file: Path, documents: list[JsonValue]) -> None:
+    """Make every key a text, as JSON has it, and raise `ConfigError` for values that JSON does not have.
+
+    The same for a few lines whose aliases stand for millions of values, or for themselves.
+    """
     left = _YAML_LIMIT_VALUES
     waiting: list[JsonValue] = list(documents)
     while waiting:
@@ -130,6 +147,21 @@ def _check_size(file: Path, documents: list[JsonValue]) -> None:
         if left < 0:
             raise ConfigError(f"{file}: the file has too many values once its aliases are put in place")
         if isinstance(value, dict):
+            if not all(isinstance(key, str) for key in value):
+                _name_keys(value)
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
+        elif not isinstance(value, str | int | float | None):
+            raise ConfigError(f"{file}: the file has a value that JSON does not have ({type(value).__name__})")
+
+
+def _name_keys(value: dict[str, JsonValue]) -> None:
+    """In place, because an alias may stand for the same object elsewhere."""
+    named = {_name(key): each for key, each in value.items()}
+    value.clear()
+    value.update(named)
+
+
+def _name(key: object) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=str)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from holmes.core.errors import ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden
 from holmes.kubernetes.fields import child, children, integer, text
+from holmes.kubernetes.paths import api_path, checked_name
 from holmes.snapshot.logs import LogKey
 from holmes.snapshot.recording import Unread
 
@@ -63,7 +64,6 @@ class LogReader:
                     yield key, content
 
     async def _read(self, key: LogKey) -> bytes | None:
-        path = f"/api/v1/namespaces/{key.namespace}/pods/{key.pod}/log"
         params = {
             "container": key.container,
             "timestamps": "true",
@@ -74,6 +74,9 @@ class LogReader:
         kept = bytearray()
         beginning = True
         try:
+            # The names become a path and a file: what no cluster accepts goes nowhere.
+            path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
+            checked_name(key.container, "container")
             async with self._client.stream_text(path, params) as pieces:
                 async for piece in pieces:
                     kept += piece

@@ -6,8 +6,9 @@ Called by `sources`. Refuses a folder that is incomplete, broken or of a newer f
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import ConfigError
 from holmes.kubernetes.fields import boolean, child, children, integer, text, texts
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject
+    from holmes.core.json_types import JsonObject, JsonValue
+
+_HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +111,23 @@ def read_json(path: Path) -> JsonObject:
         content = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path}: the file cannot be read: {error.strerror}; is the recording complete?") from error
-    try:
-        document = json.loads(content)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise ConfigError(f"{path}: the file is not JSON: {error}") from error
+    document = parsed_json(path, content)
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: the file must hold a JSON object")
+    return document
+
+
+def parsed_json(path: Path, content: bytes) -> JsonValue:
+    """What the content of the file at `path` says. Halves of characters become U+FFFD. Raises `ConfigError`."""
+    try:
+        document: JsonValue = json.loads(content)
+        if _HALF_CHARACTER.search(content):
+            whole = json.dumps(document, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            document = json.loads(whole.decode("utf-16", "replace"))
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, thousands of levels
+        raise ConfigError(f"{path}: the file is not JSON: {error}") from error
     return document
 
 

@@ -85,6 +85,8 @@ class RecordingWriter:
         return await _finished(self._publish)
 
     async def _write(self, file: Path, content: Callable[[], bytes]) -> None:
+        if file.is_absolute() or ".." in file.parts:  # names in it come from the cluster, which may be anybody's
+            raise HolmesError(f"{str(file)!r} leads out of the recording: a name in the cluster's answers is hostile")
         await _finished(lambda: _write_file(self._hidden / file, content()))
 
     def _publish(self) -> int:

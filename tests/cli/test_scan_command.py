@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.support.command_line import Finished, Home
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
+    Request,
     document,
     empty_cluster,
     kubernetes_api,
@@ -174,6 +177,8 @@ def test_the_options_choose_among_the_incidents(
         (("--demo", "--snapshot", "x"), "exclude each other"),
         (("--snapshot", "nowhere"), "nowhere"),
         (("--baseline", "nowhere.json"), "nowhere.json"),
+        (("--timeout", "nan"), "is not a number of seconds"),
+        (("--grace", "inf"), "is not a number of seconds"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(home: Home, arguments: tuple[str, ...], says: str) -> None:
@@ -205,6 +210,46 @@ def test_a_report_of_something_else_is_no_baseline(home: Home, tmp_path: Path) -
 
     assert done.exit_code == 2
     assert "not a diagnosis" in done.stderr
+
+
+def test_thousands_of_kinds_that_were_not_read_do_not_bury_the_report(home: Home, tmp_path: Path) -> None:
+    def with_many_kinds(api: KubernetesApi) -> None:
+        versions = [{"name": "v1", "served": True, "storage": True}]
+        names = [{"kind": f"Promotion{number}", "plural": f"promotions{number}"} for number in range(300)]
+        items = [
+            {
+                "metadata": {"name": each["plural"], "uid": each["plural"]},
+                "spec": {"group": "shop.example", "names": each, "versions": versions},
+            }
+            for each in names
+        ]
+        api.on("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", listing(items))
+
+    done = scan_of(home, tmp_path, with_many_kinds)
+
+    assert len(done.stdout.splitlines()) < 150
+    assert "240 more, which -o json names" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_one_line_and_its_code(tmp_path: Path, number: signal.Signals) -> None:
+    home = Home.make(tmp_path / "home")
+    with kubernetes_api() as api:
+        reached = threading.Event()
+
+        def slow(_: Request) -> Answer:
+            reached.set()
+            return Answer(delay_seconds=30)
+
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        empty_cluster(api)
+        api.on(PODS, slow)
+        process = home.start("scan", f"--kubeconfig={write_kubeconfig(tmp_path, api.url)}")
+        assert reached.wait(60)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+
+    assert (process.returncode, out, err) == (128 + number, "", "holmes: interrupted\n")
 
 
 def test_without_a_cluster_it_exits_with_3_and_names_the_demo(home: Home) -> None:

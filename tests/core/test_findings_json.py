@@ -70,7 +70,14 @@ REPORTS = st.builds(
         st.builds(KindCount, kind=KINDS, total=st.integers(0, 9), affected=st.integers(0, 9)), max_size=2
     ).map(tuple),
     not_checked=st.lists(
-        st.builds(NotChecked, what=WORDS, why=WORDS, rules=st.lists(NAMES, max_size=2).map(tuple)), max_size=2
+        st.builds(
+            NotChecked,
+            what=WORDS,
+            why=WORDS,
+            rules=st.lists(NAMES, max_size=2).map(tuple),
+            kinds=st.lists(NAMES, max_size=2).map(tuple),
+        ),
+        max_size=2,
     ).map(tuple),
     rules_run=st.integers(0, 200),
     cost=st.builds(

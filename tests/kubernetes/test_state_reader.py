@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -269,3 +270,68 @@ async def test_events_are_found_by_the_uid_of_their_object(quiet_cluster: Kubern
         ("Older", 1),
         ("Newer", 7),
     ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        document({"kind": "Status", "status": "Success"}),
+        document({"items": {"web": {}}}),
+        document({"items": [*named("pod", 1), None, "web", []]}),
+    ],
+    ids=["status", "map", "mixed"],
+)
+async def test_an_answer_that_is_no_list_of_objects_is_a_gap_and_no_empty_list(
+    quiet_cluster: KubernetesApi, tmp_path: Path, answer: Answer
+) -> None:
+    empty_cluster(quiet_cluster)
+    quiet_cluster.on(PODS, answer)
+    quiet_cluster.on("/api/v1/services", document({"items": None}))
+
+    state, _ = await read(quiet_cluster, tmp_path)
+
+    assert [gap.kind for gap in state.reading.gaps] == ["Pod"]
+    assert "than a list of objects" in state.reading.gaps[0].why
+    assert not state.is_missing("Pod", "shop", "web")
+
+
+async def test_a_page_that_leads_to_itself_is_read_once(quiet_cluster: KubernetesApi, tmp_path: Path) -> None:
+    empty_cluster(quiet_cluster)
+    quiet_cluster.on(PODS, document({"metadata": {"continue": "again"}, "items": []}))
+
+    state, _ = await read(quiet_cluster, tmp_path)
+
+    assert len(quiet_cluster.asked(PODS)) == 2
+    assert "the same page twice" in state.reading.gaps[0].why
+
+
+@pytest.mark.parametrize(
+    ("group", "plural"), [("", "secrets"), ("shop.example", "../../../version"), ("a\x1b[31m", "promotions?x#")]
+)
+async def test_no_path_is_made_of_a_definition_that_no_server_would_accept(
+    quiet_cluster: KubernetesApi, tmp_path: Path, group: str, plural: str
+) -> None:
+    empty_cluster(quiet_cluster)
+    versions = [{"name": "v1", "served": True, "storage": True}]
+    spec = {"group": group, "names": {"kind": "Promotion", "plural": plural}, "versions": versions}
+    definitions = [{"metadata": {"name": "promotions.shop.example", "uid": "crd"}, "spec": spec}]
+    quiet_cluster.on("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", listing(definitions))
+
+    state, cost = await read(quiet_cluster, tmp_path)
+
+    assert cost.list_calls == len(KINDS) + 1
+    assert state.custom_resources == ()
+
+
+async def test_a_clock_that_is_behind_the_objects_does_not_make_them_young(
+    quiet_cluster: KubernetesApi, tmp_path: Path
+) -> None:
+    empty_cluster(quiet_cluster)
+    created = {"metadata": {"name": "web", "uid": "1", "creationTimestamp": "2025-01-31T10:00:00Z"}}
+    for path in quiet_cluster.paths():
+        body = json.dumps({"items": [created] if path == PODS else []}).encode()
+        quiet_cluster.on(path, Answer(body=body, headers={"Date": "Thu, 01 Jan 1970 00:00:00 GMT"}))
+
+    state, _ = await read(quiet_cluster, tmp_path)
+
+    assert state.now == 1738317600.0

@@ -394,3 +394,17 @@ async def test_a_cluster_that_goes_away_in_the_middle_leaves_nothing(api: Kubern
     with pytest.raises(ClusterUnreachable):
         await record(api, tmp_path / "recording")
     assert [path.name for path in tmp_path.iterdir()] == ["kubeconfig"]  # noqa: ASYNC240
+
+
+async def test_names_that_no_cluster_has_lead_nowhere_and_are_noted(api: KubernetesApi, tmp_path: Path) -> None:
+    names = ["../../../../out", "we\nb", "", "web"]
+    pods = [pod(name) for name in names]
+    pods.append(pod("cart", containers={"../../../../out": running()}))
+    api.on("/api/v1/pods", listing(pods))
+    for name in ("../../../../out", "cart"):
+        api.on(f"/api/v1/namespaces/shop/pods/{name}/log", log(["stolen"]))
+    summary = await record_in(api, tmp_path, tmp_path / "a" / "recording")
+    assert summary.logs == 1
+    assert len(summary.unread) == 4
+    assert all(" cannot be a Kubernetes " in each.reason for each in summary.unread)
+    assert "stolen" not in content_of(tmp_path)

@@ -120,6 +120,15 @@ def test_show_lists_what_is_in_a_source(tmp_path: Path) -> None:
     assert "secrets: forbidden: cannot list" in home.run("snapshot", "show", str(folder)).stdout
 
 
+def test_show_lets_no_terminal_sequence_and_no_forged_line_through(tmp_path: Path) -> None:
+    unread = [{"resource": "\x1b[2Jpods", "namespace": "shop\nnothing was left out", "reason": "\x1b]0;title\x07no"}]
+    forged = {**MANIFEST, "context": "prod\x1b[31m", "unread": unread}
+    folder = write_recording(tmp_path / "recording", recording=forged)
+    shown = Home.make(tmp_path / "home").run("snapshot", "show", str(folder)).stdout
+    assert "\x1b" not in shown
+    assert shown.splitlines()[-2:] == ["not recorded:", "  pods in shop nothing was left out: no"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_stays_until_a_signal_and_then_ends_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     home = Home.make(tmp_path / "home", TMPDIR=str(tmp_path))

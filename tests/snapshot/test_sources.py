@@ -137,6 +137,9 @@ def test_a_definition_among_the_manifests_says_how_its_resources_are_named(tmp_p
         ("a.yaml", "replicas: 3\n", "holds neither a recording nor Kubernetes objects: 1 files were read"),
         ("a.txt", "hello", "there is no .yaml, .yml or .json file"),
         ("a.yaml", "&a [*a]\n", "too many values once its aliases"),
+        ("a.yaml", "[" * 50_000, "more than 1,000 levels"),
+        ("a.yaml", "a: !!binary aGVsbG8=\n", "a value that JSON does not have (bytes)"),
+        ("a.json", '{"replicas": ' + "9" * 5_000 + "}", "the file is not JSON: Exceeds the limit"),
         ("a.yaml", "a: !!python/object/apply:os.system [id]\n", "could not determine a constructor"),
         ("a.yaml", b"\xff\xfe\x00", "not valid YAML"),
     ],
@@ -210,3 +213,19 @@ def test_kinds_that_a_dump_leaves_out_are_not_taken_for_empty(tmp_path: Path) ->
     loaded = load_snapshot(write_dump(tmp_path, "json"))
     paths = ("/api/v1/namespaces/shop/configmaps", "/api/v1/secrets", "/api/v1/namespaces/other/pods")
     assert [ask(loaded, path).status_code for path in paths] == [403, 403, 403]
+
+
+def test_keys_of_yaml_become_text_as_in_json(tmp_path: Path) -> None:
+    (tmp_path / "pod.yaml").write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {8080: one, true: yes, null: none}}}"
+    )
+    pod = ask(load_snapshot(tmp_path), "/api/v1/namespaces/default/pods/web").body
+    assert pod["metadata"]["labels"] == {"8080": "one", "true": True, "null": "none"}
+
+
+def test_halves_of_characters_in_json_are_replaced(tmp_path: Path) -> None:
+    annotations = {"a": "\ud800", "b": "\N{GRINNING FACE}"}
+    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "annotations": annotations}}
+    (tmp_path / "pod.json").write_text(json.dumps(document))
+    pod = ask(load_snapshot(tmp_path), "/api/v1/namespaces/default/pods/web").body
+    assert pod["metadata"]["annotations"] == {"a": "\N{REPLACEMENT CHARACTER}", "b": "\N{GRINNING FACE}"}

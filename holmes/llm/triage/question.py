@@ -230,7 +230,9 @@ def _perhaps_namespace(words: tuple[str, ...]) -> str:
 def _may_be_namespace(word: str) -> bool:
     if word in NOT_A_NAMESPACE or "." in word or "/" in word:
         return False
-    return _is_name(word) or word in NEVER_NAMES
+    # Of words that are no names, such as `kube-system`: nobody writes them with a hyphen but as a name.
+    made = "-" in word and _LABEL.fullmatch(word) is not None and _NUMBERS.fullmatch(word) is None
+    return made or _is_name(word) or word in NEVER_NAMES
 
 
 def _searched(shown: str, quoted: tuple[str, ...], words: tuple[str, ...], names: tuple[Named, ...]) -> str:

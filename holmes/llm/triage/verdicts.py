@@ -46,7 +46,7 @@ def missing_namespace_text(scope: Scope) -> str:
 
 def nothing_found_text(report: DiagnosisReport, scope: Scope) -> str:
     """That no incident was found, and how much that says."""
-    unseen = [kind for kind in _NEEDED if any(each.what.partition(" ")[0] == kind for each in report.not_checked)]
+    unseen = [kind for kind in _NEEDED if any(kind in each.kinds for each in report.not_checked)]
     if unseen:
         kinds = " and ".join(counted(2, kind).partition(" ")[2] for kind in unseen)
         return f"**Nothing can be said about what is broken {spoken_place(report, scope)}**: {kinds} could not be read."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.diagnosis.templates import template_of
+from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.kinds import WORKLOADS
 

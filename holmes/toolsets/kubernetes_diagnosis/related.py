@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import ToolError
-from holmes.diagnosis.changes import recent_changes
-from holmes.diagnosis.nearest import nearest
+from holmes.diagnosis.facts.changes import recent_changes
+from holmes.diagnosis.facts.nearest import nearest
+from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.scope import plain_kind
-from holmes.diagnosis.templates import template_of
 from holmes.kubernetes.fields import boolean, child, children, integer, text, text_map
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.kubernetes.moments import duration

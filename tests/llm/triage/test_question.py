@@ -22,6 +22,8 @@ QUESTIONS = (
     ("svc/web gives 502", "why", "", "Service/web"),
     ("What's wrong in shop?", "why", "shop?", "shop?"),
     ("what is broken in the shop namespace?", "why", "shop", ""),
+    ("are there problems in namespace kube-system?", "why", "kube-system", ""),
+    ("what's wrong in kube-system?", "why", "kube-system?", ""),
     ("what's wrong in production", "why", "production?", ""),
     ("-n shop why 502 from web", "why", "shop", "web?"),
     ("checkout -n shop is slow", "why", "shop", "checkout?"),

@@ -1,0 +1,29 @@
+"""Reading a few logs for the rules: one that cannot be read is told and never ends the scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holmes.core.environment import Environment
+from holmes.core.findings import ObjectRef
+from holmes.kubernetes.client import ClusterClient
+from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.log_reader import LogLimits, read_logs
+from tests.support.kubernetes_api import Answer, KubernetesApi, write_kubeconfig
+
+
+def key(name: str) -> LogKey:
+    return LogKey(pod=ObjectRef(kind="Pod", namespace="shop", name=name), container="app", previous=False)
+
+
+async def test_a_pod_whose_name_fits_no_path_does_not_take_the_other_logs_along(
+    quiet_cluster: KubernetesApi, tmp_path: Path
+) -> None:
+    quiet_cluster.on("/api/v1/namespaces/shop/pods/web/log", Answer(body=b"panic: no config\n"))
+    environment = Environment.of({"KUBECONFIG": str(write_kubeconfig(tmp_path, quiet_cluster.url))})
+
+    async with await ClusterClient.connect(environment) as client:
+        reading = await read_logs(client, [key("we/../b"), key(""), key("web")], LogLimits())
+
+    assert reading.logs == {key("web"): "panic: no config\n"}
+    assert ["cannot be a Kubernetes name" in each.why for each in reading.unread] == [True, True]
