@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "json", "yaml", "markdown"]
 EXIT_FOUND = 1
+EXIT_UNREAD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ def scan(
     """Find what is broken in the cluster and why, without a model.
 
     Exit codes: 0 scanned (also when something is broken), 1 something at or above --fail-on was found, 2 wrong usage,
-    3 no cluster.
+    3 no cluster, or with --fail-on nothing found although the pods could not be read.
     """
     options = ScanOptions(**given)  # type: ignore[arg-type]  # click has checked them
     context.exit(_run(options, cluster, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
@@ -132,8 +133,15 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
         click.echo("holmes: interrupted", err=True)
         return interrupts.exit_code
     colours = is_terminal(sys.stdout) and not environment.get("NO_COLOR")
-    click.echo(shown_report(report, options.output, baseline=baseline, colours=colours), color=colours)
-    return EXIT_FOUND if options.fail_on and _fails(report, baseline, options.fail_on) else 0
+    narrowed = bool(options.rules or options.kinds or options.selector or options.severity == "critical")
+    text = shown_report(report, options.output, baseline=baseline, narrowed=narrowed, colours=colours)
+    click.echo(text, color=colours)
+    if options.fail_on and _fails(report, baseline, options.fail_on):
+        return EXIT_FOUND
+    if options.fail_on and any("Pod" in each.kinds for each in report.not_checked):
+        click.echo("holmes: the pods could not be read, so nothing can be promised about --fail-on", err=True)
+        return EXIT_UNREAD
+    return 0
 
 
 async def _scan(

@@ -30,11 +30,16 @@ _COLOURS: Final = {"critical": "red", "warning": "yellow", "info": "cyan"}
 
 
 def shown_report(
-    report: DiagnosisReport, output: str, *, baseline: DiagnosisReport | None = None, colours: bool = False
+    report: DiagnosisReport,
+    output: str,
+    *,
+    baseline: DiagnosisReport | None = None,
+    narrowed: bool = False,
+    colours: bool = False,
 ) -> str:
     """The report in the format `output`: `table`, `json`, `yaml` or `markdown`.
 
-    A baseline shows in the two for people.
+    A baseline shows in the two for people; `narrowed` says that only some rules, kinds or objects were asked for.
     """
     match output:
         case "json":
@@ -46,9 +51,9 @@ def shown_report(
                 report_to_document(report), sort_keys=False, allow_unicode=True, width=_WIDTH
             ).rstrip()
         case "markdown":
-            return sanitized("\n".join(_markdown(report, baseline)))
+            return sanitized("\n".join(_markdown(report, baseline, narrowed=narrowed)))
         case _:
-            return "\n".join(_table(report, baseline, colours=colours))
+            return "\n".join(_table(report, baseline, colours=colours, narrowed=narrowed))
 
 
 def headline(report: DiagnosisReport) -> str:
@@ -63,7 +68,9 @@ def headline(report: DiagnosisReport) -> str:
     return f"{counted(len(report.incidents), 'incident')} ({parts}) {place}"
 
 
-def _table(report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool) -> Iterator[str]:
+def _table(
+    report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool, narrowed: bool
+) -> Iterator[str]:
     cost = report.cost
     yield sanitized(headline(report))
     yield f"{cost.list_calls} lists, {counted(cost.logs_read, 'log')}, {report.rules_run} rules, {cost.seconds:.1f} s"
@@ -83,14 +90,14 @@ def _table(report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours
             "changed", tuple(f"{each.at}  {each.object}: {each.what}" for each in incident.changed_before)
         )
         yield from _labelled("next", incident.next_checks[:2])
-    for line in _gone(report, baseline):
+    for line in _gone(report, baseline, narrowed=narrowed):
         yield sanitized(line)
     yield ""
     yield from _labelled("looked at", (_counts(report),) if report.checked else ())
     yield from _labelled("not checked", tuple(_gaps(report)))
 
 
-def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None) -> Iterator[str]:
+def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed: bool) -> Iterator[str]:
     yield f"# {headline(report)}"
     marks = _marks(report, baseline)
     for incident in report.incidents:
@@ -110,7 +117,7 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None) -> Iter
             yield f"- changed just before ({change.at}): {change.object}: {change.what}"
         for check in incident.next_checks[:2]:
             yield f"- next: {check}"
-    yield from _gone(report, baseline)
+    yield from _gone(report, baseline, narrowed=narrowed)
     yield ""
     if report.checked:
         yield f"Looked at: {_counts(report)}."
@@ -119,7 +126,7 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None) -> Iter
 
 
 def _gaps(report: DiagnosisReport) -> Iterator[str]:
-    """What was not checked. A cluster can have thousands of custom kinds: JSON and YAML name them all."""
+    """What was not checked; JSON and YAML name every kind."""
     for gap in report.not_checked[:_MOST_GAPS]:
         yield f"{gap.what}: {gap.why}"
     if len(report.not_checked) > _MOST_GAPS:
@@ -157,7 +164,8 @@ def _consequences(incident: Incident) -> tuple[str, ...]:
     """What follows from the cause, each workload with its worst symptom."""
     told: dict[str, str] = {}
     for symptom in incident.symptoms:
-        told.setdefault(str(symptom.culprit), f"{symptom.culprit}: {symptom.title}")
+        where = symptom.culprit if symptom.subject.kind in {"Pod", "ReplicaSet"} else symptom.subject
+        told.setdefault(str(where), f"{where}: {symptom.title}")
     told.pop(str(incident.culprit), None)
     return tuple(told.values())[:_MOST_EVIDENCE]
 
@@ -196,12 +204,16 @@ def _marks(report: DiagnosisReport, baseline: DiagnosisReport | None) -> dict[st
     return {incident.id: "  NEW" for incident in compare(baseline, report).new}
 
 
-def _gone(report: DiagnosisReport, baseline: DiagnosisReport | None) -> Iterator[str]:
+def _gone(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed: bool) -> Iterator[str]:
     if baseline is None:
         return
-    gone = compare(baseline, report).gone
-    if gone:
-        yield ""
-        yield f"Gone since the baseline of {baseline.taken_at}:"
-        for incident in gone:
+    compared = compare(baseline, report, narrowed=narrowed)
+    for title, incidents in (
+        (f"Gone since the baseline of {baseline.taken_at}:", compared.gone),
+        (f"Not looked at this time, in the baseline of {baseline.taken_at}:", compared.unknown),
+    ):
+        if incidents:
+            yield ""
+            yield title
+        for incident in incidents:
             yield f"- {' '.join(incident.title.split())}: {incident.culprit} [{incident.id}]"

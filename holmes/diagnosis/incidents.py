@@ -91,7 +91,7 @@ def _incident_id(finding: Finding) -> str:
     culprit = finding.culprit
     note = "info\n" if finding.severity == "info" else ""
     written = f"{note}{finding.rule_id}\n{culprit.group}\n{culprit.kind}\n{culprit.namespace}\n{culprit.name}"
-    digest = hashlib.sha256(written.encode()).hexdigest()[:_ID_CHARACTERS]
+    digest = hashlib.sha256(written.encode("utf-8", "replace")).hexdigest()[:_ID_CHARACTERS]
     return f"{finding.rule_id}-{digest}"
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
 
+_MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
 """More kinds that cannot be read for one reason in one place are one line."""
 
@@ -225,5 +226,10 @@ def _not_checked(
         for same in [gaps] if together else [[gap] for gap in gaps]:
             kinds = [gap.kind for gap in same]
             ids = tuple(rule.id for rule in rules if set(kinds) & set(rule.row.needed_kinds))
-            found.append(NotChecked(what=f"{', '.join(kinds)}{place}", why=same[0].why, rules=ids, kinds=tuple(kinds)))
+            found.append(NotChecked(what=f"{_named(kinds)}{place}", why=same[0].why, rules=ids, kinds=tuple(kinds)))
     return (*found, *unread_logs)
+
+
+def _named(kinds: Sequence[str]) -> str:
+    more = f" and {len(kinds) - _MOST_KINDS} more kinds" if len(kinds) > _MOST_KINDS else ""
+    return ", ".join(kinds[:_MOST_KINDS]) + more

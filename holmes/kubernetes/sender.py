@@ -119,6 +119,8 @@ class RequestSender:
             raise ReadCutOff(f"GET {path}: the API server went silent in the middle of the answer") from error
         except (httpx.TransportError, ssl.SSLError) as error:
             raise ReadCutOff(f"GET {path}: the connection was cut in the middle of the answer") from error
+        except httpx.DecodingError as error:
+            raise ReadCutOff(f"GET {path}: the answer is not compressed as it says ({error})") from error
 
     async def _with_patience(self, attempt: Callable[[], Awaitable[T]], failures: list[_Again]) -> T:
         """The result of the first attempt that succeeds; `failures` collects the others, for whoever gives up early."""
@@ -225,7 +227,7 @@ def _retry_after_seconds(header: str | None) -> float | None:
     """Seconds to wait, from a number or an HTTP date."""
     if header is None:
         return None
-    if header.strip().isdigit():
+    if header.isascii() and header.strip().isdigit():
         return float(header)
     try:
         moment = parsedate_to_datetime(header)

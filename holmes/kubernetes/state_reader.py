@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from holmes.core.json_types import JsonObject
     from holmes.kubernetes.client import ClusterClient
+    from holmes.kubernetes.cluster_state import GapCategory
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Without a second choice: a server that does not know this form must not send the content instead."""
@@ -146,13 +147,13 @@ class StateReader:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._read_pages(kind, place)
         except TimeoutError:
-            self._gap(kind, place, f"the lists took longer than {self._limits.seconds:g} s together")
+            self._gap(kind, place, f"the lists took longer than {self._limits.seconds:g} s together", "late")
         except Forbidden as error:
             self._harvest.answers += 1
-            self._gap(kind, place, str(error))
+            self._gap(kind, place, str(error), "forbidden")
         except NotFound as error:
             self._harvest.answers += 1
-            self._gap(kind, place, f"the cluster does not have this kind ({error})")
+            self._gap(kind, place, f"the cluster does not have this kind ({error})", "absent")
         except HolmesError as error:
             self._gap(kind, place, str(error))
         self._done += 1
@@ -190,7 +191,7 @@ class StateReader:
             if token == before:
                 raise ToolError(f"GET {path}: the API server named the same page twice; {count:,} were read")
             if count >= limit:
-                self._gap(kind, place, f"there are more than {limit:,}; the first {count:,} were read")
+                self._gap(kind, place, f"there are more than {limit:,}; the first {count:,} were read", "limit")
                 return
 
     def _keep(self, kind: Kind, items: tuple[JsonObject, ...], known: set[str]) -> None:
@@ -201,9 +202,9 @@ class StateReader:
         found = [ClusterObject.of(slim(item, kind.name), kind=kind.name, group=group) for item in items]
         self._harvest.objects += [each for each in found if each.uid not in known]
 
-    def _gap(self, kind: Kind, place: str, why: str) -> None:
+    def _gap(self, kind: Kind, place: str, why: str, category: GapCategory = "failed") -> None:
         name = f"{kind.name}.{kind.group}" if kind not in KINDS and kind is not EVENT else kind.name
-        self._harvest.gaps.append(Gap(kind=name, why=" ".join(why.split()), namespace=place))
+        self._harvest.gaps.append(Gap(kind=name, why=" ".join(why.split()), namespace=place, category=category))
 
 
 def _is_list(page: JsonObject) -> bool:

@@ -70,6 +70,10 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
         )
 
 
+_REPAIRED: Final = 3
+"""So often the control plane may repair an address, which it also does when it is only busy."""
+
+
 @Row(
     id="N-S07a",
     title="Service cannot get its address or port",
@@ -95,7 +99,7 @@ def allocation_failed(state: ClusterState) -> Iterator[Fault]:
             evidence=(field(service, "spec", key), event(newest)),
             next_check=f"kubectl -n {service.namespace} describe service {service.name}",
             # Repaired by the control plane itself, unless it goes on.
-            severity="warning" if newest.count == 1 else "critical",
+            severity="info" if newest.count <= _REPAIRED else "critical",
             since=newest.first,
         )
 

@@ -149,7 +149,7 @@ def _users(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
     """The workloads whose template refers to a ConfigMap, Secret, claim or account."""
     if about.kind not in {"ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"}:
         return []
-    wanted = f"{about.ref}"
+    wanted = f"{about.ref}:"
     return [
         workload
         for kind in (*WORKLOADS, "Pod")
