@@ -34,6 +34,8 @@ _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
+NODE_EVENTS: Final = "default"
+"""Where the events of nodes lie, which belong to no namespace."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """What was just read, how many lists are done, and of how many."""
@@ -113,8 +115,8 @@ class StateReader:
         now = self._client.server_seconds
         newest = max((each.created for each in harvest.objects), default=0.0)
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
-        # Nobody asked a recording for the system's namespace: that it does not have it is no news.
-        unasked = {SYSTEM_NAMESPACE} - {*recorded, *self._asked} if recorded else set()
+        # Nobody asked a recording for these namespaces: that it does not have them is no news.
+        unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
             # What exists is not of the future, whatever a proxy writes into the answer: it would count as just made.
             now=max(time.time() if now is None else now, newest),
@@ -133,7 +135,8 @@ class StateReader:
             return (LEASES,)
         if not kind.namespaced or not self._asked:
             return ("",)
-        return tuple(dict.fromkeys((*self._asked, SYSTEM_NAMESPACE)))
+        places = (*self._asked, SYSTEM_NAMESPACE, NODE_EVENTS) if kind is EVENT else (*self._asked, SYSTEM_NAMESPACE)
+        return tuple(dict.fromkeys(places))
 
     async def _read_all(self, lists: list[tuple[Kind, str]], deadline: float) -> None:
         self._planned += len(lists)

@@ -201,6 +201,20 @@ async def test_namespaces_are_read_one_by_one_together_with_the_systems_own(
     assert not state.is_missing("Service", "bank", "gateway")
 
 
+async def test_events_of_nodes_are_read_whatever_the_namespace(quiet_cluster: KubernetesApi, tmp_path: Path) -> None:
+    for namespace in ("shop", "kube-system"):
+        empty_cluster(quiet_cluster, namespace)
+    node = {"metadata": {"name": "node-1", "uid": "node-1"}}
+    about = {"kind": "Node", "name": "node-1", "uid": "node-1"}
+    quiet_cluster.on("/api/v1/nodes", listing([node]))
+    quiet_cluster.on("/api/v1/namespaces/default/events", listing([{"reason": "SystemOOM", "involvedObject": about}]))
+
+    state, _ = await read(quiet_cluster, tmp_path, "shop")
+
+    assert [event.reason for event in state.events_of(state.of("Node")[0])] == ["SystemOOM"]
+    assert state.reading.gaps == ()
+
+
 async def test_custom_resources_are_found_by_their_definitions(quiet_cluster: KubernetesApi, tmp_path: Path) -> None:
     empty_cluster(quiet_cluster)
     definition = {
