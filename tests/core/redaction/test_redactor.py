@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holmes.core.errors import HolmesError
@@ -41,6 +41,7 @@ TEXTS = st.lists(PIECES, max_size=30).map("".join)
 
 @pytest.mark.row("N13")
 @settings(max_examples=300, deadline=None)
+@example("passwordcookie: a=a2026-11-22T01:20:50Z INFO shop.worker for upstream, attempt 2\n")
 @given(TEXTS)
 def test_redacting_twice_is_redacting_once_and_lines_stay(text: str) -> None:
     once = REDACTOR.redact(text)

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from tests.llm.triage.recorded_cluster import Answer
 
 GOLDEN = Path(__file__).parent / "golden"
-GAP = NotChecked(what="NetworkPolicy", why="Forbidden: may not list networkpolicies", rules=("NP1",))
+GAP = NotChecked(
+    what="NetworkPolicy", why="Forbidden: may not list networkpolicies", rules=("NP1",), kinds=("NetworkPolicy",)
+)
 
 
 @pytest.mark.parametrize(
@@ -349,7 +351,9 @@ async def test_the_log_of_the_pod_that_was_asked_about_is_read_beside_that_of_th
 
 @pytest.mark.parametrize("question", ["why is checkout failing?", "why is deployment checkout failing?"])
 async def test_what_may_not_be_listed_is_neither_missing_nor_healthy(question: str) -> None:
-    gaps = tuple(NotChecked(what=kind, why=f"Forbidden: may not list {kind}") for kind in ("Deployment", "Pod"))
+    gaps = tuple(
+        NotChecked(what=kind, why=f"Forbidden: may not list {kind}", kinds=(kind,)) for kind in ("Deployment", "Pod")
+    )
     cluster = shop(kubernetes_diagnose=report(namespaces=(), not_checked=gaps), kubectl_get=FORBIDDEN)
     told = await ask(cluster, question)
     assert "There is no" not in told.text
