@@ -1,4 +1,4 @@
-"""Compares two reports: what is new, what is still there, what is gone. Called by `holmes scan --baseline`."""
+"""Compares two reports: what is new, what is gone, what nobody looked at. Called by `holmes scan --baseline`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ class Comparison:
     """
 
     new: tuple[Incident, ...]
-    remaining: tuple[Incident, ...]
     gone: tuple[Incident, ...]
     unknown: tuple[Incident, ...]
 
@@ -32,7 +31,6 @@ def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool 
     before = {incident.id for incident in earlier.incidents}
     return Comparison(
         new=tuple(incident for incident in later.incidents if incident.id not in before),
-        remaining=tuple(incident for incident in later.incidents if incident.id in before),
         gone=tuple(incident for incident in missing if not narrowed and _was_looked_at(incident, later)),
         unknown=tuple(incident for incident in missing if narrowed or not _was_looked_at(incident, later)),
     )

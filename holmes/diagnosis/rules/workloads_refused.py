@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _KINDS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _READS: Final = ("status.conditions[ReplicaFailure]", "event FailedCreate", "spec.replicas", "status.replicas")
-_AND: Final = re.compile(r"[;,]")
 
 
 def _pairs(written: str) -> dict[str, str]:
