@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +11,11 @@ from hypothesis import settings
 
 from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, write_kubeconfig
 
-# A busy machine is no reason to fail; the timeout of every test still holds.
-settings.register_profile("holmes", deadline=None)
-settings.load_profile("holmes")
+# A busy machine is no reason to fail; the timeout of every test still holds. The examples are the same in every run, so
+# that a change is judged by what it changed; `HYPOTHESIS_PROFILE=explore pytest ...` looks for new ones.
+settings.register_profile("holmes", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "holmes"))
 
 pytest_plugins = ["tests.cluster.fixtures"]
 

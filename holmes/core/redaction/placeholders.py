@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 FURTHER_LINE: Final = "(REDACTED)"
 MINIMUM_KEY_BYTES: Final = 16
 _PLACEHOLDER: Final = re.compile(r"\(REDACTED(?::[a-z0-9\-]{1,60}:[0-9a-f]{8})?\)")
-_COOKIE: Final = "(REDACTED:cookie:"
-_COOKIE_NAME: Final = re.compile(r"[\s;,]*[\w.\-]{1,64}=")
-"""Stays readable before its masked value, also where another name makes the whole line suspicious."""
 _SHARED_START: Final = "(REDACTED"
 _LONGEST: Final = 90
 _ESCAPED_BREAK: Final = re.compile(r"(?:\\+[nrt]|[ \t])+")
@@ -94,9 +91,7 @@ def without_placeholders(text: str, spans: Iterable[Span]) -> list[tuple[Span, i
         for match in _PLACEHOLDER.finditer(text, lowest, highest):
             if match.end() <= span.start or match.start() >= span.end:
                 continue
-            begin = min(match.start(), span.end)
-            if not (match[0].startswith(_COOKIE) and _COOKIE_NAME.fullmatch(text, position, begin)):
-                _add(parts, text, span, position, begin)
+            _add(parts, text, span, position, min(match.start(), span.end))
             position = match.end()
         _add(parts, text, span, position, span.end)
     return parts

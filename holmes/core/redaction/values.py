@@ -51,6 +51,8 @@ _STOP_WORDS: Final = frozenset(
 )  # fmt: skip
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
+# The words that made prose of a line went with the cookie in it: what is left must not turn into a secret.
+_MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
 _SHORT_WORD: Final = 6
 
@@ -72,6 +74,7 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
         or _PUBLIC.match(head)
         or _SIZE.match(head)
         or _TIME.match(head)
+        or _MASKED_COOKIE.search(head)
         or _is_path(head)
         or (_VARIABLE_NAME.match(head) and strength_of(head) != "none")
         or (amounts and _AMOUNT.match(head))
