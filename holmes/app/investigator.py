@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models, check_models
@@ -16,7 +17,7 @@ from holmes.app.redaction import mask_logs
 from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
-from holmes.core.messages import SystemMessage, user_text
+from holmes.core.messages import SystemMessage, Text, UserMessage, user_text
 from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from holmes.app.models import ModelChain
-    from holmes.app.requests import AskRequest
+    from holmes.app.requests import AskRequest, RunParts
     from holmes.app.small_windows import FittedTools
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.approvals import Approver
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from holmes.core.investigation import LoopModel
     from holmes.core.messages import Message
     from holmes.core.redaction.redactor import Redactor
+    from holmes.core.results import ResultStore
     from holmes.core.tools import Toolset
     from holmes.core.upkeep import ContextUsage
     from holmes.llm.registry import ConfiguredModel
@@ -53,13 +55,18 @@ class Investigator:
 
     def __init__(self, parts: LoopParts, max_steps: int, system: SystemMessage, warnings: tuple[str, ...]) -> None:
         self._parts = parts
+        self._max_steps = max_steps
         self._loop = ToolCallingLLM(parts, max_steps=max_steps)
         self._system = system
         self.warnings = warnings
 
-    def ask(self, request: AskRequest) -> AsyncGenerator[AgentEvent, None]:
-        """Investigate. The last event is `AnswerFinished` or `RunFailed`; closing the generator cancels everything."""
-        return self._loop.call_stream(self._messages(request))
+    def ask(self, request: AskRequest, parts: RunParts | None = None) -> AsyncGenerator[AgentEvent, None]:
+        """Investigate. The last event is `AnswerFinished` or `RunFailed`; closing the generator cancels everything.
+
+        `parts` is what this run has of its own.
+        """
+        loop = self._loop if parts is None else ToolCallingLLM(self._parts_of(parts), max_steps=self._max_steps)
+        return loop.call_stream(self._messages(request))
 
     def compact(self, conversation: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
         """Make the conversation shorter now. The last event is `HistoryReplaced` or `RunFailed`."""
@@ -69,14 +76,32 @@ class Investigator:
         """How much of the window the conversation takes, with today's system prompt and tools."""
         return await context_usage(self._parts, (self._system, *_without_system(conversation)))
 
+    def _parts_of(self, parts: RunParts) -> LoopParts:
+        wrap = parts.wrap_model
+        models = self._parts.models
+        if wrap is not None:
+            models = tuple(
+                replace(
+                    each,
+                    model=wrap(each.model),
+                    summary_model=wrap(each.summary_model) if each.summary_model else None,
+                )
+                for each in models
+            )
+        return replace(self._parts, models=models, steps=parts.steps or self._parts.steps)
+
     def _messages(self, request: AskRequest) -> tuple[Message, ...]:
         """The conversation so far under today's system prompt, then what goes along, then the question."""
+        system = self._system
+        if request.instructions:
+            system = SystemMessage(text=f"{system.text}\n\n{request.instructions}")
         earlier = _without_system(request.conversation)
         attached = tuple(
             user_text(render_prompt("attachment", {"name": attachment.name, "text": attachment.text}), "attachment")
             for attachment in request.attachments
         )
-        return (self._system, *earlier, *attached, user_text(request.question))
+        question = UserMessage(parts=(Text(text=request.question), *request.images))
+        return (system, *earlier, *attached, question)
 
 
 def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -85,20 +110,27 @@ def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
 
 @asynccontextmanager
 async def open_investigator(
-    settings: Settings, *, redactor: Redactor | None, approver: Approver | None = None, refresh_toolsets: bool = False
+    settings: Settings,
+    *,
+    redactor: Redactor | None,
+    approver: Approver | None = None,
+    refresh_toolsets: bool = False,
+    store: ResultStore | None = None,
 ) -> AsyncIterator[Investigator]:
     """An investigator for these settings; leaving the context closes its connections.
 
     Raises `ConfigError` and `ClusterUnreachable`, both before anything is paid. `redactor` is the one of the process
     (`holmes.app.redaction.make_redactor`), which also masks what the face keeps of a question. `approver`
-    answers for calls that need a person; without one they do not run.
+    answers for calls that need a person; without one they do not run. `store` is where results go, by default files.
     """
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
         preload()  # the import takes seconds: start it before the checks, which wait for other programs
     try:
         opened = await _checked(settings, chain.configured, refresh_toolsets=refresh_toolsets)
-        yield _assemble(settings, chain, opened, approver, redactor)
+        if store is None and settings.storage.results_enabled:
+            store = result_store(settings)
+        yield _assemble(settings, chain, opened, _Guards(approver=approver, redactor=redactor, store=store))
     finally:
         for model in chain.configured:
             await model.aclose()
@@ -127,18 +159,21 @@ async def _checked(settings: Settings, models: tuple[ConfiguredModel, ...], *, r
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _assemble(
-    settings: Settings,
-    chain: ModelChain,
-    opened: OpenToolsets,
-    approver: Approver | None,
-    redactor: Redactor | None,
-) -> Investigator:
-    store = _result_store(settings) if settings.storage.results_enabled else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Guards:
+    """What stands around the tools: who approves, what masks, where results go."""
+
+    approver: Approver | None
+    redactor: Redactor | None
+    store: ResultStore | None
+
+
+def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guards: _Guards) -> Investigator:
+    store, redactor = guards.store, guards.redactor
     if redactor is not None:
         mask_logs(redactor)
     first = chain.models[0]
-    toolsets = opened.create(chain.models, store, approver, redactor)
+    toolsets = opened.create(chain.models, store, guards.approver, redactor)
     fitted = fit_tools(toolsets, first.window_tokens, first.make_counter())
     parts = LoopParts(
         models=chain.models,
@@ -167,7 +202,7 @@ def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
     return (f"{window}; to leave room for the investigation it is not offered: {', '.join(fitted.left_out)}",)
 
 
-def _result_store(settings: Settings) -> FileResultStore:
+def result_store(settings: Settings) -> FileResultStore:
     """The store of results; what a kept conversation still points at is not deleted."""
     storage = settings.storage
     return FileResultStore(

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.messages import Message
+    from collections.abc import Callable
+
+    from holmes.core.messages import Image, Message
+    from holmes.core.model import ChatModel
+    from holmes.core.steps import StepRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,8 +23,21 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskRequest:
-    """A question, what goes along with it, and the conversation it continues (empty for a new one)."""
+    """A question, what goes along with it, and the conversation it continues (empty for a new one).
+
+    `instructions` are added to those of the model for this conversation.
+    """
 
     question: str
     attachments: tuple[Attachment, ...] = ()
+    images: tuple[Image, ...] = ()
     conversation: tuple[Message, ...] = ()
+    instructions: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunParts:
+    """What one run has of its own. `wrap_model` is applied to every model of the chain, for example to a budget."""
+
+    steps: StepRunner | None = None
+    wrap_model: Callable[[ChatModel], ChatModel] | None = None

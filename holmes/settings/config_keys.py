@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from holmes.settings.yaml_file import YamlFile
     from holmes.yaml_documents import KeyPath
 
-_SECTIONS = ("context", "compaction")
+_SECTIONS = ("context", "compaction", "server", "investigations", "alerts")
 _NESTED = "execution"
 _NESTED_KEYS = ("context", "hooks")
 

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
+from holmes.settings.alerts import AlertSettings
 from holmes.settings.config_keys import FileKeys, read_keys
 from holmes.settings.context import ContextSettings
 from holmes.settings.errors import SettingsError
 from holmes.settings.investigation import InvestigationSettings
+from holmes.settings.investigations import InvestigationsSettings
 from holmes.settings.located import first_location, name_of, path_in_file, reason, value_at
 from holmes.settings.model import BUILTIN_MODEL, MODEL_WITH_KEY, ModelSettings
 from holmes.settings.model_access import refuse_lost_keys
 from holmes.settings.model_list import ModelEntry, read_model_list
+from holmes.settings.server import ServerSettings
 from holmes.settings.setting import Setting, SettingsGroup, setting_of
 from holmes.settings.settings import Settings
 from holmes.settings.storage import StorageSettings
@@ -96,6 +99,9 @@ def load_settings(
         context=_context(sources),
         tools=tools,
         storage=_group(StorageSettings, sources),
+        server=_group(ServerSettings, sources),
+        investigations=_group(InvestigationsSettings, sources),
+        alerts=_group(AlertSettings, sources),
         model_list=models,
         config_file=config.path if config else None,
         config_lines=config.document.lines if config else {},

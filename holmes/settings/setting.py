@@ -36,19 +36,21 @@ class Setting:
         """The name of the variable in lower case, without `HOLMES_`."""
         return self.env.lower().removeprefix("holmes_") if self.env else None
 
-    def below(self, section: str, field_name: str) -> Setting:
-        """The same setting as `section.field_name` of the file; the variable's own key becomes an alias."""
-        flat = (self.flat_key,) if self.flat_key else ()
+    def below(self, section: str, field_name: str, *, flat_alias: bool) -> Setting:
+        """The same setting as `section.field_name` of the file; with `flat_alias` the variable's own key too."""
+        flat = (self.flat_key,) if self.flat_key and flat_alias else ()
         return replace(self, key=f"{section}.{field_name}", aliases=(*flat, *self.aliases))
 
 
 class SettingsGroup(BaseModel):
     """The base of all groups: frozen, no unknown fields, described by the docstring under each field.
 
-    The fields of a group with a `section` stand below this key in the file, each under its own name.
+    The fields of a group with a `section` stand below this key in the file, each under its own name; with
+    `flat_aliases` those with a variable also at the top level.
     """
 
     section: ClassVar[str] = ""
+    flat_aliases: ClassVar[bool] = True
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
@@ -57,7 +59,7 @@ def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
     """The names of a field. Raises `TypeError` when the field was declared without a `Setting`."""
     for item in group.model_fields[field_name].metadata:
         if isinstance(item, Setting):
-            return item.below(group.section, field_name) if group.section else item
+            return item.below(group.section, field_name, flat_alias=group.flat_aliases) if group.section else item
     message = f"{group.__name__}.{field_name} has no Setting"
     raise TypeError(message)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holmes.settings.alerts import AlertSettings
 from holmes.settings.context import ContextSettings
 from holmes.settings.investigation import InvestigationSettings
+from holmes.settings.investigations import InvestigationsSettings
 from holmes.settings.model import BUILTIN_MODEL, ModelSettings
 from holmes.settings.model_list import ModelEntry
+from holmes.settings.server import ServerSettings
 from holmes.settings.storage import StorageSettings
 from holmes.settings.tools import ToolSettings
 
@@ -27,6 +30,9 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
     "context": ContextSettings,
     "tools": ToolSettings,
     "storage": StorageSettings,
+    "server": ServerSettings,
+    "investigations": InvestigationsSettings,
+    "alerts": AlertSettings,
 }
 """The groups by the name of their field in `Settings`, in the order of the table in the README."""
 
@@ -46,6 +52,9 @@ class Settings:
     context: ContextSettings
     tools: ToolSettings
     storage: StorageSettings
+    server: ServerSettings = field(default_factory=ServerSettings)
+    investigations: InvestigationsSettings = field(default_factory=InvestigationsSettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     model_list: tuple[ModelEntry, ...] = ()
     config_file: Path | None = None
     config_lines: Mapping[KeyPath, int] = field(default_factory=dict)

@@ -1,0 +1,206 @@
+"""What is kept of incidents and investigations: listed, shown, cancelled. Used by the server and the queue.
+
+Functions that take a connection are parts of somebody's transaction; the methods of the classes are whole ones.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, func, insert, or_, select, update
+
+from holmes.core.stats import NOTHING_SPENT
+from holmes.investigations.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
+from holmes.investigations.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
+from holmes.investigations.values import FINAL_STATES, InvestigationId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy import ColumnElement, Connection
+
+    from holmes.investigations.database import Database
+    from holmes.investigations.values import (
+        Incident,
+        IncidentId,
+        IncidentState,
+        InvestigationRecord,
+        InvestigationState,
+        KnownAlert,
+        NewInvestigation,
+        StoredEvent,
+    )
+
+SECONDS_PER_DAY = 86_400
+_CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigationQuery:
+    """Which investigations to list, newest first. None leaves a field out; `before` is the id to go on after."""
+
+    state: InvestigationState | None = None
+    source: str | None = None
+    incident_id: IncidentId | None = None
+    text: str | None = None
+    before: InvestigationId | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFigures:
+    """How many investigations are in each state, and for how many seconds the oldest has been waiting."""
+
+    by_state: Mapping[InvestigationState, int]
+    oldest_wait_seconds: float
+
+
+def add_investigation(connection: Connection, new: NewInvestigation, now: float) -> InvestigationId:
+    """Queue an investigation within a transaction. Its id sorts by time."""
+    identity = InvestigationId(f"{int(now * 1000):012x}{uuid.uuid4().hex[:12]}")
+    connection.execute(
+        insert(INVESTIGATIONS).values(
+            id=identity,
+            incident_id=new.incident_id,
+            state="queued",
+            source=new.source,
+            title=new.title,
+            question=new.question,
+            route=new.route,
+            namespace=new.namespace,
+            model=new.model,
+            max_cost=new.max_cost,
+            without_llm=new.without_llm,
+            created_at=now,
+            attempts=0,
+            stats=stats_to_json(NOTHING_SPENT),
+            cost=0.0,
+        )
+    )
+    return identity
+
+
+class InvestigationRecords:
+    """The investigations of this database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, new: NewInvestigation) -> InvestigationId:
+        """Queue an investigation. The queue finds it by itself, see `InvestigationQueue`."""
+        return await self._database.transaction(lambda connection: add_investigation(connection, new, time.time()))
+
+    async def get(self, identity: InvestigationId) -> InvestigationRecord | None:
+        """One investigation; None when there is none of this id."""
+        query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
+        row = await self._database.transaction(lambda connection: connection.execute(query).first())
+        return None if row is None else investigation_of(row)
+
+    async def list(self, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
+        """The newest that fit `query`."""
+        statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
+        statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
+        rows = await self._database.transaction(lambda connection: connection.execute(statement).all())
+        return tuple(map(investigation_of, rows))
+
+    async def events(self, identity: InvestigationId, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
+        """The events of an investigation in order, those after the event id `after`."""
+        statement = (
+            select(EVENTS)
+            .where(EVENTS.c.investigation_id == identity, EVENTS.c.id > after)
+            .order_by(EVENTS.c.id)
+            .limit(limit)
+        )
+        rows = await self._database.transaction(lambda connection: connection.execute(statement).all())
+        return tuple(map(event_of, rows))
+
+    async def cancel(self, identity: InvestigationId) -> bool:
+        """Cancel what is not finished; whoever runs it stops within a second. False when it was finished already."""
+        statement = (
+            update(INVESTIGATIONS)
+            .where(INVESTIGATIONS.c.id == identity, INVESTIGATIONS.c.state.not_in(FINAL_STATES))
+            .values(state=_CANCELLED, finished_at=time.time(), error="It was cancelled.")
+        )
+        return await self._database.transaction(lambda connection: connection.execute(statement).rowcount > 0)
+
+    async def figures(self) -> QueueFigures:
+        """How full the queue is."""
+        counting = select(INVESTIGATIONS.c.state, func.count()).group_by(INVESTIGATIONS.c.state)
+        waiting = select(func.min(INVESTIGATIONS.c.created_at)).where(INVESTIGATIONS.c.state == "queued")
+
+        def read(connection: Connection) -> QueueFigures:
+            oldest = connection.execute(waiting).scalar()
+            counted = {row[0]: row[1] for row in connection.execute(counting)}
+            return QueueFigures(by_state=counted, oldest_wait_seconds=time.time() - oldest if oldest else 0.0)
+
+        return await self._database.transaction(read)
+
+    async def spent_today(self) -> float:
+        """US dollars that finished steps of all investigations cost since midnight UTC."""
+        return await self._database.transaction(spent_today)
+
+
+class IncidentRecords:
+    """The incidents of this database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(
+        self, *, state: IncidentState | None = None, before: float | None = None, limit: int = 50
+    ) -> tuple[Incident, ...]:
+        """Incidents, the one that changed last first; `before` (seconds since the epoch) goes on."""
+        conditions: list[ColumnElement[bool]] = []
+        if state:
+            conditions.append(INCIDENTS.c.state == state)
+        if before is not None:
+            conditions.append(INCIDENTS.c.updated_at < before)
+        statement = select(INCIDENTS).where(and_(True, *conditions)).order_by(INCIDENTS.c.updated_at.desc())  # noqa: FBT003  SQL's word
+        rows = await self._database.transaction(lambda connection: connection.execute(statement.limit(limit)).all())
+        return tuple(map(incident_of, rows))
+
+    async def get(self, identity: IncidentId) -> Incident | None:
+        """One incident; None when there is none of this id."""
+        query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
+        row = await self._database.transaction(lambda connection: connection.execute(query).first())
+        return None if row is None else incident_of(row)
+
+    async def alerts(self, identity: IncidentId) -> tuple[KnownAlert, ...]:
+        """The alerts of an incident, in the order in which they came."""
+        query = select(ALERTS).where(ALERTS.c.incident_id == identity).order_by(ALERTS.c.first_seen)
+        rows = await self._database.transaction(lambda connection: connection.execute(query).all())
+        return tuple(map(known_alert_of, rows))
+
+
+def spent_today(connection: Connection) -> float:
+    """US dollars that finished steps cost since midnight UTC, within a transaction."""
+    midnight = time.time() // SECONDS_PER_DAY * SECONDS_PER_DAY
+    return float(
+        connection.execute(
+            select(func.coalesce(func.sum(STEPS.c.cost), 0)).where(STEPS.c.finished_at >= midnight)
+        ).scalar()
+        or 0.0
+    )
+
+
+def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
+    columns = INVESTIGATIONS.c
+    conditions: list[ColumnElement[bool]] = []
+    for column, value in (
+        (columns.state, query.state),
+        (columns.source, query.source),
+        (columns.incident_id, query.incident_id),
+    ):
+        if value is not None:
+            conditions.append(column == value)
+    if query.before is not None:
+        conditions.append(columns.id < query.before)
+    if query.text:
+        pattern = f"%{query.text}%"
+        conditions.append(
+            or_(columns.title.ilike(pattern), columns.question.ilike(pattern), columns.answer.ilike(pattern))
+        )
+    return conditions

@@ -1,0 +1,145 @@
+"""Incidents, alerts and investigations as values. Read by everything above; written by the records.
+
+All values are frozen. Times are aware datetimes in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
+
+from holmes.core.stats import NOTHING_SPENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from holmes.core.stats import RequestStats
+
+InvestigationId = NewType("InvestigationId", str)
+IncidentId = NewType("IncidentId", str)
+
+InvestigationState: TypeAlias = Literal["queued", "running", "answered", "failed", "cancelled"]
+IncidentState: TypeAlias = Literal["open", "closed"]
+AlertStatus: TypeAlias = Literal["firing", "resolved"]
+FINAL_STATES: tuple[InvestigationState, ...] = ("answered", "failed", "cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert as a source sent it. `fingerprint` is never empty; `starts_at` is None when the source did not say."""
+
+    fingerprint: str
+    status: AlertStatus
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    generator_url: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.labels.get("alertname") or "alert"
+
+    @property
+    def severity(self) -> str | None:
+        """The label of this name, if it has one."""
+        return self.labels.get("severity") or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertGroup:
+    """What one notification of a source brings: alerts that its configuration groups together."""
+
+    key: str
+    alerts: tuple[Alert, ...]
+    receiver: str = ""
+    common_labels: Mapping[str, str] = field(default_factory=dict)
+    external_url: str | None = None
+    truncated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAlert:
+    """An alert of an incident: what was sent last, how often it came, and which investigation looks at it."""
+
+    alert: Alert
+    incident_id: IncidentId
+    investigation_id: InvestigationId | None
+    received: int
+    first_seen: datetime
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """Alerts that belong together. `root_cause` is the first line of the newest answer."""
+
+    id: IncidentId
+    title: str
+    state: IncidentState
+    severity: str | None
+    route: str
+    group_key: str
+    labels: Mapping[str, str]
+    opened_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None = None
+    reopened: int = 0
+    root_cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewInvestigation:
+    """An investigation to be queued. `model` and `max_cost` are None for the general settings.
+
+    `source` is for example `alertmanager` or `api`; `without_llm` says why `builtin/triage` is to answer, None when the
+    model may.
+    """
+
+    question: str
+    title: str
+    source: str
+    incident_id: IncidentId | None = None
+    route: str = ""
+    namespace: str | None = None
+    model: str | None = None
+    max_cost: float | None = None
+    without_llm: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigationRecord:
+    """An investigation as it is kept. `attempts` counts how often a replica began or took it over."""
+
+    id: InvestigationId
+    state: InvestigationState
+    question: str
+    title: str
+    source: str
+    created_at: datetime
+    incident_id: IncidentId | None = None
+    route: str = ""
+    namespace: str | None = None
+    model: str | None = None
+    max_cost: float | None = None
+    without_llm: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    attempts: int = 0
+    replica: str | None = None
+    answer: str | None = None
+    error: str | None = None
+    answered_by: str | None = None
+    stats: RequestStats = NOTHING_SPENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    """One event of an investigation. `id` grows; `data` is the JSON text of what `name` carries (see `wire_events`)."""
+
+    id: int
+    name: str
+    at: datetime
+    data: str

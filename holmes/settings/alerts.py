@@ -1,0 +1,88 @@
+"""Which alerts are investigated, how, and who hears of it. Mapped by `holmes.app` onto `holmes.investigations`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from holmes.settings.setting import Setting, SettingsGroup
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+class RouteSettings(_Part):
+    """What happens with the alerts whose labels match. The first route that matches decides."""
+
+    name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")
+    match: dict[str, str] = Field(default_factory=dict)
+    """Labels and the regular expression that their whole value must match; a label that is missing is empty."""
+    investigate: bool = True
+    """Whether the alerts are investigated; if not, they are only shown."""
+    model: str | None = Field(default=None, min_length=1)
+    """The model, as for `model`. Unset: the general one."""
+    max_cost: float | None = Field(default=None, ge=0)
+    """The most US dollars for one investigation. Unset: the general limit."""
+    max_per_hour: int | None = Field(default=None, ge=1)
+    """Investigations per hour; more alerts are answered by `builtin/triage`."""
+    destinations: tuple[str, ...] | None = None
+    """Names of `destinations`. Unset: all of them."""
+
+    @field_validator("match")
+    @classmethod
+    def _expressions(cls, value: dict[str, str]) -> dict[str, str]:
+        for label, expression in value.items():
+            try:
+                re.compile(expression)
+            except re.error as error:
+                message = f"{label}: {expression!r} is no regular expression: {error}"
+                raise ValueError(message) from None
+        return value
+
+
+class SlackSettings(_Part):
+    """A channel in Slack."""
+
+    type: Literal["slack"]
+    token: SecretStr
+    """The bot's token; it needs `chat:write`."""
+    channel: str = Field(min_length=1)
+    """Name or id of the channel."""
+    api_url: str = "https://slack.com/api/"
+    """Where the Web API is."""
+
+
+class WebhookSettings(_Part):
+    """An address that gets JSON."""
+
+    type: Literal["webhook"]
+    url: str = Field(pattern=r"^https?://")
+    """Where to send it."""
+    secret: SecretStr | None = None
+    """Signs each request: `X-Holmes-Signature: sha256=<HMAC of timestamp.body>`."""
+
+
+DestinationSettings = Annotated[SlackSettings | WebhookSettings, Field(discriminator="type")]
+
+
+class AlertSettings(SettingsGroup):
+    """Alerts."""
+
+    section: ClassVar[str] = "alerts"
+    flat_aliases: ClassVar[bool] = False
+
+    routes: Annotated[tuple[RouteSettings, ...], Setting(key="routes")] = ()
+    """Rules for alerts, first match decides: `name`, `match` (label: regular expression), `investigate`, `model`,
+    `max_cost`, `max_per_hour`, `destinations`. Without a match an alert is investigated with the general settings.
+    """
+
+    destinations: Annotated[dict[str, DestinationSettings], Setting(key="destinations")] = Field(default_factory=dict)
+    """Who hears of incidents, by name: `type: slack` with `token` and `channel`, or `type: webhook` with `url` and
+    `secret`.
+    """
+
+    reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
+    """Hours in which a resolved alert that fires again reopens its incident instead of starting another one."""

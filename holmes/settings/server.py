@@ -1,0 +1,70 @@
+"""How `holmes serve` listens, whom it lets in, and how much it may do at once. Read by the server and `holmes.app`."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field, SecretStr
+
+from holmes.settings.setting import Setting, SettingsGroup
+
+LOOPBACK = "127.0.0.1"
+EVERYWHERE = "0.0.0.0"  # noqa: S104  only with a key, see `listen_host`
+
+
+class ServerSettings(SettingsGroup):
+    """The server."""
+
+    section: ClassVar[str] = "server"
+    flat_aliases: ClassVar[bool] = False
+
+    host: Annotated[
+        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback; everywhere with a key")
+    ] = None
+    """The address to listen on. Without a key only loopback is allowed."""
+
+    port: Annotated[int, Setting("HOLMES_PORT", option="--port"), Field(ge=0, le=65_535)] = 5050
+    """The port; 0 takes a free one."""
+
+    api_key: Annotated[SecretStr | None, Setting("HOLMES_API_KEY"), Field(min_length=8)] = None
+    """The key for everything but `/healthz`, `/readyz` and the webhooks: `X-API-Key`, `Authorization: Bearer`, or the
+    login form of the page.
+    """
+
+    webhook_key: Annotated[SecretStr | None, Setting("HOLMES_WEBHOOK_KEY"), Field(min_length=8)] = None
+    """The key of alert webhooks, which opens nothing else. Unset: the API key."""
+
+    public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
+    """The address under which people reach the page; links in messages start with it. Unset: messages have no links."""
+
+    session_hours: Annotated[float, Setting("HOLMES_SESSION_HOURS"), Field(gt=0)] = 12
+    """Hours after which a login at the page ends."""
+
+    max_body_megabytes: Annotated[float, Setting("HOLMES_MAX_BODY_MEGABYTES"), Field(gt=0)] = 10
+    """The largest request, in MB."""
+
+    chats_per_client: Annotated[int, Setting("HOLMES_CHATS_PER_CLIENT"), Field(ge=1)] = 4
+    """Chats that one client may have running at once; more are answered with 429."""
+
+    chats: Annotated[int, Setting("HOLMES_CHATS"), Field(ge=1)] = 16
+    """Chats that may run at once in one replica; more are answered with 429."""
+
+    resume_seconds: Annotated[float, Setting("HOLMES_RESUME_SECONDS"), Field(ge=0)] = 10
+    """Seconds that a streamed chat goes on after its client went away, so that it can come back with `Last-Event-ID`.
+    Then it is cancelled.
+    """
+
+    heartbeat_seconds: Annotated[float, Setting("HOLMES_HEARTBEAT_SECONDS"), Field(gt=0)] = 15
+    """Seconds of silence after which a stream sends a comment, so that proxies keep it open."""
+
+    max_cost: Annotated[float | None, Setting("HOLMES_MAX_COST"), Field(ge=0)] = None
+    """The most US dollars that one investigation may spend; then `builtin/triage` answers. Unset: no limit."""
+
+    max_cost_per_day: Annotated[float | None, Setting("HOLMES_MAX_COST_PER_DAY"), Field(ge=0)] = None
+    """The most US dollars that all investigations of one day (UTC) may spend. Chats are refused with 429 then, alerts
+    are answered by `builtin/triage`. Unset: no limit.
+    """
+
+    def listen_host(self) -> str:
+        """Where to listen when nobody said so: everywhere with a key, else on loopback only."""
+        return self.host or (EVERYWHERE if self.api_key else LOOPBACK)

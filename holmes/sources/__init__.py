@@ -1,0 +1,1 @@
+"""Where alerts come from besides the webhook. Used by `holmes investigate`."""
