@@ -11,7 +11,7 @@ Q ?= What is broken in this cluster, and why?
 export HOLMES_QUESTION := $(value Q)
 unexport Q
 
-.PHONY: ask test check lint types imports docs cluster unit benchmarks lock clean
+.PHONY: ask test check lint types imports docs cluster services unit benchmarks lock clean
 
 ask: $(VENV)/.installed
 	@demo=; \
@@ -40,14 +40,20 @@ docs: $(VENV)/.installed
 	$(BIN)/python -m holmes.settings.table --check README.md
 	$(BIN)/python -m tests.context_rows.table --check docs/context-management.md
 	$(BIN)/python -m holmes.diagnosis.table --check docs/rules.md
+	$(BIN)/python -m tests.helm.values_table --check helm/holmes/README.md
 
 # Builds the binaries of the test cluster, once: minutes when nothing is cached. Where the cluster cannot run, it says
 # why in one line and its tests are skipped; continuous integration fails instead.
 cluster: $(VENV)/.installed
 	$(BIN)/python -m tests.cluster build || test "$$CI" != true
 
+# Installs PostgreSQL, Prometheus, Alertmanager and Chromium from Debian's packages where they are missing; without them
+# the same holds.
+services: $(VENV)/.installed
+	$(BIN)/python -m tests.services build || test "$$CI" != true
+
 # The slow tests prove properties over thousands of examples: measuring their coverage would take twice the time.
-unit: $(VENV)/.installed cluster
+unit: $(VENV)/.installed cluster services
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m "not slow"
 	$(BIN)/coverage combine --quiet
@@ -60,11 +66,14 @@ benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/context.py
 	$(BIN)/python benchmarks/scan.py
 	$(BIN)/python benchmarks/diagnosis.py
+	$(BIN)/python benchmarks/alerts.py
 
-# Hashes of everything, no index addresses.
+# Hashes of everything, no index addresses. The image gets the same versions, without what only development needs.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --all-extras --group dev pyproject.toml --output-file requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+	  --all-extras --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build

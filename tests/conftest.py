@@ -17,7 +17,7 @@ settings.register_profile("holmes", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "holmes"))
 
-pytest_plugins = ["tests.cluster.fixtures"]
+pytest_plugins = ["tests.cluster.fixtures", "tests.services.fixtures"]
 
 
 @pytest.fixture

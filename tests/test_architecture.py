@@ -87,7 +87,14 @@ def test_the_loop_reads_as_the_algorithm_and_stays_below_200_lines() -> None:
 
 
 def test_broad_excepts_only_in_the_tool_executor_and_at_the_edge_of_a_face() -> None:
-    allowed = {"holmes.core.tools_utils.tool_executor", "holmes.cli.main"}
+    allowed = {
+        "holmes.core.tools_utils.tool_executor",
+        "holmes.cli.main",
+        "holmes.server.errors",
+        "holmes.server.chat_runs",  # a chat that nobody awaits
+        "holmes.investigations.worker",  # a job
+        "holmes.investigations.delivery_worker",  # a delivery
+    }
     broad = set()
     for name, path in MODULES.items():
         for node in ast.walk(ast.parse(path.read_text())):

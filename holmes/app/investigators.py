@@ -7,31 +7,57 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Self
 
+from holmes.app.approvers import RunApprover, with_approver
 from holmes.app.investigator import open_investigator, result_store
+from holmes.app.requests import AskRequest, RunParts
+from holmes.app.toolsets import require_cluster
 from holmes.core.errors import ConfigError
+from holmes.investigations.budget import Budget, Budgeted
+from holmes.settings.model import BUILTIN_MODEL
+from holmes.telemetry.readers import observed, traced
+from holmes.telemetry.replays import ReplayNotes
+from holmes.telemetry.run_attributes import RunAttributes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from types import TracebackType
 
     from holmes.app.investigator import Investigator
-    from holmes.app.requests import AskRequest, RunParts
+    from holmes.app.telemetry import Telemetry
     from holmes.core.events import AgentEvent
+    from holmes.core.model import ChatModel
     from holmes.core.redaction.redactor import Redactor
     from holmes.core.results import ResultStore
+    from holmes.core.steps import StepRunner
+    from holmes.investigations.values import InvestigationRecord
     from holmes.settings.settings import Settings
 
 
-class Investigators:
-    """Answers questions with any model of the configuration."""
+CHAT: Final = "chat"
 
-    def __init__(self, settings: Settings, redactor: Redactor | None) -> None:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigatorsParts:
+    """What all runs share. `results` is None for files; `spent_today` gives US dollars."""
+
+    redactor: Redactor | None
+    results: ResultStore | None
+    spent_today: Callable[[], Awaitable[float]]
+    telemetry: Telemetry
+
+
+class Investigators:
+    """Answers questions with any model of the configuration; what they do is counted and traced."""
+
+    def __init__(self, settings: Settings, parts: InvestigatorsParts) -> None:
         self.settings = settings
-        self.results: ResultStore | None = result_store(settings) if settings.storage.results_enabled else None
-        self._redactor = redactor
+        self.results = parts.results
+        if parts.results is None and settings.storage.results_enabled:
+            self.results = result_store(settings)
+        self._parts = parts
         self._opened: dict[str, Investigator] = {}
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -55,19 +81,67 @@ class Investigators:
     async def ask(
         self, request: AskRequest, *, model: str | None = None, parts: RunParts | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Investigate with `model` (None: the general one), see `Investigator.ask`.
+        """Chat with `model` (None: the general one), see `Investigator.ask`.
 
         Raises `ConfigError` for a model that is not configured, `ClusterUnreachable` when no cluster answers.
         """
-        return (await self._investigator(model)).ask(request, parts)
+        events = (await self._investigator(model)).ask(request, parts)
+        if parts and parts.approver:
+            events = with_approver(events, parts.approver)
+        name, telemetry = self.require_model(model), self._parts.telemetry
+        events = traced(events, telemetry.tracer, RunAttributes(source=CHAT, model=name))
+        return observed(events, telemetry.metrics, source=CHAT, model=name)
 
-    async def _investigator(self, model: str | None) -> Investigator:
+    async def investigate(
+        self, record: InvestigationRecord, steps: StepRunner, spent: float
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """Start or go on with an investigation of the queue. Raises as `ask` does, and when the cluster is away now."""
+        await require_cluster(self.settings)
+        budget = self.budget(record.max_cost, spent)
+        model = self.require_model(BUILTIN_MODEL if record.without_llm else record.model)
+        replays = ReplayNotes(steps)
+        parts = RunParts(steps=replays, wrap_model=lambda inner: budgeted(inner, budget))
+        events = (await self._investigator(model)).ask(AskRequest(question=record.question), parts)
+        attributes = RunAttributes(source=record.source, conversation_id=record.id, model=model)
+        events = traced(events, self._parts.telemetry.tracer, attributes, replays=replays)
+        return observed(events, self._parts.telemetry.metrics, source=None, model=model, replays=replays)
+
+    def count_finished(self, record: InvestigationRecord) -> None:
+        """Count an investigation that has ended for good."""
+        if record.state in {"answered", "failed", "cancelled"}:
+            self._parts.telemetry.metrics.investigation_finished(
+                outcome=record.state, source=record.source, answered_by=record.answered_by
+            )
+
+    def budget(self, max_cost: float | None = None, spent: float = 0.0) -> Budget:
+        """What one run may cost: `max_cost`, or what is configured, and what is left of today."""
+        server = self.settings.server
+        return Budget(
+            max_cost=server.max_cost if max_cost is None else max_cost,
+            max_cost_per_day=server.max_cost_per_day,
+            spent_today=self._parts.spent_today,
+            spent=spent,
+        )
+
+    def require_model(self, model: str | None) -> str:
+        """The name of the model that `model` stands for (None: the general one). Raises `ConfigError`."""
         name = model or self.settings.model.model
         if name not in self.model_names():
             raise ConfigError(f"unknown model {name!r}; there are: {', '.join(self.model_names())}")
+        return name
+
+    async def _investigator(self, model: str | None) -> Investigator:
+        name = self.require_model(model)
         async with self._opening:
             if name not in self._opened:
                 settings = replace(self.settings, model=self.settings.model.model_copy(update={"model": name}))
-                opened = open_investigator(settings, redactor=self._redactor, store=self.results)
+                opened = open_investigator(
+                    settings, redactor=self._parts.redactor, approver=RunApprover(), store=self.results
+                )
                 self._opened[name] = await self._stack.enter_async_context(opened)
             return self._opened[name]
+
+
+def budgeted(model: ChatModel, budget: Budget) -> ChatModel:
+    """`model` under `budget`; the one that costs nothing as it is."""
+    return model if model.name == BUILTIN_MODEL else Budgeted(model, budget)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holmes.core.approvals import Approver
     from holmes.core.messages import Image, Message
     from holmes.core.model import ChatModel
     from holmes.core.steps import StepRunner
@@ -37,7 +38,11 @@ class AskRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """What one run has of its own. `wrap_model` is applied to every model of the chain, for example to a budget."""
+    """What one run has of its own. `wrap_model` is applied to every model of the chain, for example to a budget.
+
+    `approver` answers for calls that need a person, where the investigator was opened with a `RunApprover`.
+    """
 
     steps: StepRunner | None = None
     wrap_model: Callable[[ChatModel], ChatModel] | None = None
+    approver: Approver | None = None

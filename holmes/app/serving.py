@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holmes.app.investigators import Investigators
+from holmes.app.alert_intake import alert_intake
+from holmes.app.background import in_background
+from holmes.app.investigators import Investigators, InvestigatorsParts
+from holmes.app.memory import limit_arenas
+from holmes.app.service_parts import database_address
+from holmes.app.telemetry import open_telemetry
+from holmes.app.work import open_work
+from holmes.core.redaction.redactor import Redactor
 from holmes.investigations.database import Database
+from holmes.investigations.database_results import DatabaseResultStore
+from holmes.investigations.deliveries import DeliveryRecords
+from holmes.investigations.keys import shared_key
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
+from holmes.investigations.single_owner import single_owner
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
+    from collections.abc import AsyncIterator, Callable
 
-    from holmes.core.redaction.redactor import Redactor
     from holmes.core.results import ResultStore
+    from holmes.investigations.intake import AlertIntake
     from holmes.settings.settings import Settings
+    from holmes.telemetry.metrics import Metrics
 
-DEFAULT_DATABASE = "investigations.db"
+_SWITCH_SECONDS: Final = 0.001
+"""How long one thread may keep the others of this process waiting. Python's default is five times as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """Everything that the HTTP interface and the page work with. Made by `open_service`.
 
-    `results` is where outputs of tools lie; None when that is switched off.
+    `results` is where outputs of tools lie; None when that is switched off. `wake` says that something was queued.
     """
 
     settings: Settings
     redactor: Redactor | None
+    metrics: Metrics
     investigators: Investigators
     database: Database
     investigations: InvestigationRecords
     incidents: IncidentRecords
+    deliveries: DeliveryRecords
+    intake: AlertIntake
     results: ResultStore | None
+    wake: Callable[[], None]
 
 
 @asynccontextmanager
@@ -44,26 +61,37 @@ async def open_service(settings: Settings, *, redactor: Redactor | None) -> Asyn
     Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`. A cluster or provider that does not
     answer is no error: both may come back.
     """
+    limit_arenas()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     async with AsyncExitStack() as stack:
         database = await Database.open(database_address(settings))
         stack.push_async_callback(database.close)
-        investigators = await stack.enter_async_context(Investigators(settings, redactor))
+        stack.enter_context(single_owner(database))
+        results: ResultStore | None = None
+        if database.shared:
+            results = DatabaseResultStore(database) if settings.storage.results_enabled else None
+            redactor = Redactor(await shared_key(database, "redaction")) if redactor is not None else None
+        telemetry = await stack.enter_async_context(open_telemetry(settings))
+        investigations = InvestigationRecords(database)
+        parts = InvestigatorsParts(
+            redactor=redactor, results=results, spent_today=investigations.spent_today, telemetry=telemetry
+        )
+        investigators = await stack.enter_async_context(Investigators(settings, parts))
+        work, over_there = await stack.enter_async_context(in_background(open_work(settings, database, parts)))
+
+        def wake() -> None:
+            over_there.call(work.wake)
+
         yield Service(
             settings=settings,
             redactor=redactor,
+            metrics=telemetry.metrics,
             investigators=investigators,
             database=database,
-            investigations=InvestigationRecords(database),
+            investigations=investigations,
             incidents=IncidentRecords(database),
+            deliveries=DeliveryRecords(database),
+            intake=alert_intake(settings, database, investigators.model_names(), wake),
             results=investigators.results,
+            wake=wake,
         )
-
-
-def database_address(settings: Settings) -> str:
-    """What the user chose, else a file next to the stored results."""
-    chosen = settings.investigations.database_url
-    if chosen:
-        return chosen.get_secret_value()
-    folder: Path = settings.storage.results_path.parent
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return f"sqlite:///{folder / DEFAULT_DATABASE}"

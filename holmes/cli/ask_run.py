@@ -12,6 +12,7 @@ from holmes.app.context_policies import context_policy
 from holmes.app.investigator import conversation_store, open_investigator
 from holmes.app.redaction import make_redactor
 from holmes.app.requests import AskRequest
+from holmes.app.telemetry import open_tracer
 from holmes.app.toolsets import toolset_report
 from holmes.cli.approval import TerminalApprover
 from holmes.cli.interactive import COMMANDS, InteractiveLoop
@@ -27,6 +28,8 @@ from holmes.cli.streams import is_terminal, write_line
 from holmes.cli.toolset_lines import report_lines
 from holmes.cli.transcript import RunEnd, Transcript
 from holmes.core.errors import ConfigError, HolmesError
+from holmes.telemetry.readers import traced
+from holmes.telemetry.run_attributes import RunAttributes
 
 if TYPE_CHECKING:
     import asyncio
@@ -40,15 +43,17 @@ if TYPE_CHECKING:
     from holmes.core.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.stores.conversation_store import Conversation, ConversationStore
+    from holmes.telemetry.tracing import InvestigationTracer
 
 
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
     """Answer, and return the exit code. Raises `HolmesError` for what is wrong before the first question."""
-    async with chosen_cluster(job.settings, job.options.cluster) as settings:
-        return await _run(replace(job, settings=settings), interrupts)
+    async with chosen_cluster(job.settings, job.options.cluster) as settings, open_tracer(settings) as tracer:
+        return await _run(replace(job, settings=settings), interrupts, tracer)
 
 
-async def _run(job: AskJob, interrupts: Interrupts) -> int:
+async def _run(job: AskJob, interrupts: Interrupts, tracer: InvestigationTracer | None) -> int:
+    attributes = RunAttributes(source="cli", model=job.settings.model.model)
     renderer = choose_renderer(job.detail, job.environment)
     store = conversation_store(job.settings)
     conversation = _conversation(store, continue_last=job.options.continue_last)
@@ -63,7 +68,9 @@ async def _run(job: AskJob, interrupts: Interrupts) -> int:
                 in_background(_open(job, approver, redactor, opened, transcript)) as opening,
             ):
                 parts = SessionParts(
-                    ask=lambda question, earlier: opening.result().ask(_request(question, earlier)),
+                    ask=lambda question, earlier: traced(
+                        opening.result().ask(_request(question, earlier)), tracer, attributes
+                    ),
                     compact=lambda earlier: opening.result().compact(earlier),
                     measure=lambda earlier: opening.result().context_usage(earlier),
                     renderer=renderer,

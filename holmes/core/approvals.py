@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Approver(Protocol):
     """A person, or somebody who answers in a person's place."""
 
-    async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """True to run the call. May wait as long as the person needs."""
+    async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
+        """True to run the call, None when nobody is here after all. May wait as long as the person needs."""
         ...
 
 
@@ -35,9 +35,12 @@ class ApprovalGate(WrapperToolset):
         name = invocation.tool.name
         if not any(fnmatchcase(name, pattern) for pattern in self.patterns):
             return await self.inner.call(invocation)
-        if self.approver is None:
+        decision = None
+        if self.approver is not None:
+            decision = await self.approver.decide(invocation, self.inner.describe(invocation))
+        if decision is None:
             reason = f"{name!r} needs the approval of a person, and none is here."
             return ToolResult(status="approval_required", error=reason)
-        if not await self.approver.decide(invocation, self.inner.describe(invocation)):
+        if not decision:
             return ToolResult(status="approval_required", error=f"The user refused to run {name!r}. Find another way.")
         return await self.inner.call(invocation)

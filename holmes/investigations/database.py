@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import create_engine, event, text
@@ -34,18 +35,28 @@ _INTAKE_LOCK = 4_672_165
 
 
 class DatabaseUnavailable(HolmesError):
-    """The database does not answer, or has no room. Raised after the time to try again is over."""
+    """The database does not answer, or has no room. Raised after the time to try again is over.
+
+    `is_full` says that it has no room, which waiting does not change.
+    """
 
     exit_code = 3
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the database {name} failed: {reason}")
+        self.is_full = " full" in reason or "No space left" in reason
 
 
 class Database:
     """Transactions on one database. Made by `Database.open`; `close` ends its connections and threads."""
 
-    def __init__(self, engine: Engine, url: URL) -> None:
-        self._engine = engine
+    def __init__(self, url: URL) -> None:
+        self._writer = _engine(url)
+        # Readers of SQLite need not wait for writers.
+        self._reader = self._writer if _is_postgresql(url) else _engine(url, begin="BEGIN")
         self.url = url
-        self._threads = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
+        self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
+        self._reading = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database-read")
 
     @classmethod
     async def open(cls, address: str, *, wait_seconds: float = 30.0) -> Database:
@@ -54,46 +65,61 @@ class Database:
         Raises `ConfigError` for an address that is none, `DatabaseUnavailable` when nobody answers in time.
         """
         url = _parsed(address)
-        database = cls(_engine(url), url)
-        try:
+        async with AsyncExitStack() as stack:
+            database = cls(url)
+            stack.push_async_callback(database.close)
             await database.transaction(_create_tables, wait_seconds=wait_seconds)
-        except BaseException:
-            await database.close()
-            raise
+            stack.pop_all()
         return database
 
     @property
     def shared(self) -> bool:
         """Whether several replicas may use it."""
-        return self.url.get_backend_name() == "postgresql"
+        return _is_postgresql(self.url)
+
+    def workflows_url(self) -> str:
+        """Where DBOS keeps its tables: in a schema of its own, or in a file beside this one."""
+        if self.shared:
+            return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        name = self.url.database
+        file = f"{name.removesuffix('.db')}-queue.db" if name else name
+        return self.url.set(database=file).render_as_string(hide_password=False)
 
     async def transaction(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
         """What `work` returns, committed. Tries again for `wait_seconds` when the connection fails.
 
         Raises `DatabaseUnavailable`. Cancelling waits for nothing: the thread ends its transaction by itself.
         """
+        return await self._tried((self._writer, self._writing), work, wait_seconds)
+
+    async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
+        """Like `transaction`, for work that changes nothing: it waits for no writer."""
+        return await self._tried((self._reader, self._reading), work, wait_seconds)
+
+    async def _tried(
+        self, way: tuple[Engine, ThreadPoolExecutor], work: Callable[[Connection], T], wait_seconds: float
+    ) -> T:
+        engine, threads = way
         deadline = time.monotonic() + wait_seconds
         pause = _RETRY_PAUSE_SECONDS
         loop = asyncio.get_running_loop()
         while True:
             try:
-                return await loop.run_in_executor(self._threads, self._once, work)
+                return await loop.run_in_executor(threads, _once, engine, work)
             except DBAPIError as error:
                 if not _is_passing(error) or time.monotonic() + pause > deadline:
-                    raise DatabaseUnavailable(f"the database {self._name()} failed: {_reason(error)}") from error
+                    raise DatabaseUnavailable(self._name(), _reason(error)) from error
             except SQLAlchemyError as error:
-                raise DatabaseUnavailable(f"the database {self._name()} failed: {_reason(error)}") from error
+                raise DatabaseUnavailable(self._name(), _reason(error)) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def close(self) -> None:
         """End the connections."""
-        await asyncio.to_thread(self._threads.shutdown, wait=True)
-        self._engine.dispose()
-
-    def _once(self, work: Callable[[Connection], T]) -> T:
-        with self._engine.begin() as connection:
-            return work(connection)
+        for threads in (self._reading, self._writing):
+            await asyncio.to_thread(threads.shutdown, wait=True)
+        for engine in (self._reader, self._writer):
+            engine.dispose()
 
     def _name(self) -> str:
         return repr(self.url.render_as_string(hide_password=True))
@@ -121,10 +147,19 @@ def _parsed(address: str) -> URL:
     raise ConfigError(f"HOLMES_DATABASE_URL: {backend!r} is not supported: postgresql://... or sqlite:///FILE")
 
 
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() == "postgresql":
+def _is_postgresql(url: URL) -> bool:
+    return url.get_backend_name() == "postgresql"
+
+
+def _once(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.begin() as connection:
+        return work(connection)
+
+
+def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
+    if _is_postgresql(url):
         return create_engine(
-            url, pool_size=_THREADS, max_overflow=0, pool_pre_ping=True, connect_args={"connect_timeout": 5}
+            url, pool_size=2 * _THREADS, max_overflow=0, pool_pre_ping=True, connect_args={"connect_timeout": 5}
         )
     engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
 
@@ -135,8 +170,8 @@ def _engine(url: URL) -> Engine:
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
 
     return engine
 

@@ -6,7 +6,6 @@ Functions that take a connection are parts of somebody's transaction; the method
 from __future__ import annotations
 
 import time
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from sqlalchemy import and_, func, insert, or_, select, update
 from holmes.core.stats import NOTHING_SPENT
 from holmes.investigations.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
 from holmes.investigations.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
+from holmes.investigations.time_ids import time_id
 from holmes.investigations.values import FINAL_STATES, InvestigationId
 
 if TYPE_CHECKING:
@@ -60,27 +60,51 @@ class QueueFigures:
 
 def add_investigation(connection: Connection, new: NewInvestigation, now: float) -> InvestigationId:
     """Queue an investigation within a transaction. Its id sorts by time."""
-    identity = InvestigationId(f"{int(now * 1000):012x}{uuid.uuid4().hex[:12]}")
-    connection.execute(
-        insert(INVESTIGATIONS).values(
-            id=identity,
-            incident_id=new.incident_id,
-            state="queued",
-            source=new.source,
-            title=new.title,
-            question=new.question,
-            route=new.route,
-            namespace=new.namespace,
-            model=new.model,
-            max_cost=new.max_cost,
-            without_llm=new.without_llm,
-            created_at=now,
-            attempts=0,
-            stats=stats_to_json(NOTHING_SPENT),
-            cost=0.0,
-        )
-    )
+    identity = InvestigationId(time_id(now))
+    add_investigations(connection, {identity: new}, now)
     return identity
+
+
+def add_investigations(connection: Connection, new: Mapping[InvestigationId, NewInvestigation], now: float) -> None:
+    """Queue investigations of these ids within a transaction."""
+    rows = [
+        {
+            "id": identity,
+            "incident_id": each.incident_id,
+            "state": "queued",
+            "source": each.source,
+            "title": each.title,
+            "question": each.question,
+            "route": each.route,
+            "namespace": each.namespace,
+            "model": each.model,
+            "max_cost": each.max_cost,
+            "without_llm": each.without_llm,
+            "created_at": now,
+            "attempts": 0,
+            "stats": stats_to_json(NOTHING_SPENT),
+            "cost": 0.0,
+        }
+        for identity, each in new.items()
+    ]
+    if rows:
+        connection.execute(insert(INVESTIGATIONS), rows)
+
+
+def list_investigations(connection: Connection, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
+    """The newest that fit `query`, within a transaction."""
+    statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
+    statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
+    return tuple(map(investigation_of, connection.execute(statement).all()))
+
+
+def queue_figures(connection: Connection) -> QueueFigures:
+    """How full the queue is, within a transaction."""
+    counting = select(INVESTIGATIONS.c.state, func.count()).group_by(INVESTIGATIONS.c.state)
+    waiting = select(func.min(INVESTIGATIONS.c.created_at)).where(INVESTIGATIONS.c.state == "queued")
+    oldest = connection.execute(waiting).scalar()
+    counted = {row[0]: row[1] for row in connection.execute(counting)}
+    return QueueFigures(by_state=counted, oldest_wait_seconds=time.time() - oldest if oldest else 0.0)
 
 
 class InvestigationRecords:
@@ -96,15 +120,12 @@ class InvestigationRecords:
     async def get(self, identity: InvestigationId) -> InvestigationRecord | None:
         """One investigation; None when there is none of this id."""
         query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
-        row = await self._database.transaction(lambda connection: connection.execute(query).first())
+        row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else investigation_of(row)
 
     async def list(self, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
         """The newest that fit `query`."""
-        statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
-        statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
-        rows = await self._database.transaction(lambda connection: connection.execute(statement).all())
-        return tuple(map(investigation_of, rows))
+        return await self._database.read(lambda connection: list_investigations(connection, query))
 
     async def events(self, identity: InvestigationId, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
         """The events of an investigation in order, those after the event id `after`."""
@@ -114,7 +135,7 @@ class InvestigationRecords:
             .order_by(EVENTS.c.id)
             .limit(limit)
         )
-        rows = await self._database.transaction(lambda connection: connection.execute(statement).all())
+        rows = await self._database.read(lambda connection: connection.execute(statement).all())
         return tuple(map(event_of, rows))
 
     async def cancel(self, identity: InvestigationId) -> bool:
@@ -128,19 +149,11 @@ class InvestigationRecords:
 
     async def figures(self) -> QueueFigures:
         """How full the queue is."""
-        counting = select(INVESTIGATIONS.c.state, func.count()).group_by(INVESTIGATIONS.c.state)
-        waiting = select(func.min(INVESTIGATIONS.c.created_at)).where(INVESTIGATIONS.c.state == "queued")
-
-        def read(connection: Connection) -> QueueFigures:
-            oldest = connection.execute(waiting).scalar()
-            counted = {row[0]: row[1] for row in connection.execute(counting)}
-            return QueueFigures(by_state=counted, oldest_wait_seconds=time.time() - oldest if oldest else 0.0)
-
-        return await self._database.transaction(read)
+        return await self._database.read(queue_figures)
 
     async def spent_today(self) -> float:
         """US dollars that finished steps of all investigations cost since midnight UTC."""
-        return await self._database.transaction(spent_today)
+        return await self._database.read(spent_today)
 
 
 class IncidentRecords:
@@ -159,19 +172,19 @@ class IncidentRecords:
         if before is not None:
             conditions.append(INCIDENTS.c.updated_at < before)
         statement = select(INCIDENTS).where(and_(True, *conditions)).order_by(INCIDENTS.c.updated_at.desc())  # noqa: FBT003  SQL's word
-        rows = await self._database.transaction(lambda connection: connection.execute(statement.limit(limit)).all())
+        rows = await self._database.read(lambda connection: connection.execute(statement.limit(limit)).all())
         return tuple(map(incident_of, rows))
 
     async def get(self, identity: IncidentId) -> Incident | None:
         """One incident; None when there is none of this id."""
         query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
-        row = await self._database.transaction(lambda connection: connection.execute(query).first())
+        row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else incident_of(row)
 
     async def alerts(self, identity: IncidentId) -> tuple[KnownAlert, ...]:
         """The alerts of an incident, in the order in which they came."""
         query = select(ALERTS).where(ALERTS.c.incident_id == identity).order_by(ALERTS.c.first_seen)
-        rows = await self._database.transaction(lambda connection: connection.execute(query).all())
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
         return tuple(map(known_alert_of, rows))
 
 
@@ -199,8 +212,6 @@ def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
     if query.before is not None:
         conditions.append(columns.id < query.before)
     if query.text:
-        pattern = f"%{query.text}%"
-        conditions.append(
-            or_(columns.title.ilike(pattern), columns.question.ilike(pattern), columns.answer.ilike(pattern))
-        )
+        searched = (columns.title, columns.question, columns.answer)
+        conditions.append(or_(*(column.icontains(query.text, autoescape=True) for column in searched)))
     return conditions

@@ -32,6 +32,12 @@ REPLICAS = Table(
     Column("started_at", Float, nullable=False),
     Column("seen_at", Float, nullable=False),
 )
+KEYS = Table(
+    "holmes_keys",
+    METADATA,
+    Column("name", String(64), primary_key=True),
+    Column("value", LargeBinary, nullable=False),
+)
 INCIDENTS = Table(
     "holmes_incidents",
     METADATA,
@@ -84,7 +90,10 @@ INVESTIGATIONS = Table(
     Column("started_at", Float),
     Column("finished_at", Float),
     Column("attempts", Integer, nullable=False, default=0),
+    Column("steps_before", Integer, nullable=False, default=0),
+    Column("barren_attempts", Integer, nullable=False, default=0),
     Column("replica", String(200)),
+    Column("workflow_id", String(80)),
     Column("answer", Text),
     Column("error", Text),
     Column("answered_by", Text),

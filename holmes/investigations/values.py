@@ -50,7 +50,11 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertGroup:
-    """What one notification of a source brings: alerts that its configuration groups together."""
+    """What one notification of a source brings: alerts that its configuration groups together.
+
+    `key` names the group, also in later notifications; empty when the source has no groups. `truncated` alerts were
+    left out by the source.
+    """
 
     key: str
     alerts: tuple[Alert, ...]

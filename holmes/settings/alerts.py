@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from holmes.settings.setting import Setting, SettingsGroup
+
+UPSTREAM_SLACK = "slack"
+"""What the destination is called that HolmesGPT's keys `slack_token` and `slack_channel` make."""
 
 
 class _Part(BaseModel):
@@ -48,9 +51,11 @@ class SlackSettings(_Part):
 
     type: Literal["slack"]
     token: SecretStr
-    """The bot's token; it needs `chat:write`."""
+    """The bot's token; it needs `chat:write`. With `channels:history` (private channels: `groups:history`) a message is
+    not sent twice after a connection that broke.
+    """
     channel: str = Field(min_length=1)
-    """Name or id of the channel."""
+    """Id of the channel, or its name."""
     api_url: str = "https://slack.com/api/"
     """Where the Web API is."""
 
@@ -66,6 +71,7 @@ class WebhookSettings(_Part):
 
 
 DestinationSettings = Annotated[SlackSettings | WebhookSettings, Field(discriminator="type")]
+DestinationName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")]
 
 
 class AlertSettings(SettingsGroup):
@@ -79,10 +85,25 @@ class AlertSettings(SettingsGroup):
     `max_cost`, `max_per_hour`, `destinations`. Without a match an alert is investigated with the general settings.
     """
 
-    destinations: Annotated[dict[str, DestinationSettings], Setting(key="destinations")] = Field(default_factory=dict)
+    destinations: Annotated[dict[DestinationName, DestinationSettings], Setting(key="destinations")] = Field(
+        default_factory=dict
+    )
     """Who hears of incidents, by name: `type: slack` with `token` and `channel`, or `type: webhook` with `url` and
     `secret`.
     """
 
+    slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None
+    """HolmesGPT's key: with `slack_channel` it makes a destination called `slack`, unless there is one."""
+
+    slack_channel: Annotated[str | None, Setting(key="slack_channel", aliases=("slack_channel",))] = None
+    """HolmesGPT's key: name or id of the channel of the destination called `slack`."""
+
     reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
     """Hours in which a resolved alert that fires again reopens its incident instead of starting another one."""
+
+    def with_upstream_slack(self) -> Self:
+        """These settings with the destination that HolmesGPT's keys make; the same when one of the two is missing."""
+        if self.slack_token is None or self.slack_channel is None or UPSTREAM_SLACK in self.destinations:
+            return self
+        made = SlackSettings(type="slack", token=self.slack_token, channel=self.slack_channel)
+        return self.model_copy(update={"destinations": {UPSTREAM_SLACK: made, **self.destinations}})

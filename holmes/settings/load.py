@@ -25,7 +25,9 @@ from holmes.settings.model_list import ModelEntry, read_model_list
 from holmes.settings.server import ServerSettings
 from holmes.settings.setting import Setting, SettingsGroup, setting_of
 from holmes.settings.settings import Settings
+from holmes.settings.sources import SourceSettings
 from holmes.settings.storage import StorageSettings
+from holmes.settings.telemetry import TelemetrySettings
 from holmes.settings.tools import ToolSettings
 from holmes.settings.upstream import UPSTREAM_VARIABLES
 from holmes.settings.yaml_file import YamlFile, read_yaml_file
@@ -101,7 +103,9 @@ def load_settings(
         storage=_group(StorageSettings, sources),
         server=_group(ServerSettings, sources),
         investigations=_group(InvestigationsSettings, sources),
-        alerts=_group(AlertSettings, sources),
+        alerts=_group(AlertSettings, sources).with_upstream_slack(),
+        telemetry=_group(TelemetrySettings, sources),
+        sources=_group(SourceSettings, sources),
         model_list=models,
         config_file=config.path if config else None,
         config_lines=config.document.lines if config else {},

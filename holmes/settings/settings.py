@@ -12,7 +12,9 @@ from holmes.settings.investigations import InvestigationsSettings
 from holmes.settings.model import BUILTIN_MODEL, ModelSettings
 from holmes.settings.model_list import ModelEntry
 from holmes.settings.server import ServerSettings
+from holmes.settings.sources import SourceSettings
 from holmes.settings.storage import StorageSettings
+from holmes.settings.telemetry import TelemetrySettings
 from holmes.settings.tools import ToolSettings
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
     "server": ServerSettings,
     "investigations": InvestigationsSettings,
     "alerts": AlertSettings,
+    "telemetry": TelemetrySettings,
+    "sources": SourceSettings,
 }
 """The groups by the name of their field in `Settings`, in the order of the table in the README."""
 
@@ -55,6 +59,8 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     investigations: InvestigationsSettings = field(default_factory=InvestigationsSettings)
     alerts: AlertSettings = field(default_factory=AlertSettings)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    sources: SourceSettings = field(default_factory=SourceSettings)
     model_list: tuple[ModelEntry, ...] = ()
     config_file: Path | None = None
     config_lines: Mapping[KeyPath, int] = field(default_factory=dict)

@@ -42,6 +42,9 @@ _NEVER = frozenset(
         "TOGETHER_API_KEY", "VOYAGE_API_KEY", "WATSONX_APIKEY", "WATSONX_API_KEY", "XAI_API_KEY", "ZAI_API_KEY",
         # what settings read and tools have no use for
         "CERTIFICATE", "EXTRA_HEADERS",
+        # the keys of telemetry collectors
+        "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     }
 )  # fmt: skip
 

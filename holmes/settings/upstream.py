@@ -8,12 +8,11 @@ from __future__ import annotations
 
 UPSTREAM_KEYS = frozenset(
     {
-        "alertmanager_alertname", "alertmanager_file", "alertmanager_label", "alertmanager_password",
-        "alertmanager_url", "alertmanager_username", "custom_runbook_catalogs", "custom_runbooks",
+        "custom_runbook_catalogs", "custom_runbooks",
         "custom_skill_paths", "fast_model", "github_owner", "github_pat", "github_query", "github_repository",
         "github_url", "jira_api_key", "jira_query", "jira_url", "jira_username", "mcp_servers", "opsgenie_api_key",
         "opsgenie_query", "opsgenie_team_integration_key", "pagerduty_api_key", "pagerduty_incident_key",
-        "pagerduty_user_email", "should_try_robusta_ai", "slack_channel", "slack_token", "log_level",
+        "pagerduty_user_email", "should_try_robusta_ai", "log_level",
     }
 )  # fmt: skip
 """Keys of `config.yaml`."""

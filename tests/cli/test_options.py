@@ -7,12 +7,16 @@ import pytest
 
 from holmes.cli.ask_command import SETTING_OPTIONS, ask
 from holmes.cli.toolset_command import toolset
+from holmes.server.command import serve
+from holmes.settings.server import ServerSettings
 from holmes.settings.setting import Setting, setting_of
 from holmes.settings.settings import GROUPS
+from holmes.settings.sources import SourceSettings
 
 WITH_OPTION = {
     str(setting.file_key): setting
     for group in GROUPS.values()
+    if group not in {ServerSettings, SourceSettings}
     for name in group.model_fields
     if (setting := setting_of(group, name)).option
 }
@@ -33,3 +37,12 @@ def test_options_of_other_commands_are_those_of_ask(command: click.Command) -> N
     known = {str(parameter.name): parameter.opts for parameter in ask.params}
     given = {str(parameter.name): parameter.opts for parameter in command.params}
     assert given.items() <= known.items()
+
+
+def test_serve_has_the_options_of_the_server_and_those_of_ask() -> None:
+    own = {name: setting_of(ServerSettings, name).option for name in ServerSettings.model_fields}
+    given = {str(parameter.name): parameter.opts for parameter in serve.params}
+    known = {str(parameter.name): parameter.opts for parameter in ask.params}
+
+    assert {name: [option] for name, option in own.items() if option}.items() <= given.items()
+    assert {name: given[name] for name in given.keys() & known.keys()}.items() <= known.items()

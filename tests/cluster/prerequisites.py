@@ -7,13 +7,12 @@ try to run without root.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tests.cluster.errors import CannotRunHereError, tail
-from tests.cluster.locks import exclusive
+from tests.cluster.debian import install, missing_packages
+from tests.cluster.errors import CannotRunHereError
 
 if TYPE_CHECKING:
     from tests.cluster.layout import Layout
@@ -44,28 +43,7 @@ def require_system(layout: Layout) -> None:
 def require_machine(layout: Layout) -> None:
     """Make sure that the cluster can run here, installing Debian packages where they are missing."""
     require_system(layout)
-    _install(layout, _missing_packages())
+    install(missing_packages(PACKAGES), layout.cache)
     probe = subprocess.run([*UNSHARE, "true"], capture_output=True, text=True, check=False)
     if probe.returncode != 0:
         raise CannotRunHereError(f"the test cluster needs its own namespaces: {probe.stderr.strip()}")
-
-
-def _missing_packages() -> list[str]:
-    if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
-        raise CannotRunHereError("the test cluster needs Debian or a relative of it: there is no apt-get")
-    query = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n", *PACKAGES]
-    listing = subprocess.run(query, capture_output=True, text=True, check=False).stdout
-    return [package for package in PACKAGES if f"{package} installed" not in listing.splitlines()]
-
-
-def _install(layout: Layout, packages: list[str]) -> None:
-    """Install `packages`; the package lists are refreshed first, since a fresh machine has none."""
-    if not packages:
-        return
-    log = layout.cache / "apt-get.log"
-    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    with exclusive(layout.cache / "apt-get.lock"), log.open("w") as output:
-        for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-            done = subprocess.run(["apt-get", *command], stdout=output, stderr=output, env=environment, check=False)
-            if done.returncode != 0:
-                raise CannotRunHereError(f"`apt-get {' '.join(command)}` failed, the end of {log}:\n{tail(log)}")

@@ -138,8 +138,8 @@ def test_variables_are_put_in_place_but_not_below_toolsets_whose_engine_does_it(
 
 
 def test_what_only_holmesgpt_knows_is_ignored_and_no_error(tmp_path: Path) -> None:
-    settings = load(tmp_path, "slack_token: x\nmodel: m\njira_url: y\n", {"CUSTOM_SKILL_PATHS": "/skills"})
-    assert settings.ignored_keys == ("slack_token", "jira_url", "CUSTOM_SKILL_PATHS")
+    settings = load(tmp_path, "opsgenie_query: x\nmodel: m\njira_url: y\n", {"CUSTOM_SKILL_PATHS": "/skills"})
+    assert settings.ignored_keys == ("opsgenie_query", "jira_url", "CUSTOM_SKILL_PATHS")
 
 
 def test_a_configuration_that_works_warns_of_nothing(tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ def understood(lookups: Lookups) -> Question:
         if said is not None:
             namespace = question.namespace or said.namespace
             return replace(question, names=(said, *question.names), namespace=namespace, perhaps_namespace="")
-    attached = "\n".join(lookups.turn.attachments)[:_MOST_ATTACHMENT_CHARACTERS]
+    # Whoever fences data off and says where to look has said it all, for example an alert.
+    fenced = () if question.namespace else lookups.turn.fenced
+    attached = "\n".join((*lookups.turn.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
     if attached and not any(each.certain for each in question.names):
         found = parse_question(attached)
         names = tuple(each for each in found.names if each.certain)

@@ -26,6 +26,7 @@ _OWN_CALL = re.compile(rf"{CALL_PREFIX}-(\d{{1,4}})-")
 _DEFAULT_NAMESPACE = re.compile(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
 _ERROR_HEAD = re.compile(r"^(?:Error(?: \(exit code \d+\))?: |exit code \d+: |error: ){1,4}")
 _REFUSED = re.compile(r'User "([^"\n]{1,200})" cannot (\w{1,20}) resource "([\w./-]{1,100})"')
+_FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _REPEATED = re.compile(r"(Unchanged|Changed) since step \d+\b")
 
 
@@ -68,12 +69,13 @@ class Outcome:
 class Turn:
     """One question and what was looked up for it.
 
-    `attachments` went along with the question. `earlier` are the messages before it. `outcomes` are keyed by
-    `call_key`; `rounds` counts those that this model has made already.
+    `attachments` went along with the question, and `fenced` stood between fences in it. `earlier` are the messages
+    before it. `outcomes` are keyed by `call_key`; `rounds` counts those that this model has made already.
     """
 
     question: str
     attachments: tuple[str, ...]
+    fenced: tuple[str, ...]
     earlier: tuple[Message, ...]
     outcomes: Mapping[str, Outcome]
     rounds: int
@@ -96,16 +98,23 @@ def read_turn(request: ModelRequest) -> Turn:
     own_rounds = [
         int(match[1]) for call in _calls_of(messages[start + 1 :]) if (match := _OWN_CALL.match(call.id)) is not None
     ]
+    asked, fenced = _apart(question.text if isinstance(question, UserMessage) else "")
+    attached = (message.text for message in messages[first_attachment:start] if isinstance(message, UserMessage))
     return Turn(
-        question=question.text if isinstance(question, UserMessage) else "",
-        attachments=tuple(
-            message.text for message in messages[first_attachment:start] if isinstance(message, UserMessage)
-        ),
+        question=asked,
+        attachments=tuple(attached),
+        fenced=fenced,
         earlier=tuple(each for each in messages[:first_attachment] if not isinstance(each, SystemMessage)),
         outcomes=_outcomes(messages, start + 1),
         rounds=max(own_rounds, default=0),
         default_namespace=_default_namespace(messages),
     )
+
+
+def _apart(text: str) -> tuple[str, tuple[str, ...]]:
+    """What is asked, and what stands between fences: data that goes with it, such as a log or an alert."""
+    asked = _FENCED.sub("\n", text)
+    return (asked, tuple(_FENCED.findall(text))) if asked.strip() else (text, ())
 
 
 def _question_position(messages: Sequence[Message]) -> int:

@@ -1,0 +1,58 @@
+{{/* The files below /etc/holmes, and the variables of the container. */}}
+
+{{- define "holmes.toolsets" -}}
+{{- $toolsets := deepCopy .Values.toolsets }}
+{{- range $name, $toolset := .Values.custom_toolsets }}{{ $_ := set $toolsets $name $toolset }}{{ end }}
+{{- $file := dict }}
+{{- with $toolsets }}{{ $_ := set $file "toolsets" . }}{{ end }}
+{{- with .Values.mcp_servers }}{{ $_ := set $file "mcp_servers" . }}{{ end }}
+{{- with $file }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{- define "holmes.config" -}}
+{{- $config := deepCopy .Values.config }}
+{{- if include "holmes.toolsets" . }}
+{{- $files := $config.custom_toolsets | default list }}
+{{- if kindIs "string" $files }}{{ $files = list $files }}{{ end }}
+{{- $_ := set $config "custom_toolsets" (append $files "/etc/holmes/custom_toolsets.yaml") }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}
+
+{{/* The variables that the chart itself sets; `additionalEnvVars` must not name them again. */}}
+{{- define "holmes.environment" -}}
+- name: HOME
+  value: /var/lib/holmes
+- name: HOLMES_HOST
+  value: "0.0.0.0"
+- name: HOLMES_PORT
+  value: {{ .Values.service.port | quote }}
+- name: LOG_LEVEL
+  value: {{ .Values.logLevel }}
+- name: HOLMES_API_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "holmes.secretName" . }}
+      key: api-key
+- name: HOLMES_WEBHOOK_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ include "holmes.secretName" . }}
+      key: webhook-key
+      optional: true
+{{- with .Values.database.existingSecret }}
+- name: HOLMES_DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ . }}
+      key: {{ $.Values.database.secretKey }}
+{{- end }}
+{{- if .Values.modelList }}
+- name: MODEL_LIST_FILE_LOCATION
+  value: /etc/holmes/model_list.yaml
+{{- end }}
+{{- if eq (len .Values.rbac.namespaces) 1 }}
+- name: HOLMES_KUBE_NAMESPACE
+  value: {{ first .Values.rbac.namespaces }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,91 @@
+{{/* Names and labels of all objects, and the pieces that several templates share. */}}
+
+{{- define "holmes.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "holmes.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "holmes.name" .) .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "holmes.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* ClusterRoles are no part of a namespace: two releases of the same name must not share one. */}}
+{{- define "holmes.clusterName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "holmes.fullname" .) }}
+{{- end }}
+
+{{- define "holmes.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "holmes.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: server
+{{- end }}
+
+{{- define "holmes.commonLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "holmes.labels" -}}
+{{ include "holmes.selectorLabels" . }}
+{{ include "holmes.commonLabels" . }}
+{{- end }}
+
+{{- define "holmes.image" -}}
+{{- $image := .Values.image | default (printf "holmes:%s" .Chart.AppVersion) }}
+{{- if .Values.registry }}{{ trimSuffix "/" .Values.registry }}/{{ end }}{{ $image }}
+{{- end }}
+
+{{- define "holmes.serviceAccountName" -}}
+{{- .Values.customServiceAccountName | default (include "holmes.fullname" .) }}
+{{- end }}
+
+{{- define "holmes.secretName" -}}
+{{- .Values.auth.existingSecret | default (include "holmes.fullname" .) }}
+{{- end }}
+
+{{- define "holmes.claimName" -}}
+{{- .Values.persistence.existingClaim | default (include "holmes.fullname" .) }}
+{{- end }}
+
+{{/* Whether the data lies on a claim: SQLite that survives the pod. */}}
+{{- define "holmes.hasClaim" -}}
+{{- if and .Values.persistence.enabled (not .Values.database.existingSecret) }}true{{ end }}
+{{- end }}
+
+{{- define "holmes.hasSeveralReplicas" -}}
+{{- if .Values.autoscaling.enabled }}
+{{- if gt (int .Values.autoscaling.maxReplicas) 1 }}true{{ end }}
+{{- else if gt (int .Values.replicas) 1 }}true{{ end }}
+{{- end }}
+
+{{/* The seconds that Holmes itself waits for running investigations, as in its own settings. */}}
+{{- define "holmes.drainSeconds" -}}
+{{- $drain := dig "investigations" "drain_seconds" 20 .Values.config }}
+{{- ceil $drain | int }}
+{{- end }}
+
+{{- define "holmes.podSettings" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+{{- end }}

@@ -1,0 +1,91 @@
+{{/* Refuses what cannot work, with one line that says what to do. Included by the Deployment. */}}
+
+{{- define "holmes.validate" -}}
+{{- include "holmes.validateReplicas" . }}
+{{- include "holmes.validateAccess" . }}
+{{- include "holmes.validateConfig" . }}
+{{- include "holmes.validateSecrets" . }}
+{{- include "holmes.validateEnvironment" . }}
+{{- end }}
+
+{{- define "holmes.validateReplicas" -}}
+{{- $scaling := .Values.autoscaling }}
+{{- if not .Values.database.existingSecret }}
+{{- if $scaling.enabled }}
+{{- fail "autoscaling.enabled needs PostgreSQL, because SQLite belongs to one pod: set database.existingSecret to a Secret with its address" }}
+{{- else if gt (int .Values.replicas) 1 }}
+{{- fail (printf "replicas=%d needs PostgreSQL, because SQLite belongs to one pod: set database.existingSecret to a Secret with its address, or replicas to 1" (int .Values.replicas)) }}
+{{- end }}
+{{- else if .Values.persistence.existingClaim }}
+{{- fail "persistence.existingClaim is for SQLite, but database.existingSecret chooses PostgreSQL: remove one of them" }}
+{{- end }}
+{{- if $scaling.enabled }}
+{{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) }}
+{{- fail (printf "autoscaling.minReplicas=%d is more than autoscaling.maxReplicas=%d: lower the one or raise the other" (int $scaling.minReplicas) (int $scaling.maxReplicas)) }}
+{{- else if not (or $scaling.targetCPU $scaling.targetMemory) }}
+{{- fail "autoscaling.enabled has nothing to follow: set autoscaling.targetCPU or autoscaling.targetMemory" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "holmes.validateAccess" -}}
+{{- if and (not .Values.createServiceAccount) (not .Values.customServiceAccountName) }}
+{{- fail "createServiceAccount=false needs the name of the service account to use: set customServiceAccountName" }}
+{{- end }}
+{{- if and .Values.rbac.namespaces .Values.customClusterRoleRules }}
+{{- fail "customClusterRoleRules belong to the ClusterRole, which rbac.namespaces replaces by Roles: remove one of them" }}
+{{- end }}
+{{- end }}
+
+{{- define "holmes.validateConfig" -}}
+{{- $instead := dict "server.host" "remove it: the container listens everywhere, with a key"
+  "server.port" "set service.port" "server.api_key" "set auth.existingSecret" "server.webhook_key" "set auth.existingSecret"
+  "investigations.database_url" "set database.existingSecret" }}
+{{- range $path, $advice := $instead }}
+{{- $keys := splitList "." $path }}
+{{- if dig (first $keys) (last $keys) "" $.Values.config | toString }}
+{{- fail (printf "config.%s would be overruled by the chart: %s" $path $advice) }}
+{{- end }}
+{{- end }}
+{{- range $name, $_ := .Values.custom_toolsets }}
+{{- if hasKey $.Values.toolsets $name }}
+{{- fail (printf "toolset %q is in toolsets and in custom_toolsets: remove one of them" $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* A ConfigMap is read by many, Holmes included. */}}
+{{- define "holmes.validateSecrets" -}}
+{{- range $name, $model := .Values.modelList }}
+{{- include "holmes.validateSecret" (list (printf "modelList.%s.api_key" $name) (get $model "api_key")) }}
+{{- end }}
+{{- include "holmes.validateSecret" (list "config.api_key" .Values.config.api_key) }}
+{{- range $name, $destination := dig "alerts" "destinations" dict .Values.config }}
+{{- range $key := list "token" "secret" }}
+{{- include "holmes.validateSecret" (list (printf "config.alerts.destinations.%s.%s" $name $key) (get $destination $key)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "holmes.validateSecret" -}}
+{{- $value := last . | default "" | toString }}
+{{- if and $value (not (regexMatch "^\\{\\{\\s*env\\.[A-Za-z_][A-Za-z0-9_]*\\s*\\}\\}$" $value)) }}
+{{- fail (printf "%s would stand in a ConfigMap in plain text: put it into a Secret, name that in additionalEnvVars or additional_env_froms, and write \"{{ env.NAME }}\" here" (first .)) }}
+{{- end }}
+{{- end }}
+
+{{- define "holmes.validateEnvironment" -}}
+{{- $own := dict "HOLMES_DRAIN_SECONDS" "set config.investigations.drain_seconds" "HOLMES_DATABASE_URL" "set database.existingSecret"
+  "HOLMES_API_KEY" "set auth.existingSecret" "HOLMES_WEBHOOK_KEY" "set auth.existingSecret" "HOLMES_PORT" "set service.port"
+  "HOLMES_HOST" "remove it" "HOME" "remove it: the data lies there" "MODEL_LIST_FILE_LOCATION" "set modelList"
+  "LOG_LEVEL" "set logLevel" }}
+{{- $seen := dict }}
+{{- range concat .Values.additionalEnvVars .Values.additional_env_vars }}
+{{- if hasKey $own .name }}
+{{- fail (printf "additionalEnvVars: %s is set by the chart: %s" .name (get $own .name)) }}
+{{- else if hasKey $seen .name }}
+{{- fail (printf "additionalEnvVars: %s is there twice: remove one of them" .name) }}
+{{- end }}
+{{- $_ := set $seen .name true }}
+{{- end }}
+{{- end }}

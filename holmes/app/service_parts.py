@@ -1,0 +1,96 @@
+"""The larger parts of the server, each made from the settings. Called by `holmes.app.serving`."""
+
+from __future__ import annotations
+
+import socket
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from holmes import __version__
+from holmes.app.alert_intake import destinations_of
+from holmes.app.alerts import alert_routes
+from holmes.investigations.deliveries import queue_finished
+from holmes.investigations.news import NewsComposer
+from holmes.investigations.queue import InvestigationQueue, QueueSettings
+from holmes.investigations.replicas import Replicas
+from holmes.investigations.worker import InvestigationWorker, WorkerParts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sqlalchemy import Connection
+
+    from holmes.app.investigators import Investigators
+    from holmes.core.redaction.redactor import Redactor
+    from holmes.investigations.database import Database
+    from holmes.investigations.values import InvestigationRecord
+    from holmes.settings.settings import Settings
+
+DEFAULT_DATABASE = "investigations.db"
+
+
+def database_address(settings: Settings) -> str:
+    """What the user chose, else a file next to the stored results."""
+    chosen = settings.investigations.database_url
+    if chosen:
+        return chosen.get_secret_value()
+    folder: Path = settings.storage.results_path.parent
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return f"sqlite:///{folder / DEFAULT_DATABASE}"
+
+
+def news_composer(settings: Settings, database: Database, redactor: Redactor | None) -> NewsComposer:
+    """What writes news for destinations."""
+    return NewsComposer(
+        database,
+        public_url=settings.server.public_url,
+        cluster=settings.investigation.cluster_name,
+        mask=redactor.redact if redactor is not None else None,
+    )
+
+
+def investigation_queue(
+    settings: Settings, database: Database, investigators: Investigators, on_news: Callable[[], None]
+) -> InvestigationQueue:
+    """The queue of one replica, under a name that no other has. `on_news` is called when there is news to send."""
+    own = settings.investigations
+    replica = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
+
+    def announce(record: InvestigationRecord) -> None:
+        investigators.count_finished(record)
+        on_news()
+
+    worker = InvestigationWorker(
+        WorkerParts(
+            database=database,
+            replica=replica,
+            ask=investigators.investigate,
+            on_finished=_tell_destinations(settings, investigators),
+            announce=announce,
+            timeout_seconds=own.timeout_seconds,
+            cluster_wait_seconds=own.cluster_wait_seconds,
+        )
+    )
+    queue_settings = QueueSettings(
+        database_url=database.workflows_url(),
+        replica=replica,
+        concurrency=own.concurrency,
+        lease_seconds=own.lease_seconds,
+        drain_seconds=own.drain_seconds,
+    )
+    replicas = Replicas(database, replica, __version__, lease_seconds=own.lease_seconds)
+    return InvestigationQueue(queue_settings, database, replicas, worker)
+
+
+def _tell_destinations(
+    settings: Settings, investigators: Investigators
+) -> Callable[[Connection, InvestigationRecord], None]:
+    routes = alert_routes(settings, investigators.model_names())
+    configured = tuple(settings.alerts.destinations)
+
+    def tell(connection: Connection, record: InvestigationRecord) -> None:
+        queue_finished(connection, record, destinations_of(routes.named(record.route), configured), time.time())
+
+    return tell

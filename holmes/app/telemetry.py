@@ -1,0 +1,101 @@
+"""Starts metrics and traces as the settings say. Called by the faces, before anything that they read along.
+
+OpenTelemetry is imported only when somebody asked for traces, and Prometheus' client only for the server. Without the
+extra `otel` a wish for traces is one line of warning: telemetry never keeps an investigation from running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.settings.model import BUILTIN_MODEL
+from holmes.telemetry.model_identity import identity_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from holmes.settings.model_list import ModelEntry
+    from holmes.settings.settings import Settings
+    from holmes.telemetry.metrics import Metrics
+    from holmes.telemetry.tracing import InvestigationTracer
+
+_SUPPORTED_PROTOCOL = "http/protobuf"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telemetry:
+    """What the server counts with and traces with; `tracer` is None when traces are off."""
+
+    metrics: Metrics
+    tracer: InvestigationTracer | None
+
+
+@asynccontextmanager
+async def open_telemetry(settings: Settings) -> AsyncIterator[Telemetry]:
+    """Metrics and traces for the server. Leaving the context sends the last spans, within seconds."""
+    async with open_tracer(settings) as tracer:
+        yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
+
+
+def make_metrics(settings: Settings) -> Metrics:
+    """Fresh figures that know the models of the configuration."""
+    from holmes.telemetry.metrics import Metrics
+
+    models = tuple(_models(settings))
+    return Metrics(
+        models=[entry.name for entry in models],
+        models_without_llm=[entry.name for entry in models if entry.model == BUILTIN_MODEL],
+    )
+
+
+@asynccontextmanager
+async def open_tracer(settings: Settings) -> AsyncIterator[InvestigationTracer | None]:
+    """What traces with; None when nobody asked for traces, or when they cannot be sent (then one line says why)."""
+    address = settings.telemetry.traces_address()
+    problem = _problem(address, settings.telemetry.otlp_protocol)
+    if address is None or problem is not None:
+        if problem is not None:
+            _log.warning("traces are off: %s", problem)
+        yield None
+        return
+    try:
+        from holmes.telemetry.export import SpanExport
+        from holmes.telemetry.tracing import InvestigationTracer
+    except ImportError as error:
+        _log.warning(
+            "traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is set, but %r is missing: pip install 'holmes[otel]'",
+            error.name,
+        )
+        yield None
+        return
+    export = SpanExport(address)
+    try:
+        models = {entry.name: identity_of(entry.model) for entry in _models(settings)}
+        yield InvestigationTracer(export.tracer, models)
+    finally:
+        await asyncio.to_thread(export.close)
+
+
+def _problem(address: str | None, protocol: str) -> str | None:
+    if address is None:
+        return None
+    if not address.startswith(("http://", "https://")):
+        return f"the endpoint {address!r} must begin with http:// or https://"
+    if protocol != _SUPPORTED_PROTOCOL:
+        return f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r} is not supported, only {_SUPPORTED_PROTOCOL!r}"
+    return None
+
+
+def _models(settings: Settings) -> Iterator[ModelEntry]:
+    """Every model that an event can name."""
+    yield from settings.model_chain()
+    yield from settings.model_list
+    for entry in (*settings.model_chain(), *settings.model_list):
+        summary = settings.summary_model(entry)
+        if summary is not None:
+            yield summary

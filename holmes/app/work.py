@@ -1,0 +1,97 @@
+"""The half of the server that works: the queue of investigations, deliveries, and cleaning up. Opened by `serving`.
+
+It runs on an event loop of its own, see `background`, with investigators of its own: the half that answers requests
+must not wait until a model's library has built twenty requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.app.destinations import open_destinations
+from holmes.app.investigators import Investigators
+from holmes.app.memory import give_back
+from holmes.app.service_parts import investigation_queue, news_composer
+from holmes.core.errors import HolmesError
+from holmes.investigations.delivery_worker import DeliveryWorker
+from holmes.investigations.records import SECONDS_PER_DAY
+from holmes.investigations.retention import delete_old
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine
+
+    from holmes.app.investigators import InvestigatorsParts
+    from holmes.investigations.database import Database
+    from holmes.investigations.queue import InvestigationQueue
+    from holmes.settings.settings import Settings
+
+_RETENTION_PAUSE_SECONDS = 600.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What works. `wake` must be called on its own loop."""
+
+    queue: InvestigationQueue
+    deliveries: DeliveryWorker
+
+    def wake(self) -> None:
+        """Something was queued: investigations, news, or both."""
+        self.queue.wake()
+        self.deliveries.wake()
+
+
+@asynccontextmanager
+async def open_work(settings: Settings, database: Database, parts: InvestigatorsParts) -> AsyncIterator[Work]:
+    """Work until the context is left, then let what runs finish, see `InvestigationQueue.stop`.
+
+    Raises `ConfigError` for destinations that cannot work and `DatabaseUnavailable`.
+    """
+    async with AsyncExitStack() as stack:
+        destinations = await stack.enter_async_context(open_destinations(settings))
+        investigators = await stack.enter_async_context(Investigators(settings, parts))
+        metrics = parts.telemetry.metrics
+        deliveries = DeliveryWorker(
+            database,
+            destinations,
+            news_composer(settings, database, parts.redactor).compose,
+            count=lambda destination, outcome: metrics.delivery(destination=destination, outcome=outcome),
+        )
+
+        def finished() -> None:
+            deliveries.wake()
+            give_back()
+
+        queue = investigation_queue(settings, database, investigators, finished)
+        # Ended in the opposite order: news of what finishes while the queue drains still goes out.
+        await stack.enter_async_context(_running(deliveries.run(), "holmes-deliveries"))
+        stack.push_async_callback(queue.stop)
+        await queue.start()
+        await stack.enter_async_context(_running(_clean_up(settings, database, queue), "holmes-retention"))
+        yield Work(queue=queue, deliveries=deliveries)
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
+    """`work` runs until the context is left."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
+    retention_seconds = settings.investigations.retention_days * SECONDS_PER_DAY
+    while True:
+        try:
+            await queue.forget(await delete_old(database, retention_seconds=retention_seconds))
+        except HolmesError as error:
+            _log.warning("old investigations were not deleted: %s", error)
+        await asyncio.sleep(_RETENTION_PAUSE_SECONDS)

@@ -1,0 +1,205 @@
+"""The messages of an incident in Slack: the root message, which is kept up to date, and replies in its thread.
+
+Called by `slack`. Pure. Keeps to Slack's limits: 3,000 characters for a section, 50 blocks, and, which no document
+says, about 12,000 characters for all blocks of a message together. A long answer becomes several replies; what is too
+long for these is cut, with a link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.destinations.slack_markdown import markdown_pieces, sections
+from holmes.destinations.slack_text import code, cut, escaped, length, link, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from holmes.core.json_types import JsonObject
+    from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+
+SECTION_UNITS: Final = 2_900
+MESSAGE_UNITS: Final = 9_000
+MESSAGE_BLOCKS: Final = 40
+ANSWER_MESSAGES: Final = 4
+_ANSWER_CHARACTERS: Final = 60_000
+_TEXT_UNITS: Final = 1_000
+_PLAIN_UNITS: Final = 3_900
+_SHOWN_ALERTS: Final = 6
+_SHOWN_LABELS: Final = 12
+_EMOJI: Final = {"critical": ":red_circle:", "warning": ":large_orange_circle:", "info": ":large_blue_circle:"}
+
+
+@dataclass(frozen=True, slots=True)
+class SlackMessage:
+    """What one message says: `text` for notifications, `sections` and small `notes` for who opens it. All mrkdwn."""
+
+    text: str
+    sections: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def blocks(self) -> tuple[JsonObject, ...]:
+        """The message in Slack's Block Kit. `verbatim` keeps Slack from looking for mentions and links by itself."""
+        shown: list[JsonObject] = [{"type": "section", "text": _mrkdwn(text)} for text in self.sections]
+        if self.notes:
+            shown.append({"type": "context", "elements": [_mrkdwn(note) for note in self.notes]})
+        return tuple(shown)
+
+    def as_text(self) -> str:
+        """The message without blocks, as far as it fits."""
+        return cut("\n\n".join((*self.sections, *self.notes)), _PLAIN_UNITS)
+
+
+def root_message(news: IncidentNews) -> SlackMessage:
+    """The message in the channel: what fires, how it stands, and the root cause once it is known."""
+    title = one_line(news.title, 300) or "Incident"
+    facts = [_emoji(news), f"*{title}*"]
+    status = _status(news)
+    texts = [f"{' '.join(facts)}\n{_situation(news)}", status]
+    if alerts := _alerts(news):
+        texts.append(alerts)
+    notes = [note for note in (_labels(news.labels), _page(news.link, "Open in Holmes")) if note]
+    shown = f"{_emoji(news)} {title}: {cut(status, 400)}"
+    return SlackMessage(cut(shown, _TEXT_UNITS), tuple(cut(text, SECTION_UNITS) for text in texts), tuple(notes))
+
+
+def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
+    """What is added to the thread. Nothing for an incident that was opened or resolved: the root message says so."""
+    match news.kind:
+        case "answered":
+            return _answer(news.investigation) if news.investigation else ()
+        case "failed":
+            return (_failure(news.investigation),) if news.investigation else ()
+        case "reopened":
+            text = f":repeat: It fires again{_since(news.updated_at)}."
+            return (SlackMessage(text, (text,)),)
+        case "opened" | "resolved":
+            return ()
+
+
+def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
+    """The answer in as many replies as it needs, up to `ANSWER_MESSAGES`."""
+    markdown = investigation.answer or "There is no answer."
+    texts = sections(markdown_pieces(markdown[:_ANSWER_CHARACTERS]), SECTION_UNITS)
+    groups = _groups(texts)
+    is_whole = len(groups) <= ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
+    groups = groups[:ANSWER_MESSAGES]
+    summary = one_line(investigation.root_cause or "", 400) or "Answered"
+    messages = [
+        SlackMessage(summary if number == 0 else f"{summary} ({number + 1})", tuple(group))
+        for number, group in enumerate(groups)
+    ]
+    last = messages[-1]
+    notes = [*([] if is_whole else [_rest(investigation)]), _costs(investigation)]
+    if page := _page(investigation.link, "Steps and evidence"):
+        notes.append(page)
+    messages[-1] = SlackMessage(last.text, last.sections, tuple(notes))
+    return tuple(messages)
+
+
+def _groups(texts: list[str]) -> list[list[str]]:
+    groups: list[list[str]] = [[]]
+    used = 0
+    for text in texts:
+        if groups[-1] and (used + length(text) > MESSAGE_UNITS or len(groups[-1]) >= MESSAGE_BLOCKS):
+            groups.append([])
+            used = 0
+        groups[-1].append(text)
+        used += length(text)
+    return groups if groups[0] else [["The answer is empty."]]
+
+
+def _rest(investigation: InvestigationNews) -> str:
+    page = _page(investigation.link, "the whole answer")
+    return f":scissors: Cut here: {page}" if page else ":scissors: Cut here; the page of Holmes has the whole answer."
+
+
+def _failure(investigation: InvestigationNews) -> SlackMessage:
+    text = _failed(investigation, 1_500)
+    page = _page(investigation.link, "Its steps")
+    return SlackMessage(cut(text, _TEXT_UNITS), (text,), (page,) if page else ())
+
+
+def _failed(investigation: InvestigationNews, limit: int) -> str:
+    return f":warning: The investigation failed: {one_line(investigation.error or 'no reason is known.', limit)}"
+
+
+def _status(news: IncidentNews) -> str:
+    """How it stands in one line."""
+    if news.root_cause:
+        return f"*Root cause:* {one_line(news.root_cause, 1_500)}"
+    investigation = news.investigation
+    if investigation is None:
+        return "_Not investigated._"
+    if investigation.state == "failed":
+        return _failed(investigation, 500)
+    return (
+        ":hourglass_flowing_sand: Being investigated." if investigation.state in {"queued", "running"} else "_Ended._"
+    )
+
+
+def _situation(news: IncidentNews) -> str:
+    is_open = news.state == "open"
+    parts = [f"Firing since{_since(news.opened_at)}" if is_open else f"Resolved{_since(news.closed_at)}"]
+    if news.severity:
+        parts.append(f"severity {code(news.severity, 60)}")
+    if news.cluster:
+        parts.append(f"cluster {code(news.cluster, 100)}")
+    if news.reopened:
+        parts.append("reopened once" if news.reopened == 1 else f"reopened {news.reopened} times")
+    return " \u00b7 ".join(parts)
+
+
+def _emoji(news: IncidentNews) -> str:
+    if news.state == "closed":
+        return ":white_check_mark:"
+    return _EMOJI.get((news.severity or "").lower(), ":rotating_light:")
+
+
+def _since(at: datetime | None) -> str:
+    """A time that each reader sees in their own zone."""
+    if at is None:
+        return ""
+    return f" <!date^{int(at.timestamp())}^{{date_short_pretty}} {{time}}|{at:%Y-%m-%d %H:%M} UTC>"
+
+
+def _alerts(news: IncidentNews) -> str:
+    lines = [_alert(alert) for alert in news.alerts[:_SHOWN_ALERTS]]
+    more = news.alerts_total - len(lines)
+    return "\n".join([*lines, *([f"and {more} more"] if lines and more > 0 else [])])
+
+
+def _alert(alert: AlertNews) -> str:
+    mark = "" if alert.status == "firing" else " (resolved)"
+    summary = one_line(alert.summary or "", 280)
+    return f"\u2022 *{one_line(alert.name, 100)}*{mark}{f': {summary}' if summary else ''}"
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    shown = [code(f"{name}={value}", 120) for name, value in sorted(labels.items())[:_SHOWN_LABELS]]
+    return " ".join(filter(None, shown))
+
+
+def _costs(investigation: InvestigationNews) -> str:
+    parts = []
+    if investigation.without_llm:
+        reason = investigation.without_llm_reason
+        parts.append(f"No LLM was used{f': {one_line(reason, 300)}' if reason else ''}")
+    elif investigation.model:
+        parts.append(f"Model {code(investigation.model, 100)}")
+    if investigation.cost:
+        parts.append(f"US$ {investigation.cost:.4f}" if investigation.cost < 1 else f"US$ {investigation.cost:.2f}")
+    if investigation.started_at and investigation.finished_at:
+        seconds = (investigation.finished_at - investigation.started_at).total_seconds()
+        parts.append(f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min")
+    return " \u00b7 ".join(parts) or escaped(f"Investigation {investigation.id}")
+
+
+def _page(url: str | None, label: str) -> str:
+    return link(url, label) if url else ""
+
+
+def _mrkdwn(text: str) -> JsonObject:
+    return {"type": "mrkdwn", "text": text, "verbatim": True}

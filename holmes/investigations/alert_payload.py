@@ -1,0 +1,199 @@
+"""Reads what Alertmanager sends: the webhook payload of version 4, and the list of `/api/v2/alerts`. Pure.
+
+Called by the webhook and the command line. Tolerant: whatever may be missing may be missing, unknown fields are left
+out, values of another type become text. Refuses only what is no such payload, with `AlertPayloadError`. What comes out
+can be kept in any database: no NUL, no half characters, every text bounded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.errors import HolmesError
+from holmes.investigations.fingerprints import fingerprint_of
+from holmes.investigations.values import Alert, AlertGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.investigations.values import AlertStatus
+
+    _Reader: TypeAlias = Callable[[JsonValue, datetime], AlertGroup]
+
+MAX_ALERTS: Final = 10_000
+_MOST_LABELS: Final = 100
+_MOST_NAME_CHARACTERS: Final = 200
+_MOST_VALUE_CHARACTERS: Final = 1_000
+_MOST_ANNOTATION_CHARACTERS: Final = 4_000
+_MOST_URL_CHARACTERS: Final = 2_000
+_MOST_KEY_CHARACTERS: Final = 400
+_FIRST_YEAR: Final = 1970
+_STATUSES: Final[Mapping[str, AlertStatus]] = {
+    "firing": "firing",
+    "active": "firing",
+    "alerting": "firing",
+    "resolved": "resolved",
+    "ok": "resolved",
+}
+_SUPPRESSED: Final = "suppressed"
+
+
+class AlertPayloadError(HolmesError):
+    """What was sent is no payload of Alertmanager."""
+
+    exit_code = 2
+
+
+def parse_alertmanager(body: bytes, now: datetime | None = None) -> AlertGroup:
+    """The alerts of a webhook's payload. Raises `AlertPayloadError`.
+
+    The group's `key` is empty when the payload says nothing about groups.
+    """
+    return _guarded(_group, body, now)
+
+
+def parse_alerts(body: bytes, now: datetime | None = None) -> AlertGroup:
+    """The alerts of a webhook's payload, or of the list that `/api/v2/alerts` gives. Raises `AlertPayloadError`.
+
+    Alerts that Alertmanager keeps quiet (silenced, inhibited) are left out.
+    """
+    return _guarded(_list_or_group, body, now)
+
+
+def _guarded(read: _Reader, body: bytes, now: datetime | None) -> AlertGroup:
+    try:
+        return read(json.loads(body), now or datetime.now(UTC))
+    except RecursionError:
+        raise AlertPayloadError("the payload is nested too deeply to be one of Alertmanager") from None
+    except ValueError as error:
+        reason = str(error).splitlines()[0][:100]
+        raise AlertPayloadError(f"the payload is not valid JSON: {reason}") from None
+
+
+def _list_or_group(content: JsonValue, now: datetime) -> AlertGroup:
+    if isinstance(content, list):
+        return AlertGroup(key="", alerts=_alerts(content, "", now))
+    return _group(content, now)
+
+
+def _group(content: JsonValue, now: datetime) -> AlertGroup:
+    if not isinstance(content, dict):
+        raise AlertPayloadError("the payload is no JSON object; the payload of Alertmanager's webhooks is expected")
+    sent = content.get("alerts")
+    if not isinstance(sent, list):
+        raise AlertPayloadError("the payload has no list 'alerts'; the payload of Alertmanager's webhooks is expected")
+    receiver = _text(content.get("receiver"), _MOST_NAME_CHARACTERS)
+    return AlertGroup(
+        key=_group_key(content, receiver),
+        alerts=_alerts(sent, _status_word(content.get("status")), now),
+        receiver=receiver,
+        common_labels=_texts(content.get("commonLabels"), _MOST_VALUE_CHARACTERS),
+        external_url=_address(content.get("externalURL")),
+        truncated=_count(content.get("truncatedAlerts")),
+    )
+
+
+def _group_key(content: JsonObject, receiver: str) -> str:
+    """The key that was sent, else one of the labels by which it was grouped; databases index it, so it is bounded."""
+    key = _text(content.get("groupKey"))
+    if not key:
+        labels = _texts(content.get("groupLabels"), _MOST_VALUE_CHARACTERS)
+        key = f"{receiver}:{json.dumps(labels, sort_keys=True, ensure_ascii=False)}" if labels else ""
+    if len(key) <= _MOST_KEY_CHARACTERS:
+        return key
+    return f"{key[:_MOST_KEY_CHARACTERS]}…{hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def _alerts(sent: Sequence[JsonValue], status: str, now: datetime) -> tuple[Alert, ...]:
+    if len(sent) > MAX_ALERTS:
+        raise AlertPayloadError(f"the payload has {len(sent)} alerts; at most {MAX_ALERTS} are taken at once")
+    return tuple(_alert(each, status, now) for each in sent if isinstance(each, dict) and not _is_quiet(each))
+
+
+def _is_quiet(sent: JsonObject) -> bool:
+    return _status_word(sent.get("status")) == _SUPPRESSED
+
+
+def _alert(sent: JsonObject, group_status: str, now: datetime) -> Alert:
+    ends_at = _moment(sent.get("endsAt"))
+    whole = _texts(sent.get("labels"), None)
+    labels = {name: value[:_MOST_VALUE_CHARACTERS] for name, value in whole.items()}
+    return Alert(
+        fingerprint=_fingerprint(sent.get("fingerprint"), whole),
+        status=_status(_status_word(sent.get("status")) or group_status, ends_at, now),
+        labels=labels,
+        annotations=_texts(sent.get("annotations"), _MOST_ANNOTATION_CHARACTERS),
+        starts_at=_moment(sent.get("startsAt")),
+        ends_at=ends_at,
+        generator_url=_address(sent.get("generatorURL")),
+    )
+
+
+def _fingerprint(sent: JsonValue, labels: Mapping[str, str]) -> str:
+    text = _text(sent)
+    if len(text) > _MOST_NAME_CHARACTERS:
+        return hashlib.sha256(text.encode()).hexdigest()
+    return text or fingerprint_of(labels)
+
+
+def _status_word(sent: JsonValue) -> str:
+    """`firing`; the API has `{"state": "active"}` instead."""
+    word = sent.get("state") if isinstance(sent, dict) else sent
+    return word.strip().lower() if isinstance(word, str) else ""
+
+
+def _status(word: str, ends_at: datetime | None, now: datetime) -> AlertStatus:
+    said = _STATUSES.get(word)
+    if said is not None:
+        return said
+    return "resolved" if ends_at is not None and ends_at <= now else "firing"
+
+
+def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
+    """Labels or annotations: those that have a value, as text."""
+    if not isinstance(sent, dict):
+        return {}
+    texts: dict[str, str] = {}
+    for name, value in sent.items():
+        text = _text(value, most_characters)
+        spelled = _text(name, _MOST_NAME_CHARACTERS)
+        if spelled and text and len(texts) < _MOST_LABELS:
+            texts[spelled] = text
+    return texts
+
+
+def _text(value: JsonValue, most_characters: int | None = None) -> str:
+    """A value as text that any database can keep."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode()  # halves of characters that JSON can spell
+    return text.replace("\0", "")[:most_characters]
+
+
+def _moment(sent: JsonValue) -> datetime | None:
+    """A time of Go: the year 1 means that there is none."""
+    if not isinstance(sent, str):
+        return None
+    try:
+        at = datetime.fromisoformat(sent.strip())
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return at if at.year >= _FIRST_YEAR else None
+
+
+def _address(sent: JsonValue) -> str | None:
+    """An address that a page may link to."""
+    text = _text(sent).strip()
+    return text[:_MOST_URL_CHARACTERS] if text.startswith(("http://", "https://")) else None
+
+
+def _count(sent: JsonValue) -> int:
+    return sent if isinstance(sent, int) and not isinstance(sent, bool) and 0 < sent < 1_000_000_000 else 0

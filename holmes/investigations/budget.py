@@ -1,0 +1,81 @@
+"""Stops paid models when a budget is spent. The worker and the server wrap the models of a run in it.
+
+The next model of the chain then goes on, which in the end is `builtin/triage`: it costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holmes.core.errors import ModelError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holmes.core.model import ChatModel, EmitEvent, ModelLimits, ModelReply, ModelRequest
+
+
+class Budget:
+    """The money of one run: `max_cost` for itself, `max_cost_per_day` together with all others. None means no limit.
+
+    `spent_today` is asked before each call, since other runs spend, too; `spent` is what earlier attempts cost.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_cost: float | None,
+        max_cost_per_day: float | None,
+        spent_today: Callable[[], Awaitable[float]],
+        spent: float = 0.0,
+    ) -> None:
+        self._max_cost = max_cost
+        self._max_cost_per_day = max_cost_per_day
+        self._spent_today = spent_today
+        self._spent = spent
+
+    async def refusal(self) -> str | None:
+        """Why no paid model may be asked now; None when one may."""
+        if self._max_cost is not None and self._spent >= self._max_cost:
+            return f"the budget of this investigation is spent: ${self._spent:.2f} of ${self._max_cost:.2f}"
+        if self._max_cost_per_day is None:
+            return None
+        today = await self._spent_today()
+        if today < self._max_cost_per_day:
+            return None
+        return f"the budget of today is spent: ${today:.2f} of ${self._max_cost_per_day:.2f}"
+
+    def charge(self, cost: float) -> None:
+        """A call cost so many US dollars."""
+        self._spent += cost
+
+
+class Budgeted:
+    """A `ChatModel` that refuses to be asked when the budget is spent."""
+
+    def __init__(self, inner: ChatModel, budget: Budget) -> None:
+        self._inner = inner
+        self._budget = budget
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._inner.name
+
+    @property
+    def limits(self) -> ModelLimits:
+        """The sizes of the model."""
+        return self._inner.limits
+
+    async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
+        """Ask the model. Raises `ModelError` when the budget is spent, and what the model raises."""
+        refusal = await self._budget.refusal()
+        if refusal is not None:
+            raise ModelError(refusal, provider="", model=self.name, retryable=False)
+        try:
+            reply = await self._inner.complete(request, emit)
+        except ModelError as error:
+            self._budget.charge(error.stats.cost if error.stats else 0.0)
+            raise
+        self._budget.charge(reply.stats.cost)
+        return reply

@@ -1,0 +1,181 @@
+"""News that is to reach destinations: queued with what it tells of, listed, tried again. Used by intake and page.
+
+The outbox: whoever changes an incident or ends an investigation queues the news in the same transaction, so that
+neither is without the other. `DeliveryWorker` sends it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+from sqlalchemy import and_, func, select, update
+
+from holmes.investigations.journal import insert_once
+from holmes.investigations.rows import moment, optional_moment
+from holmes.investigations.schema import DELIVERIES
+from holmes.investigations.values import IncidentId, InvestigationId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from sqlalchemy import ColumnElement, Connection, Row
+
+    from holmes.destinations.message import NewsKind
+    from holmes.investigations.database import Database
+    from holmes.investigations.values import InvestigationRecord
+
+DeliveryState: TypeAlias = Literal["waiting", "delivered", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDelivery:
+    """Something that destinations are to hear. The same again is queued once.
+
+    `ordinal` tells apart what may happen to an incident more than once: for `resolved` and `reopened` it is how often
+    the incident was opened again.
+    """
+
+    event: NewsKind
+    incident_id: IncidentId
+    investigation_id: InvestigationId | None = None
+    ordinal: int = 0
+
+    def key(self, destination: str) -> str:
+        """What makes this delivery the same one when it is queued or sent again."""
+        return f"{self.incident_id}/{self.investigation_id or '-'}/{self.event}/{destination}/{self.ordinal}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One news for one destination.
+
+    One that failed was refused by the destination, or, when `gave_up` is true, tried for about a day. `last_error` is
+    of the last attempt, also while it is still tried.
+    """
+
+    id: int
+    key: str
+    destination: str
+    event: NewsKind
+    incident_id: IncidentId
+    investigation_id: InvestigationId | None
+    state: DeliveryState
+    attempts: int
+    created_at: datetime
+    due_at: datetime
+    delivered_at: datetime | None
+    last_error: str | None
+    gave_up: bool
+
+
+def queue_delivery(connection: Connection, new: NewDelivery, destinations: Iterable[str], now: float) -> int:
+    """Queue news for each of `destinations` within a transaction; returns how many were not queued already."""
+    return sum(
+        insert_once(
+            connection,
+            DELIVERIES,
+            {
+                "key": new.key(destination),
+                "destination": destination,
+                "event": new.event,
+                "incident_id": new.incident_id,
+                "investigation_id": new.investigation_id,
+                "state": "waiting",
+                "attempts": 0,
+                "created_at": now,
+                "due_at": now,
+                "gave_up": False,
+            },
+        )
+        for destination in destinations
+    )
+
+
+def queue_finished(connection: Connection, record: InvestigationRecord, destinations: Iterable[str], now: float) -> int:
+    """Queue that an investigation of an incident was answered or failed; others are nobody's news."""
+    if record.incident_id is None or record.state not in {"answered", "failed"}:
+        return 0
+    event: NewsKind = "answered" if record.state == "answered" else "failed"
+    new = NewDelivery(event=event, incident_id=record.incident_id, investigation_id=record.id)
+    return queue_delivery(connection, new, destinations, now)
+
+
+def delivery_of(row: Row[tuple[object, ...]]) -> Delivery:
+    """A row of `holmes_deliveries`."""
+    return Delivery(
+        id=row.id,
+        key=row.key,
+        destination=row.destination,
+        event=cast("NewsKind", row.event),
+        incident_id=IncidentId(row.incident_id),
+        investigation_id=InvestigationId(row.investigation_id) if row.investigation_id else None,
+        state=cast("DeliveryState", row.state),
+        attempts=row.attempts,
+        created_at=moment(row.created_at),
+        due_at=moment(row.due_at),
+        delivered_at=optional_moment(row.delivered_at),
+        last_error=row.last_error,
+        gave_up=row.gave_up,
+    )
+
+
+class DeliveryRecords:
+    """The deliveries of this database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(
+        self,
+        *,
+        incident_id: IncidentId | None = None,
+        state: DeliveryState | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> tuple[Delivery, ...]:
+        """The newest first, those of an incident or in a state; `before` is the id to go on after."""
+        columns = DELIVERIES.c
+        conditions: list[ColumnElement[bool]] = []
+        if incident_id is not None:
+            conditions.append(columns.incident_id == incident_id)
+        if state is not None:
+            conditions.append(columns.state == state)
+        if before is not None:
+            conditions.append(columns.id < before)
+        query = select(DELIVERIES).where(and_(True, *conditions)).order_by(columns.id.desc()).limit(limit)  # noqa: FBT003  SQL's word
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return tuple(map(delivery_of, rows))
+
+    async def troubled(self, *, limit: int = 100) -> tuple[Delivery, ...]:
+        """Those that failed, and those whose last attempt did; the newest first."""
+        columns = DELIVERIES.c
+        has_trouble = (columns.state != "delivered") & columns.last_error.is_not(None)
+        query = select(DELIVERIES).where(has_trouble).order_by(columns.id.desc()).limit(limit)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return tuple(map(delivery_of, rows))
+
+    async def figures(self) -> Mapping[tuple[str, DeliveryState], int]:
+        """How many deliveries are in which state, by destination."""
+        columns = DELIVERIES.c
+        query = select(columns.destination, columns.state, func.count()).group_by(columns.destination, columns.state)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return {(row[0], cast("DeliveryState", row[1])): row[2] for row in rows}
+
+    async def retry(self, identity: int) -> bool:
+        """Try a failed delivery again for another day. False when it is none."""
+        return await self._retry(DELIVERIES.c.id == identity) > 0
+
+    async def retry_failed(self, destination: str) -> int:
+        """Try all failed deliveries of a destination again, for example after its token was replaced."""
+        return await self._retry(DELIVERIES.c.destination == destination)
+
+    async def _retry(self, condition: ColumnElement[bool]) -> int:
+        statement = (
+            update(DELIVERIES)
+            .where(condition, DELIVERIES.c.state == "failed")
+            .values(state="waiting", attempts=0, due_at=time.time(), claimed_until=None, gave_up=False)
+        )
+        return await self._database.transaction(lambda connection: connection.execute(statement).rowcount)

@@ -1,0 +1,229 @@
+"""Sends what is queued for destinations, each at its own pace. Run by `holmes.app.serving` in every replica.
+
+At least once: a delivery is marked after it was sent, so a replica that dies in between sends it again, with the same
+key. Each destination has a lane of its own, so that one that is slow or away does not hold up another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from holmes.core.errors import HolmesError
+from holmes.destinations.destination import DeliveryFailed
+from holmes.investigations.database import DatabaseUnavailable
+from holmes.investigations.delivery_claims import DeliveryClaims
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from holmes.destinations.destination import Destination
+    from holmes.destinations.message import IncidentNews
+    from holmes.investigations.database import Database
+    from holmes.investigations.deliveries import Delivery
+    from holmes.investigations.delivery_claims import Claim
+    from holmes.telemetry.metrics import DeliveryOutcome
+
+Compose: TypeAlias = "Callable[[Delivery], Awaitable[IncidentNews | None]]"
+"""What a delivery says, see `NewsComposer.compose`; None when the incident is not kept any more."""
+
+CountDelivery: TypeAlias = "Callable[[str, DeliveryOutcome], None]"
+"""Is told the destination and how an attempt ended."""
+
+_NOT_CONFIGURED_SECONDS = 3_600.0
+_HOUSEKEEPING_SECONDS = 300.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPolicy:
+    """How fast and how long deliveries are tried. The attempts with their pauses take about a day.
+
+    `send_seconds` bounds one attempt and must be less than `lease_seconds`, after which another replica takes over.
+    """
+
+    concurrency: int = 4
+    poll_seconds: float = 1.0
+    send_seconds: float = 90.0
+    lease_seconds: float = 120.0
+    first_pause_seconds: float = 2.0
+    longest_pause_seconds: float = 900.0
+    longest_asked_pause_seconds: float = 3_600.0
+    attempts: int = 105
+    drain_seconds: float = 5.0
+
+    def pause_seconds(self, attempts: int, asked_seconds: float | None) -> float:
+        """How long to wait after so many attempts: what the destination asked for, else longer each time."""
+        if asked_seconds is not None:
+            return min(asked_seconds, self.longest_asked_pause_seconds)
+        pause = min(self.first_pause_seconds * 2.0 ** min(attempts - 1, 30), self.longest_pause_seconds)
+        return pause * random.uniform(0.8, 1.2)  # noqa: S311  spreads attempts, keeps no secret
+
+
+class DeliveryWorker:
+    """Sends deliveries to `destinations` (by name) until it is cancelled. `count` is told how each attempt ended."""
+
+    def __init__(
+        self,
+        database: Database,
+        destinations: Mapping[str, Destination],
+        compose: Compose,
+        policy: DeliveryPolicy | None = None,
+        count: CountDelivery | None = None,
+    ) -> None:
+        policy = policy or DeliveryPolicy()
+        self._claims = DeliveryClaims(database, lease_seconds=policy.lease_seconds)
+        self._lanes = {
+            name: _Lane(destination, self._claims, _Ways(compose=compose, policy=policy, count=count or _uncounted))
+            for name, destination in destinations.items()
+        }
+
+    def wake(self) -> None:
+        """Look now: something was queued in this process. Others find it when they poll."""
+        for lane in self._lanes.values():
+            lane.wake()
+
+    async def run(self) -> None:
+        """Send what is due, for ever. Cancelling lets what is being sent finish for a few seconds."""
+        async with asyncio.TaskGroup() as lanes:
+            for name, lane in self._lanes.items():
+                lanes.create_task(lane.run(), name=f"holmes-deliveries-{name}")
+            lanes.create_task(self._abandon(), name="holmes-deliveries-abandon")
+
+    async def _abandon(self) -> None:
+        while True:
+            try:
+                count = await self._claims.abandon(self._lanes.keys(), older_than_seconds=_NOT_CONFIGURED_SECONDS)
+                if count:
+                    _log.warning("%d deliveries failed: their destinations are not configured any more", count)
+            except DatabaseUnavailable as error:
+                _log.warning("%s", error)
+            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ways:
+    """How deliveries are made, the same for all destinations."""
+
+    compose: Compose
+    policy: DeliveryPolicy
+    count: CountDelivery
+
+
+def _uncounted(_destination: str, _outcome: DeliveryOutcome) -> None:
+    return
+
+
+class _Lane:
+    """The deliveries of one destination."""
+
+    def __init__(self, destination: Destination, claims: DeliveryClaims, ways: _Ways) -> None:
+        self._destination = destination
+        self._claims = claims
+        self._compose = ways.compose
+        self._policy = ways.policy
+        self._count = ways.count
+        self._woken = asyncio.Event()
+        self._sending: set[asyncio.Task[None]] = set()
+        self._paused_until = 0.0
+        self._has_database = True
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                self._woken.clear()
+                await self._start_due()
+                await self._rest()
+        finally:
+            await self._drain()
+
+    async def _start_due(self) -> None:
+        free = self._policy.concurrency - len(self._sending)
+        if free <= 0 or time.monotonic() < self._paused_until:
+            return
+        try:
+            claims = await self._claims.take(self._destination.name, free)
+        except DatabaseUnavailable as error:
+            if self._has_database:
+                _log.warning("deliveries to %r wait: %s", self._destination.name, error)
+            self._has_database = False
+            return
+        self._has_database = True
+        for claim in claims:
+            task = asyncio.create_task(self._deliver(claim), name=f"holmes-delivery-{claim.delivery.id}")
+            self._sending.add(task)
+            task.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        """Look again: there is a free place, and what was behind this delivery may go."""
+        self._sending.discard(task)
+        self._woken.set()
+
+    async def _rest(self) -> None:
+        try:
+            async with asyncio.timeout(self._policy.poll_seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+
+    async def _drain(self) -> None:
+        if not self._sending:
+            return
+        _, late = await asyncio.wait(self._sending, timeout=self._policy.drain_seconds)
+        for task in late:
+            task.cancel()  # whoever gets it next does not know whether it arrived, and sends it with the same key
+        await asyncio.gather(*late, return_exceptions=True)
+
+    async def _deliver(self, claim: Claim) -> None:
+        try:
+            failure = await self._attempt(claim)
+            if failure is not None:
+                await self._not_delivered(claim, failure)
+        except DatabaseUnavailable as error:
+            _log.warning("delivery %s cannot be marked, so it may come twice: %s", claim.delivery.key, error)
+
+    async def _attempt(self, claim: Claim) -> DeliveryFailed | None:
+        """Send and mark it; returns why that was not possible."""
+        name = self._destination.name
+        try:
+            async with asyncio.timeout(self._policy.send_seconds):
+                news = await self._compose(claim.delivery)
+                if news is None:
+                    return DeliveryFailed("its incident is not kept any more", retryable=False)
+                reference = await self._destination.send(news, claim.reference)
+        except DeliveryFailed as failure:
+            return failure
+        except TimeoutError:
+            return DeliveryFailed(f"{name}: not done after {self._policy.send_seconds:.0f} s", retryable=True)
+        except HolmesError as error:
+            return DeliveryFailed(str(error), retryable=True)
+        except Exception:  # noqa: BLE001  the outermost edge of a delivery: a bug must not end the lane
+            _log.exception("delivery %s failed because of a bug in Holmes", claim.delivery.key)
+            return DeliveryFailed(f"{name}: a bug in Holmes, its log has the trace", retryable=True)
+        await self._claims.delivered(claim, reference)
+        self._count(name, "delivered")
+        return None
+
+    async def _not_delivered(self, claim: Claim, failure: DeliveryFailed) -> None:
+        delivery, policy, reason = claim.delivery, self._policy, str(failure)
+        if failure.retry_after_seconds is not None:
+            pause = min(failure.retry_after_seconds, policy.longest_asked_pause_seconds)
+            self._paused_until = time.monotonic() + pause
+        gave_up = failure.retryable and delivery.attempts >= policy.attempts
+        if gave_up or not failure.retryable:
+            _log.error("delivery %s failed for good: %s", delivery.key, reason)
+            await self._claims.failed(claim, reason, gave_up=gave_up, reference=failure.reference)
+            self._count(self._destination.name, "gave_up")
+            return
+        if delivery.attempts == 1:
+            _log.warning("delivery %s is tried again: %s", delivery.key, reason)
+        seconds = policy.pause_seconds(delivery.attempts, failure.retry_after_seconds)
+        await self._claims.later(claim, reason, seconds=seconds, reference=failure.reference)
+        self._count(self._destination.name, "retried")

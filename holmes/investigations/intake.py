@@ -1,0 +1,158 @@
+"""Takes alerts in: what was stored when `take` returns is never lost. Called by the webhook.
+
+All replicas take turns, so that the same alert sent to two of them at once is one alert. What becomes of an alert is
+decided by `intake_plan`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from sqlalchemy import func, select
+
+from holmes.investigations.database import lock_intake
+from holmes.investigations.intake_plan import IntakePlan
+from holmes.investigations.intake_rows import read_state, write_changes
+from holmes.investigations.intake_state import IntakeRules
+from holmes.investigations.records import spent_today
+from holmes.investigations.rows import moment
+from holmes.investigations.schema import INVESTIGATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection
+
+    from holmes.investigations.database import Database
+    from holmes.investigations.intake_state import IncidentEvent, IntakeChanges, IntakeCounts
+    from holmes.investigations.routes import Route, Routes
+    from holmes.investigations.values import AlertGroup, Incident, IncidentId, InvestigationId
+
+_SECONDS_PER_HOUR: Final = 3_600
+
+
+class OnNews(Protocol):
+    """Hears of an incident within the transaction that changes it, and may write what follows from it."""
+
+    def __call__(self, connection: Connection, incident: Incident, event: IncidentEvent, route: Route) -> None:
+        """`incident`, as it is now, of `route` was opened or reopened, or is resolved."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakePolicy:
+    """`reopen_hours` as in `IntakeRules`; `max_cost_per_day` is in US dollars, None for no limit."""
+
+    reopen_hours: float = 24
+    max_cost_per_day: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeReceipt:
+    """What became of a group: the incidents it concerns and the investigations of its firing alerts.
+
+    `queued` of these investigations are new.
+    """
+
+    incidents: tuple[IncidentId, ...]
+    investigations: tuple[InvestigationId, ...]
+    queued: int
+    counts: IntakeCounts
+
+
+class AlertIntake:
+    """Where alerts come in.
+
+    `on_queued` is called when there are new investigations or news, after they are stored; `on_news` within the
+    transaction that makes an incident news. A route that wants no investigations makes no news.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        routes: Routes,
+        policy: IntakePolicy,
+        on_queued: Callable[[], None],
+        on_news: OnNews | None = None,
+    ) -> None:
+        self._database = database
+        self._routes = routes
+        self._policy = policy
+        self._on_queued = on_queued
+        self._on_news = on_news
+
+    async def take(self, group: AlertGroup, source: str) -> IntakeReceipt:
+        """Store `group` and queue what it gives reason for. `source` is for example `alertmanager`.
+
+        Raises `DatabaseUnavailable`; then nothing was stored, and the sender has to try again.
+        """
+        changes = await self._database.transaction(lambda connection: self._take(connection, group, source))
+        if changes.new_investigations or changes.news:
+            self._on_queued()
+        return IntakeReceipt(
+            incidents=changes.concerned,
+            investigations=changes.linked,
+            queued=len(changes.new_investigations),
+            counts=changes.counts,
+        )
+
+    def _take(self, connection: Connection, group: AlertGroup, source: str) -> IntakeChanges:
+        lock_intake(connection)
+        now = time.time()
+        limits = _Limits(connection, self._policy, now)
+        rules = IntakeRules(
+            source=source,
+            routes=self._routes,
+            reopen_hours=self._policy.reopen_hours,
+            why_without_llm=limits.why_without_llm,
+        )
+        plan = IntakePlan(read_state(connection, group, source), rules, moment(now))
+        plan.take(group)
+        changes = plan.changes()
+        write_changes(connection, changes, now)
+        if self._on_news is not None:
+            for incident, event, route in changes.news:
+                self._on_news(connection, incident, event, route)
+        return changes
+
+
+class _Limits:
+    """Whether another investigation may use an LLM; counts those of this transaction too."""
+
+    def __init__(self, connection: Connection, policy: IntakePolicy, now: float) -> None:
+        self._connection = connection
+        self._policy = policy
+        self._now = now
+        self._in_last_hour: dict[str, int] = {}
+        self._spent: float | None = None
+
+    def why_without_llm(self, route: Route) -> str | None:
+        """Why not; None when it may."""
+        most = self._policy.max_cost_per_day
+        if most is not None:
+            if self._spent is None:
+                self._spent = spent_today(self._connection)
+            if self._spent >= most:
+                return f"the budget of today is spent: ${self._spent:.2f} of ${most:.2f}"
+        if route.max_per_hour is None:
+            return None
+        begun = self._in_last_hour.get(route.name)
+        if begun is None:
+            begun = self._count(route)
+        if begun >= route.max_per_hour:
+            self._in_last_hour[route.name] = begun
+            return f"the route {route.name!r} allows {route.max_per_hour} investigations per hour and has had them"
+        self._in_last_hour[route.name] = begun + 1
+        return None
+
+    def _count(self, route: Route) -> int:
+        columns = INVESTIGATIONS.c
+        query = select(func.count()).where(
+            columns.route == route.name,
+            columns.created_at > self._now - _SECONDS_PER_HOUR,
+            columns.without_llm.is_(None),
+            columns.incident_id.is_not(None),
+        )
+        return int(self._connection.execute(query).scalar() or 0)

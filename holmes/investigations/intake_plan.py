@@ -1,0 +1,319 @@
+"""Decides what becomes of alerts: duplicate, part of an incident, reason for an investigation. Pure, knows no database.
+
+Called by `intake` with what the database knows, and by the command line with nothing. Every firing alert ends up with
+exactly one investigation unless its route wants none. What comes late or twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from holmes.investigations.alert_questions import alert_question, namespace_of_all
+from holmes.investigations.alert_wording import alerts_title, worst_severity
+from holmes.investigations.intake_state import IntakeChanges, IntakeCounts
+from holmes.investigations.subjects import subject_key
+from holmes.investigations.time_ids import time_id
+from holmes.investigations.values import (
+    Incident,
+    IncidentId,
+    InvestigationId,
+    KnownAlert,
+    NewInvestigation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from holmes.investigations.intake_state import IncidentEvent, IntakeRules, IntakeState
+    from holmes.investigations.routes import Route
+    from holmes.investigations.values import Alert, AlertGroup
+
+_BEGUN: Final = frozenset({"running", "answered"})
+_UNHEARD: Final = timedelta(minutes=5)
+"""An alert that began so long after it was last heard of must have been over in between, also if nobody said so."""
+
+
+class IntakePlan:
+    """Alerts, incidents and investigations as they become. One plan takes any number of groups."""
+
+    def __init__(self, state: IntakeState, rules: IntakeRules, now: datetime) -> None:
+        self._before = state
+        self._rules = rules
+        self._now = now
+        self._alerts = dict(state.alerts)
+        self._incidents = dict(state.incidents)
+        self._open = {
+            (each.route, each.group_key): each.id for each in state.incidents.values() if each.state == "open"
+        }
+        self._queued = {each.incident_id: each.id for each in state.investigations.values() if each.state == "queued"}
+        self._looked_at: dict[tuple[IncidentId, str], dict[str, InvestigationId]] | None = None
+        self._new: dict[InvestigationId, NewInvestigation] = {}
+        self._asked_anew: dict[InvestigationId, IncidentId] = {}
+        self._touched: dict[IncidentId, None] = {}
+        self._concerned: dict[IncidentId, None] = {}
+        self._linked: dict[InvestigationId, None] = {}
+        self._routes: dict[IncidentId, Route] = {}
+        self._news: dict[IncidentId, IncidentEvent] = {}
+        self._counts: Counter[str] = Counter()
+
+    def take(self, group: AlertGroup) -> None:
+        """Decide about the alerts of `group`: first those that are over, so that one that came back is a new one."""
+        for alert in group.alerts:
+            if alert.status == "resolved":
+                self._resolve(alert)
+        self._looked_at = None
+        for alert in group.alerts:
+            if alert.status == "firing":
+                self._fire(alert, group.key or subject_key(alert.labels))
+
+    def changes(self) -> IntakeChanges:
+        """Everything that is different now."""
+        firing = self._firing_by_incident()
+        for identity in self._touched:
+            self._settle(identity, firing.get(identity, ()))
+        questions = self._questions()
+        before = self._before
+        return IntakeChanges(
+            new_alerts=tuple(each for key, each in self._alerts.items() if key not in before.alerts),
+            changed_alerts=tuple(
+                each for key, each in self._alerts.items() if before.alerts.get(key, each) is not each
+            ),
+            new_incidents=tuple(each for key, each in self._incidents.items() if key not in before.incidents),
+            changed_incidents=tuple(
+                each for key, each in self._incidents.items() if before.incidents.get(key, each) is not each
+            ),
+            new_investigations={key: questions[key] for key in self._new},
+            rewritten={key: each for key, each in questions.items() if key not in self._new},
+            news=tuple(
+                (self._incidents[identity], event, self._route_of(identity))
+                for identity, event in self._news.items()
+                if self._route_of(identity).investigate
+            ),
+            concerned=tuple(self._concerned),
+            linked=tuple(self._linked),
+            counts=IntakeCounts(**self._counts),
+        )
+
+    def _resolve(self, alert: Alert) -> None:
+        known = self._alerts.get(alert.fingerprint)
+        if known is None:
+            self._counts["ignored"] += 1
+            return
+        heard = replace(known, received=known.received + 1, last_seen=self._now)
+        self._concerned[known.incident_id] = None
+        if known.alert.status == "resolved" or _is_of_earlier_firing(alert, known.alert):
+            self._counts["duplicates"] += 1
+            self._alerts[alert.fingerprint] = heard
+            return
+        self._counts["resolved"] += 1
+        ended = replace(
+            alert, starts_at=_later(alert.starts_at, known.alert.starts_at), ends_at=alert.ends_at or self._now
+        )
+        self._alerts[alert.fingerprint] = replace(heard, alert=ended)
+        self._touched[known.incident_id] = None
+
+    def _fire(self, alert: Alert, group_key: str) -> None:
+        known = self._alerts.get(alert.fingerprint)
+        route = self._rules.routes.of(alert.labels)
+        if known is not None and not self._is_news(alert, known):
+            self._repeat(alert, known, route)
+            return
+        self._counts["accepted"] += 1
+        incident = self._incident_for(known, route, group_key)
+        if known is not None and known.incident_id != incident:
+            self._touched[known.incident_id] = None  # it may be over now
+        self._touched[incident] = None
+        self._concerned[incident] = None
+        self._alerts[alert.fingerprint] = KnownAlert(
+            alert=alert,
+            incident_id=incident,
+            investigation_id=self._investigation_for(alert, incident, route),
+            received=known.received + 1 if known else 1,
+            first_seen=known.first_seen if known else self._now,
+            last_seen=self._now,
+        )
+
+    def _is_news(self, alert: Alert, known: KnownAlert) -> bool:
+        """Whether a known alert fires anew, and not still or according to an old message."""
+        if known.alert.status == "resolved":
+            return _is_newer(alert, known.alert)
+        incident = self._incidents.get(known.incident_id)
+        if incident is None or incident.state != "open":
+            return True
+        return alert.starts_at is not None and alert.starts_at > known.last_seen + _UNHEARD
+
+    def _repeat(self, alert: Alert, known: KnownAlert, route: Route) -> None:
+        """Count it, and link it to what it has; a route that wants investigations only now gets one for it."""
+        self._counts["duplicates"] += 1
+        self._concerned[known.incident_id] = None
+        still = known.alert
+        investigation = known.investigation_id
+        if known.alert.status == "firing":
+            still = replace(alert, starts_at=_later(alert.starts_at, known.alert.starts_at))
+            if investigation is None:
+                investigation = self._investigation_for(alert, known.incident_id, route)
+            if investigation is not None:
+                self._linked[investigation] = None
+        self._alerts[alert.fingerprint] = replace(
+            known, alert=still, investigation_id=investigation, received=known.received + 1, last_seen=self._now
+        )
+
+    def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str) -> IncidentId:
+        """The alert's incident: its own while it is open, the open one of the group, its own again, or a new one."""
+        own = self._incidents.get(known.incident_id) if known is not None else None
+        if own is not None and own.route != route.name:
+            own = None
+        if own is not None and own.state == "open":
+            return own.id
+        open_one = self._open.get((route.name, group_key))
+        if open_one is not None:
+            return open_one
+        identity = own.id if own is not None and self._may_reopen(own) else IncidentId(time_id(self._now.timestamp()))
+        if own is not None and identity == own.id:
+            incident = replace(own, state="open", closed_at=None, reopened=own.reopened + 1)
+            self._news[identity] = "reopened"
+        else:
+            incident = self._new_incident(identity, route, group_key)
+            self._news[identity] = "opened"
+        self._incidents[identity] = incident
+        self._routes[identity] = route
+        self._open[(route.name, group_key)] = identity
+        return identity
+
+    def _may_reopen(self, incident: Incident) -> bool:
+        closed_at = incident.closed_at
+        return closed_at is not None and self._now - closed_at <= timedelta(hours=self._rules.reopen_hours)
+
+    def _new_incident(self, identity: IncidentId, route: Route, group_key: str) -> Incident:
+        return Incident(
+            id=identity,
+            title="",
+            state="open",
+            severity=None,
+            route=route.name,
+            group_key=group_key,
+            labels={},
+            opened_at=self._now,
+            updated_at=self._now,
+        )
+
+    def _investigation_for(self, alert: Alert, incident: IncidentId, route: Route) -> InvestigationId | None:
+        """The one that waits, whose question then includes the alert; one that looks at the same thing; a new one."""
+        if not route.investigate:
+            return None
+        queued = self._queued.get(incident)
+        if queued is None:
+            same = self._looking_at_the_same(alert, incident)
+            if same is not None:
+                self._linked[same] = None
+                return same
+            queued = self._new_investigation(incident, route)
+        self._asked_anew[queued] = incident
+        self._linked[queued] = None
+        return queued
+
+    def _new_investigation(self, incident: IncidentId, route: Route) -> InvestigationId:
+        identity = InvestigationId(time_id(self._now.timestamp()))
+        self._queued[incident] = identity
+        self._new[identity] = NewInvestigation(
+            question="",
+            title="",
+            source=self._rules.source,
+            incident_id=incident,
+            route=route.name,
+            model=route.model,
+            max_cost=route.max_cost,
+            without_llm=self._rules.why_without_llm(route),
+        )
+        return identity
+
+    def _looking_at_the_same(self, alert: Alert, incident: IncidentId) -> InvestigationId | None:
+        """An investigation that was begun for another alert about the same thing, which still fires."""
+        if self._looked_at is None:
+            known = self._before.investigations
+            self._looked_at = defaultdict(dict)
+            for each in self._alerts.values():
+                begun = known.get(each.investigation_id) if each.investigation_id else None
+                if begun is not None and begun.state in _BEGUN and each.alert.status == "firing":
+                    about = (each.incident_id, subject_key(each.alert.labels))
+                    self._looked_at[about][each.alert.fingerprint] = begun.id
+        others = self._looked_at.get((incident, subject_key(alert.labels)), {})
+        return next((begun for fingerprint, begun in others.items() if fingerprint != alert.fingerprint), None)
+
+    def _firing_by_incident(self) -> dict[IncidentId, list[Alert]]:
+        firing: dict[IncidentId, list[Alert]] = defaultdict(list)
+        for each in self._alerts.values():
+            if each.alert.status == "firing" and each.incident_id in self._touched:
+                firing[each.incident_id].append(each.alert)
+        return firing
+
+    def _settle(self, identity: IncidentId, firing: Iterable[Alert]) -> None:
+        """Close an incident without firing alerts; otherwise say what it is about now."""
+        incident = self._incidents.get(identity)
+        alerts = tuple(firing)
+        if incident is None:
+            return
+        if alerts:
+            self._incidents[identity] = replace(
+                incident,
+                title=alerts_title(alerts),
+                severity=worst_severity(alerts),
+                labels=_common_labels(alerts),
+                updated_at=self._now,
+            )
+        elif incident.state == "open":
+            self._incidents[identity] = replace(incident, state="closed", closed_at=self._now, updated_at=self._now)
+            self._news[identity] = "resolved"
+
+    def _questions(self) -> dict[InvestigationId, NewInvestigation]:
+        """The investigations whose question is new, each with all its firing alerts."""
+        alerts: dict[InvestigationId, list[Alert]] = defaultdict(list)
+        for each in self._alerts.values():
+            if each.investigation_id in self._asked_anew and each.alert.status == "firing":
+                alerts[each.investigation_id].append(each.alert)
+        asked: dict[InvestigationId, NewInvestigation] = {}
+        for identity, incident in self._asked_anew.items():
+            about = sorted(alerts[identity], key=lambda alert: (alert.starts_at or self._now, alert.fingerprint))
+            blank = self._new.get(identity) or NewInvestigation(
+                question="", title="", source=self._rules.source, incident_id=incident
+            )
+            asked[identity] = replace(
+                blank,
+                question=alert_question(about),
+                title=alerts_title(about),
+                namespace=namespace_of_all(about),
+            )
+        return asked
+
+    def _route_of(self, identity: IncidentId) -> Route:
+        return self._routes.get(identity) or self._rules.routes.named(self._incidents[identity].route)
+
+
+def _is_newer(alert: Alert, known: Alert) -> bool:
+    """Whether `alert` began after `known`; what does not say when it began is believed."""
+    return alert.starts_at is None or known.starts_at is None or alert.starts_at > known.starts_at
+
+
+def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
+    """Whether the message is about a time before the present one began, and came late."""
+    if known.starts_at is None:
+        return False
+    if resolved.ends_at is not None:
+        return resolved.ends_at <= known.starts_at
+    return resolved.starts_at is not None and resolved.starts_at < known.starts_at
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    """The later of two times; one that is missing is not later."""
+    return max(filter(None, (one, other)), default=None)
+
+
+def _common_labels(alerts: tuple[Alert, ...]) -> dict[str, str]:
+    first, *others = alerts
+    return {
+        name: value for name, value in first.labels.items() if all(each.labels.get(name) == value for each in others)
+    }

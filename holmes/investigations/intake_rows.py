@@ -1,0 +1,179 @@
+"""Reads what the intake must know, and writes what it decided. Parts of its transaction; knows no rules.
+
+A group may have thousands of alerts: there is no statement for each, but one for many.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sqlalchemy import and_, bindparam, insert, or_, select, update
+
+from holmes.investigations.intake_state import IntakeState, KnownInvestigation
+from holmes.investigations.records import add_investigations
+from holmes.investigations.rows import incident_of, known_alert_of, labels_to_json, seconds_of
+from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.subjects import subject_key
+from holmes.investigations.values import IncidentId, InvestigationId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy import ColumnElement, Connection
+
+    from holmes.investigations.intake_state import IntakeChanges
+    from holmes.investigations.values import AlertGroup, Incident, KnownAlert, NewInvestigation
+
+    T = TypeVar("T")
+
+_AT_ONCE: Final = 500
+"""How many values stand in one `IN (...)`."""
+_UNDERWAY: Final = ("queued", "running", "answered")
+
+
+def read_state(connection: Connection, group: AlertGroup, source: str) -> IntakeState:
+    """Everything that `group` may concern. Queued investigations among it stay queued until the transaction ends."""
+    fingerprints = {alert.fingerprint for alert in group.alerts}
+    alerts = {each.alert.fingerprint: each for each in _alerts(connection, ALERTS.c.fingerprint, fingerprints)}
+    keys = {group.key} if group.key else {subject_key(alert.labels) for alert in group.alerts}
+    incidents = {
+        each.id: each
+        for each in (
+            *_incidents(connection, INCIDENTS.c.id, {each.incident_id for each in alerts.values()}),
+            *_incidents(connection, INCIDENTS.c.group_key, keys, INCIDENTS.c.state == "open"),
+        )
+    }
+    still_firing = _alerts(connection, ALERTS.c.incident_id, incidents, ALERTS.c.status == "firing")
+    alerts |= {each.alert.fingerprint: each for each in still_firing}
+    return IntakeState(
+        alerts=alerts, incidents=incidents, investigations=_investigations(connection, incidents, source)
+    )
+
+
+def write_changes(connection: Connection, changes: IntakeChanges, now: float) -> None:
+    """Write everything but the news."""
+    _write_incidents(connection, changes)
+    _write_alerts(connection, changes)
+    add_investigations(connection, changes.new_investigations, now)
+    if changes.rewritten:
+        statement = (
+            update(INVESTIGATIONS)
+            .where(INVESTIGATIONS.c.id == bindparam("identity"))
+            .values(question=bindparam("asked"), title=bindparam("called"), namespace=bindparam("place"))
+        )
+        connection.execute(statement, [_question(key, each) for key, each in changes.rewritten.items()])
+
+
+def _alerts(
+    connection: Connection, column: ColumnElement[str], values: Iterable[str], *conditions: ColumnElement[bool]
+) -> Iterator[KnownAlert]:
+    for some in _slices(values):
+        rows = connection.execute(select(ALERTS).where(column.in_(some), *conditions))
+        yield from map(known_alert_of, rows)
+
+
+def _incidents(
+    connection: Connection, column: ColumnElement[str], values: Iterable[str], *conditions: ColumnElement[bool]
+) -> Iterator[Incident]:
+    for some in _slices(values):
+        rows = connection.execute(select(INCIDENTS).where(column.in_(some), *conditions).order_by(INCIDENTS.c.id))
+        yield from map(incident_of, rows)
+
+
+def _investigations(
+    connection: Connection, incidents: Iterable[IncidentId], source: str
+) -> dict[InvestigationId, KnownInvestigation]:
+    """Those of the source. The lock on the queued ones keeps replicas from starting one whose question changes."""
+    columns = INVESTIGATIONS.c
+    query = select(columns.id, columns.incident_id, columns.state).order_by(columns.id)
+    found: dict[InvestigationId, KnownInvestigation] = {}
+    for some in _slices(incidents):
+        its = and_(columns.incident_id.in_(some), columns.source == source)
+        queued = connection.execute(query.where(its, columns.state == "queued").with_for_update()).all()
+        begun = connection.execute(query.where(its, or_(*(columns.state == each for each in _UNDERWAY[1:])))).all()
+        for row in (*queued, *begun):
+            identity = InvestigationId(row.id)
+            found[identity] = KnownInvestigation(id=identity, incident_id=IncidentId(row.incident_id), state=row.state)
+    return found
+
+
+def _slices(values: Iterable[T]) -> Iterator[Sequence[T]]:
+    ordered = tuple(values)
+    for start in range(0, len(ordered), _AT_ONCE):
+        yield ordered[start : start + _AT_ONCE]
+
+
+def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
+    if changes.new_incidents:
+        connection.execute(insert(INCIDENTS), [_incident_row(each) for each in changes.new_incidents])
+    if changes.changed_incidents:
+        # Not `root_cause`, which belongs to whoever finishes an investigation.
+        changing = ("title", "state", "severity", "labels", "updated_at", "closed_at", "reopened")
+        statement = (
+            update(INCIDENTS)
+            .where(INCIDENTS.c.id == bindparam("identity"))
+            .values({name: bindparam(f"new_{name}") for name in changing})
+        )
+        rows = [_incident_row(each) for each in changes.changed_incidents]
+        connection.execute(
+            statement,
+            [{"identity": row["id"], **{f"new_{name}": row[name] for name in changing}} for row in rows],
+        )
+
+
+def _write_alerts(connection: Connection, changes: IntakeChanges) -> None:
+    if changes.new_alerts:
+        connection.execute(insert(ALERTS), [_alert_row(each) for each in changes.new_alerts])
+    if changes.changed_alerts:
+        rows = [_alert_row(each) for each in changes.changed_alerts]
+        statement = (
+            update(ALERTS)
+            .where(ALERTS.c.fingerprint == bindparam("identity"))
+            .values({name: bindparam(f"new_{name}") for name in rows[0] if name != "fingerprint"})
+        )
+        connection.execute(
+            statement,
+            [
+                {"identity": row["fingerprint"], **{f"new_{name}": row[name] for name in row if name != "fingerprint"}}
+                for row in rows
+            ],
+        )
+
+
+def _incident_row(incident: Incident) -> dict[str, object]:
+    return {
+        "id": incident.id,
+        "title": incident.title,
+        "state": incident.state,
+        "severity": incident.severity,
+        "route": incident.route,
+        "group_key": incident.group_key,
+        "labels": labels_to_json(dict(incident.labels)),
+        "opened_at": seconds_of(incident.opened_at),
+        "updated_at": seconds_of(incident.updated_at),
+        "closed_at": seconds_of(incident.closed_at),
+        "reopened": incident.reopened,
+        "root_cause": incident.root_cause,
+    }
+
+
+def _alert_row(known: KnownAlert) -> dict[str, object]:
+    alert = known.alert
+    return {
+        "fingerprint": alert.fingerprint,
+        "incident_id": known.incident_id,
+        "investigation_id": known.investigation_id,
+        "status": alert.status,
+        "labels": labels_to_json(dict(alert.labels)),
+        "annotations": labels_to_json(dict(alert.annotations)),
+        "generator_url": alert.generator_url,
+        "starts_at": seconds_of(alert.starts_at),
+        "ends_at": seconds_of(alert.ends_at),
+        "received": known.received,
+        "first_seen": seconds_of(known.first_seen),
+        "last_seen": seconds_of(known.last_seen),
+    }
+
+
+def _question(identity: InvestigationId, asked: NewInvestigation) -> dict[str, object]:
+    return {"identity": identity, "asked": asked.question, "called": asked.title, "place": asked.namespace}

@@ -1,0 +1,97 @@
+"""What the intake of alerts knows before it decides, and what it decided. Between `intake_plan` and the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holmes.investigations.routes import Routes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holmes.investigations.routes import Route
+    from holmes.investigations.values import (
+        Incident,
+        IncidentId,
+        InvestigationId,
+        InvestigationState,
+        KnownAlert,
+        NewInvestigation,
+    )
+
+IncidentEvent: TypeAlias = Literal["opened", "reopened", "resolved"]
+
+
+def _model_may_answer(_route: Route) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeRules:
+    """How to decide. `source` is who sent the alerts.
+
+    `why_without_llm` is asked once for each new investigation: why `builtin/triage` is to answer, None when a model
+    may.
+    """
+
+    source: str
+    routes: Routes = field(default_factory=Routes)
+    reopen_hours: float = 24
+    why_without_llm: Callable[[Route], str | None] = _model_may_answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownInvestigation:
+    """An investigation of an incident, made by the same source."""
+
+    id: InvestigationId
+    incident_id: IncidentId
+    state: InvestigationState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeState:
+    """What is kept of everything that a group of alerts may concern.
+
+    `alerts` has every alert of the group that is known, and the firing ones of all `incidents`; `incidents` are those
+    of these alerts, and the open ones of the group; `investigations` are theirs.
+    """
+
+    alerts: Mapping[str, KnownAlert] = field(default_factory=dict)
+    incidents: Mapping[IncidentId, Incident] = field(default_factory=dict)
+    investigations: Mapping[InvestigationId, KnownInvestigation] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeCounts:
+    """How many alerts were what.
+
+    `accepted` fire and did not before; `duplicates` are known and unchanged, or older than what is known; `resolved`
+    fire no more; `ignored` are resolved ones that nobody knows.
+    """
+
+    accepted: int = 0
+    duplicates: int = 0
+    resolved: int = 0
+    ignored: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeChanges:
+    """What is to be written: values that are new, and values that replace those of the same id.
+
+    `rewritten` are queued investigations with the question that includes all their alerts. `news` is what people may
+    want to hear of. `linked` are the investigations of the group's firing alerts.
+    """
+
+    new_alerts: tuple[KnownAlert, ...]
+    changed_alerts: tuple[KnownAlert, ...]
+    new_incidents: tuple[Incident, ...]
+    changed_incidents: tuple[Incident, ...]
+    new_investigations: Mapping[InvestigationId, NewInvestigation]
+    rewritten: Mapping[InvestigationId, NewInvestigation]
+    news: tuple[tuple[Incident, IncidentEvent, Route], ...]
+    concerned: tuple[IncidentId, ...]
+    linked: tuple[InvestigationId, ...]
+    counts: IntakeCounts

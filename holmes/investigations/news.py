@@ -1,0 +1,148 @@
+"""What destinations are told, read from the records at the moment of sending. Called by `DeliveryWorker`."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import func, select
+
+from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+from holmes.investigations.rows import incident_of, investigation_of, known_alert_of
+from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.worker import first_line
+from holmes.settings.model import BUILTIN_MODEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy import Connection
+
+    from holmes.investigations.database import Database
+    from holmes.investigations.deliveries import Delivery
+    from holmes.investigations.values import Alert, Incident, InvestigationRecord, KnownAlert
+
+_MOST_ALERTS: Final = 100
+_MOST_SUMMARY_CHARACTERS: Final = 500
+_SUMMARIES: Final = ("summary", "description", "message")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Records:
+    """What the database says at one moment."""
+
+    incident: Incident
+    alerts: tuple[KnownAlert, ...]
+    alerts_total: int
+    investigation: InvestigationRecord | None
+
+
+class NewsComposer:
+    """Composes news with links below `public_url` (None: without), naming `cluster`.
+
+    `mask` hides secrets in what alerts say; answers were masked when they were made.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        public_url: str | None = None,
+        cluster: str | None = None,
+        mask: Callable[[str], str] | None = None,
+    ) -> None:
+        self._database = database
+        self._public_url = public_url.rstrip("/") if public_url else None
+        self._cluster = cluster
+        self._mask = mask or str
+
+    async def compose(self, delivery: Delivery) -> IncidentNews | None:
+        """How things stand now; None when the incident is not kept any more. Raises `DatabaseUnavailable`."""
+        records = await self._database.read(lambda connection: _read(connection, delivery))
+        if records is None:
+            return None
+        return await asyncio.to_thread(self._news, delivery, records)
+
+    def _news(self, delivery: Delivery, records: _Records) -> IncidentNews:
+        incident, mask = records.incident, self._mask
+        investigation = records.investigation
+        return IncidentNews(
+            kind=delivery.event,
+            key=delivery.key,
+            incident_id=incident.id,
+            title=mask(incident.title),
+            state=incident.state,
+            severity=incident.severity,
+            cluster=self._cluster,
+            labels=self._masked(incident.labels),
+            opened_at=incident.opened_at,
+            updated_at=incident.updated_at,
+            closed_at=incident.closed_at,
+            reopened=incident.reopened,
+            root_cause=mask(incident.root_cause) if incident.root_cause else None,
+            alerts=tuple(self._alert(known.alert) for known in records.alerts),
+            alerts_total=records.alerts_total,
+            investigation=self._investigation(investigation) if investigation else None,
+            link=self._link("incidents", incident.id),
+            repeated=delivery.attempts > 1 or delivery.last_error is not None,
+        )
+
+    def _alert(self, alert: Alert) -> AlertNews:
+        said = next((alert.annotations[name] for name in _SUMMARIES if alert.annotations.get(name)), None)
+        return AlertNews(
+            name=self._mask(alert.name),
+            status=alert.status,
+            severity=alert.severity,
+            labels=self._masked(alert.labels),
+            summary=self._mask(" ".join(said.split()))[:_MOST_SUMMARY_CHARACTERS] if said else None,
+            starts_at=alert.starts_at,
+            ends_at=alert.ends_at,
+        )
+
+    def _investigation(self, record: InvestigationRecord) -> InvestigationNews:
+        return InvestigationNews(
+            id=record.id,
+            state=record.state,
+            answer=record.answer,
+            root_cause=first_line(record.answer) or None if record.answer else None,
+            error=self._mask(record.error) if record.error else None,
+            model=record.answered_by or record.model,
+            cost=record.stats.cost,
+            without_llm=record.answered_by == BUILTIN_MODEL,
+            without_llm_reason=self._mask(record.without_llm) if record.without_llm else None,
+            started_at=record.started_at,
+            finished_at=record.finished_at,
+            link=self._link("investigations", record.id),
+        )
+
+    def _masked(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """Labels with their names before them, as secrets are often told by the name."""
+        masked = {}
+        for name, value in labels.items():
+            line = self._mask(f"{name}={value}")
+            start = f"{name}="
+            masked[name] = line.removeprefix(start) if line.startswith(start) else self._mask(value)
+        return masked
+
+    def _link(self, kind: str, identity: str) -> str | None:
+        return f"{self._public_url}/{kind}/{identity}" if self._public_url else None
+
+
+def _read(connection: Connection, delivery: Delivery) -> _Records | None:
+    row = connection.execute(select(INCIDENTS).where(INCIDENTS.c.id == delivery.incident_id)).first()
+    if row is None:
+        return None
+    columns = INVESTIGATIONS.c
+    query = select(INVESTIGATIONS).where(columns.incident_id == delivery.incident_id)
+    if delivery.investigation_id is not None:
+        query = query.where(columns.id == delivery.investigation_id)
+    investigation = connection.execute(query.order_by(columns.id.desc()).limit(1)).first()
+    of_incident = ALERTS.c.incident_id == delivery.incident_id
+    alerts = connection.execute(select(ALERTS).where(of_incident).order_by(ALERTS.c.first_seen).limit(_MOST_ALERTS))
+    return _Records(
+        incident=incident_of(row),
+        alerts=tuple(map(known_alert_of, alerts)),
+        alerts_total=connection.execute(select(func.count()).where(of_incident)).scalar_one(),
+        investigation=investigation_of(investigation) if investigation else None,
+    )

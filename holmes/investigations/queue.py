@@ -1,0 +1,216 @@
+"""Hands queued investigations to workers, on whichever replica, and makes sure that none is left behind.
+
+Made in `holmes.app`. An investigation is queued by its record alone; this finds it, at once when `wake` is called and
+else within a second. A replica that dies loses its lease, and the others take its investigations over; one that is told
+to end finishes what it can and hands over the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import and_, or_, select, update
+
+from holmes.core.errors import HolmesError
+from holmes.investigations.schema import INVESTIGATIONS
+from holmes.investigations.values import FINAL_STATES, InvestigationId
+from holmes.investigations.workflows import Workflows, WorkflowSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from holmes.investigations.database import Database
+    from holmes.investigations.replicas import Replicas
+    from holmes.investigations.worker import InvestigationWorker
+
+_FEED_SECONDS: Final = 1.0
+_FEED_LIMIT: Final = 200
+_RENEWALS_PER_LEASE: Final = 4
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """`database_url` is where DBOS keeps its own tables."""
+
+    database_url: str
+    replica: str
+    concurrency: int
+    lease_seconds: float
+    drain_seconds: float
+
+
+class InvestigationQueue:
+    """The queue as one replica sees it."""
+
+    def __init__(
+        self, settings: QueueSettings, database: Database, replicas: Replicas, worker: InvestigationWorker
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._replicas = replicas
+        self._worker = worker
+        self._workflows = Workflows(
+            WorkflowSettings(
+                database_url=settings.database_url,
+                replica=settings.replica,
+                concurrency=settings.concurrency,
+                run=self._run,
+            )
+        )
+        self._running: dict[InvestigationId, asyncio.Task[None]] = {}
+        self._woken = asyncio.Event()
+        self._draining = False
+        self._loops: tuple[asyncio.Task[None], ...] = ()
+
+    @property
+    def running(self) -> tuple[InvestigationId, ...]:
+        """What this replica is working on."""
+        return tuple(self._running)
+
+    async def start(self) -> None:
+        """Begin to work. Raises `DatabaseUnavailable`."""
+        await self._replicas.join()  # before DBOS may be handed anything
+        await self._workflows.launch()
+        renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
+        self._loops = (
+            asyncio.create_task(self._repeat(self._feed, _FEED_SECONDS, self._woken), name="holmes-feed"),
+            asyncio.create_task(self._repeat(self._replicas.renew, renewal), name="holmes-lease"),
+            asyncio.create_task(self._repeat(self._take_over, renewal), name="holmes-take-over"),
+            asyncio.create_task(self._repeat(self._stop_lost, _FEED_SECONDS), name="holmes-stop-lost"),
+        )
+
+    def wake(self) -> None:
+        """Something was queued."""
+        self._woken.set()
+
+    async def forget(self, workflow_ids: Sequence[str]) -> None:
+        """Delete the workflows of deleted investigations."""
+        await self._workflows.forget(workflow_ids)
+
+    async def stop(self) -> None:
+        """Take nothing new, let what runs finish for `drain_seconds`, and leave the rest to the other replicas."""
+        self._draining = True
+        await self._workflows.stop()
+        if self._running:
+            _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(self._running))
+            await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
+        for task in (*self._loops, *self._running.values()):
+            task.cancel()
+        await asyncio.gather(*self._loops, *self._running.values(), return_exceptions=True)
+        try:
+            await self._replicas.leave()
+        except HolmesError as error:
+            _log.warning("this replica could not sign off; the others wait for its lease to end: %s", error)
+
+    async def _run(self, argument: str) -> None:
+        """Called for each workflow that DBOS hands to this replica."""
+        identity = InvestigationId(argument)
+        if self._draining:
+            await asyncio.Event().wait()  # it stays this replica's, so that another one takes it over
+        task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
+        self._running[identity] = task
+        try:
+            await asyncio.wait({task})
+        finally:
+            if self._running.get(identity) is task:
+                del self._running[identity]
+        if task.cancelled() and self._draining:
+            await asyncio.Event().wait()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("investigation %s stopped and will be begun again: %s", identity, error)
+
+    async def _feed(self) -> None:
+        """Give every queued investigation a workflow. Two replicas that do it at once do it once."""
+        query = select(INVESTIGATIONS.c.id).where(
+            INVESTIGATIONS.c.state == "queued", INVESTIGATIONS.c.workflow_id.is_(None)
+        )
+        statement = query.order_by(INVESTIGATIONS.c.id).limit(_FEED_LIMIT)
+        waiting = await self._database.read(lambda connection: connection.execute(statement).scalars().all())
+        for identity in waiting:
+            await self._workflows.enqueue(identity, identity)
+        if waiting:
+            await self._database.transaction(lambda connection: _note_workflows(connection, {i: i for i in waiting}))
+
+    async def _take_over(self) -> None:
+        """Put back into the queue what dead replicas had, and give a new workflow to what lost its own."""
+        alive = await self._replicas.alive()
+        recovered = await self._workflows.recover(alive)
+        if recovered:
+            _log.warning("took %d investigations of dead replicas over", recovered)
+        columns = INVESTIGATIONS.c
+        query = select(columns.id, columns.workflow_id).where(
+            columns.state.not_in(FINAL_STATES), columns.workflow_id.is_not(None)
+        )
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        ended = await self._workflows.ended([row.workflow_id for row in rows])
+        renamed = {row.id: _next_workflow(row.id, row.workflow_id) for row in rows if row.workflow_id in ended}
+        still = await self._database.transaction(lambda connection: _unfinished(connection, tuple(renamed)))
+        for identity in still:
+            _log.warning("investigation %s lost its workflow and is begun again", identity)
+            await self._workflows.enqueue(renamed[identity], identity)
+        await self._database.transaction(
+            lambda connection: _note_workflows(connection, {identity: renamed[identity] for identity in still})
+        )
+
+    async def _stop_lost(self) -> None:
+        """Stop what was cancelled, or goes on at another replica."""
+        mine = tuple(self._running)
+        if not mine:
+            return
+        columns = INVESTIGATIONS.c
+        query = select(columns.id).where(
+            columns.id.in_(mine),
+            or_(
+                columns.state.in_(FINAL_STATES),
+                and_(columns.state == "running", columns.replica != self._settings.replica),
+            ),
+        )
+        lost = await self._database.read(lambda connection: connection.execute(query).scalars().all())
+        for identity in lost:
+            task = self._running.get(InvestigationId(identity))
+            if task is not None:
+                task.cancel()
+
+    async def _repeat(
+        self, work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None
+    ) -> None:
+        """`work` again and again; a database that is away is waited for."""
+        event = woken or asyncio.Event()
+        while True:
+            event.clear()
+            try:
+                await work()
+            except HolmesError as error:
+                _log.warning("the queue could not do its work, and tries again: %s", error)
+            try:
+                async with asyncio.timeout(pause_seconds):
+                    await event.wait()
+            except TimeoutError:
+                pass
+
+
+def _next_workflow(identity: str, workflow: str) -> str:
+    """A name that no workflow of this investigation had."""
+    number = int(workflow.rpartition(".")[2]) if "." in workflow else 0
+    return f"{identity}.{number + 1}"
+
+
+def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...]) -> tuple[InvestigationId, ...]:
+    """Those that are not finished by now: one that was just finishing has an ended workflow, too."""
+    if not identities:
+        return ()
+    query = select(INVESTIGATIONS.c.id).where(
+        INVESTIGATIONS.c.id.in_(identities), INVESTIGATIONS.c.state.not_in(FINAL_STATES)
+    )
+    return tuple(InvestigationId(each) for each in connection.execute(query).scalars())
+
+
+def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
+    for identity, workflow in workflows.items():
+        connection.execute(update(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity).values(workflow_id=workflow))

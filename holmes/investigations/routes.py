@@ -1,0 +1,87 @@
+"""What is done with which alerts. Made by `holmes.app`, asked by the intake and the command line."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import regex
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MATCH_SECONDS: Final = 0.1
+_MOST_CHARACTERS: Final = 1_000
+_REMEMBERED: Final = 2_000
+_log = logging.getLogger(__name__)
+
+
+class LabelPattern:
+    """A label and what its whole value must look like. A label that is missing is empty.
+
+    Labels come from outside: an expression that takes too long with one does not match.
+    """
+
+    def __init__(self, label: str, expression: str) -> None:
+        """Raises `regex.error` for what is no expression."""
+        self.label = label
+        self._pattern = regex.compile(expression)
+        self._known: dict[str, bool] = {}
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the label's value matches."""
+        value = labels.get(self.label, "")[:_MOST_CHARACTERS]
+        known = self._known.get(value)
+        if known is None:
+            known = self._matches(value)
+            if len(self._known) < _REMEMBERED:
+                self._known[value] = known
+        return known
+
+    def _matches(self, value: str) -> bool:
+        try:
+            return self._pattern.fullmatch(value, timeout=_MATCH_SECONDS) is not None
+        except TimeoutError:
+            _log.warning("the expression for the label %r took too long; it counts as no match", self.label)
+            return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Alerts that `match`, and what is done with them.
+
+    None means the general setting: `model`, `max_cost` in US dollars, and for `destinations` all of them.
+    `max_per_hour` bounds the investigations that may use an LLM.
+    """
+
+    name: str = ""
+    match: tuple[LabelPattern, ...] = ()
+    investigate: bool = True
+    model: str | None = None
+    max_cost: float | None = None
+    max_per_hour: int | None = None
+    destinations: tuple[str, ...] | None = None
+
+    def takes(self, labels: Mapping[str, str]) -> bool:
+        """Whether all patterns match."""
+        return all(pattern.matches(labels) for pattern in self.match)
+
+
+NO_ROUTE: Final = Route()
+"""What is done with alerts that no route takes: investigated with the general settings."""
+
+
+class Routes:
+    """The routes in order."""
+
+    def __init__(self, routes: Sequence[Route] = ()) -> None:
+        self._routes = tuple(routes)
+
+    def of(self, labels: Mapping[str, str]) -> Route:
+        """The first route that takes an alert with these labels."""
+        return next((route for route in self._routes if route.takes(labels)), NO_ROUTE)
+
+    def named(self, name: str) -> Route:
+        """The route of this name; what holds without one when it is not configured any more."""
+        return next((route for route in self._routes if route.name == name), NO_ROUTE)

@@ -1,0 +1,144 @@
+"""Which Kubernetes object an alert is about, read off its labels. Called for the question, the title and the grouping.
+
+Labels of what was scraped are told from labels of what was measured: where Prometheus had to rename (`exported_…`), the
+renamed ones are meant, and the pod of an exporter is not what its metrics are about. What does not look like a name of
+Kubernetes is never taken for one, so that no text of an alert gets into the question by this way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_SAFE: Final = "[bcdfghjklmnpqrstvwxz2456789]"
+"""The characters of Kubernetes' own random names."""
+_POD_NAMES: Final = (
+    re.compile(rf"(.+)-{_SAFE}{{6,10}}-{_SAFE}{{5}}"),  # Deployment
+    re.compile(rf"(.+)-\d{{8,10}}-{_SAFE}{{5}}"),  # CronJob
+    re.compile(rf"(.+)-{_SAFE}{{5}}"),  # DaemonSet, Job
+    re.compile(r"(.+)-\d{1,4}"),  # StatefulSet
+)
+_REPLICA_SET_NAME = re.compile(rf"(.+)-{_SAFE}{{6,10}}")
+_JOB_NAME = re.compile(r"(.+)-\d{8,10}")
+_EXPORTERS: Final = ("kube-state-metrics", "node-exporter")
+_OF_THE_TARGET: Final = frozenset({"namespace", "pod", "container", "service", "node", "job", "instance"})
+_OWN_LABELS: Final = (
+    ("deployment", "Deployment"),
+    ("statefulset", "StatefulSet"),
+    ("daemonset", "DaemonSet"),
+    ("cronjob", "CronJob"),
+    ("job_name", "Job"),
+    ("replicaset", "ReplicaSet"),
+    ("horizontalpodautoscaler", "HorizontalPodAutoscaler"),
+    ("persistentvolumeclaim", "PersistentVolumeClaim"),
+    ("poddisruptionbudget", "PodDisruptionBudget"),
+    ("ingress", "Ingress"),
+)
+"""Labels that name an object and nothing else, in the order in which they are believed."""
+_WORKLOAD_TYPES: Final = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")}
+_RUN_PODS: Final = frozenset({"Pod", "ReplicaSet", *_WORKLOAD_TYPES.values()})
+_NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """An object. `namespace` is empty for what has none.
+
+    `workload` is the name of what owns it as far as names tell, else its own: good for grouping, not for a lookup.
+    """
+
+    kind: str
+    name: str
+    namespace: str = ""
+    workload: str = ""
+
+    @property
+    def path(self) -> str:
+        """For people: `shop/checkout`."""
+        owner = self.workload or self.name
+        return f"{self.namespace}/{owner}" if self.namespace else owner
+
+    @property
+    def key(self) -> str:
+        """The same for a workload, its pods and its ReplicaSets."""
+        return f"{'workload' if self.kind in _RUN_PODS else self.kind} {self.path}"
+
+
+def namespace_of(labels: Mapping[str, str]) -> str:
+    """The namespace, empty when there is none."""
+    return _namespace(_measured(labels))
+
+
+def subject_of(labels: Mapping[str, str]) -> Subject | None:
+    """The object, None when the labels name none."""
+    measured = _measured(labels)
+    namespace = _namespace(measured)
+    for label, kind in _OWN_LABELS:
+        if label in measured and _NAME.fullmatch(name := measured[label]):
+            return Subject(kind=kind, name=name, namespace=namespace, workload=_owner(kind, name))
+    kind = _WORKLOAD_TYPES.get(labels.get("workload_type", "").lower(), "")
+    if kind and _NAME.fullmatch(name := labels.get("workload", "")):
+        return Subject(kind=kind, name=name, namespace=namespace, workload=name)
+    if "exported_job" in labels and _NAME.fullmatch(name := labels["exported_job"]):
+        return Subject(kind="Job", name=name, namespace=namespace, workload=_owner("Job", name))
+    return _of_scraped(labels, measured)
+
+
+def subject_key(labels: Mapping[str, str]) -> str:
+    """The same for alerts about the same thing; for an alert about no object its name stands in its place."""
+    subject = subject_of(labels)
+    return subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}"
+
+
+def workload_of_pod(pod: str) -> str:
+    """The name of what made a pod, by the pattern of its name; its own name when it follows none."""
+    for pattern in _POD_NAMES:
+        match = pattern.fullmatch(pod)
+        if match is not None:
+            return match[1]
+    return pod
+
+
+def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The labels of what was measured: those that Prometheus renamed under their own name, without the target's."""
+    renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
+    if not renamed:
+        return labels
+    hidden = _OF_THE_TARGET if "namespace" in renamed else frozenset[str]()
+    return {**{name: value for name, value in labels.items() if name not in hidden}, **renamed}
+
+
+def _namespace(measured: Mapping[str, str]) -> str:
+    text = measured.get("namespace") or measured.get("kubernetes_namespace", "")
+    return text if _NAMESPACE.fullmatch(text) else ""
+
+
+def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subject | None:
+    """What the labels of the target name: a pod, a node or a Service, but never an exporter in its own metrics."""
+    scraped_by = f"{labels.get('job', '')} {labels.get('container', '')}"
+    of_exporter = any(exporter in scraped_by for exporter in _EXPORTERS) and "exported_pod" not in labels
+    pod = measured.get("pod") or measured.get("pod_name", "")
+    is_exporters_own = of_exporter and any(exporter in pod for exporter in _EXPORTERS)
+    if _NAME.fullmatch(pod) and not is_exporters_own:
+        return Subject(kind="Pod", name=pod, namespace=_namespace(measured), workload=workload_of_pod(pod))
+    node = next((measured[label] for label in _NODE_LABELS if measured.get(label)), "")
+    if not node and "node-exporter" in scraped_by:
+        node = labels.get("instance", "").partition(":")[0]
+    if _NAME.fullmatch(node):
+        return Subject(kind="Node", name=node)
+    service = measured.get("service", "")
+    if _NAME.fullmatch(service) and not of_exporter:
+        return Subject(kind="Service", name=service, namespace=_namespace(measured))
+    return None
+
+
+def _owner(kind: str, name: str) -> str:
+    pattern = {"ReplicaSet": _REPLICA_SET_NAME, "Job": _JOB_NAME}.get(kind)
+    match = pattern.fullmatch(name) if pattern else None
+    return match[1] if match is not None else name

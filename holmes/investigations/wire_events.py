@@ -1,0 +1,306 @@
+"""What happens in an investigation, as clients read it: names and fields of the compatible interface, and ours besides.
+
+Used by the worker, which keeps them in the database, and by the server, which streams them. Pure. The conversation of
+a chat is not in here (`messages` and `conversation_history` are empty): only the server knows how to sign it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, assert_never
+
+from holmes.core.events import (
+    AnswerFinished,
+    ApprovalRequired,
+    AssistantReplied,
+    AttemptDiscarded,
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    HistoryCompacted,
+    HistoryReplaced,
+    HookFired,
+    ModelSwitched,
+    PromptShortened,
+    RunFailed,
+    TextDelta,
+    TokensCounted,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolResultsMasked,
+    ToolResultSpilled,
+    TurnStarted,
+)
+from holmes.core.messages import Image
+from holmes.core.results import output_text
+
+if TYPE_CHECKING:
+    from holmes.core.events import AgentEvent
+    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.core.messages import AssistantMessage, ToolCall
+    from holmes.core.stats import RequestStats
+
+NOTICE: Final = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireEvent:
+    """One event on the wire."""
+
+    name: str
+    data: JsonObject
+
+
+def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
+    """What `event` is for clients: one event, or none."""
+    match event:
+        case TurnStarted() | TextDelta() | AttemptDiscarded() | ModelSwitched() | AssistantReplied():
+            return _of_model(event)
+        case ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | ApprovalRequired() | ToolResultsMasked():
+            return (_of_tools(event),)
+        case CompactionStarted() | HistoryCompacted() | CompactionFailed() | HistoryReplaced():
+            return (_of_compaction(event),)
+        case HookFired() | PromptShortened() | ContextOverflowed():
+            return (_notice(event.kind, _notice_text(event)),)
+        case TokensCounted() | AnswerFinished() | RunFailed():
+            return (_of_run(event),)
+        case _:
+            assert_never(event)
+
+
+def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
+    """The part of `metadata` that says what was used and paid: `usage` and `costs`."""
+    usage: dict[str, JsonValue] = {
+        "prompt_tokens": stats.prompt_tokens,
+        "completion_tokens": stats.completion_tokens,
+        "total_tokens": stats.total_tokens,
+        "cached_tokens": stats.cached_tokens,
+        "cache_creation_tokens": stats.cache_creation_tokens,
+        "reasoning_tokens": stats.reasoning_tokens,
+    }
+    return {
+        "usage": usage,
+        "costs": {
+            "total_cost": stats.cost,
+            **usage,
+            "calls": stats.calls,
+            "unpriced_calls": stats.unpriced_calls,
+            "num_compactions": stats.compactions,
+            "compaction_cost": stats.compaction_cost,
+            "estimated": stats.estimated,
+        },
+    }
+
+
+def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
+    """The result of a call: what the model sees of it, and where every byte of it lies."""
+    message = event.message
+    return {
+        "status": message.status,
+        "error": event.error,
+        "data": output_text(message),
+        "invocation": event.invocation,
+        "params": arguments_of(event.call),
+        "elapsed_seconds": round(event.elapsed_seconds, 3),
+        "images": sum(isinstance(part, Image) for part in message.parts),
+        "spilled": message.spilled,
+        "stored": [
+            {"id": stored.id, "size_bytes": stored.size_bytes, "media_type": stored.media_type}
+            for stored in message.stored
+        ],
+    }
+
+
+def arguments_of(call: ToolCall) -> JsonValue:
+    """What a tool was called with, as an object; the text of what is none."""
+    try:
+        value: JsonValue = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call.malformed or call.arguments
+    return value
+
+
+def _of_model(
+    event: TurnStarted | TextDelta | AttemptDiscarded | ModelSwitched | AssistantReplied,
+) -> tuple[WireEvent, ...]:
+    match event:
+        case TurnStarted():
+            return (WireEvent(name="turn_started", data={"step": event.step, "max_steps": event.max_steps}),)
+        case TextDelta():
+            return (WireEvent(name="text_delta", data={"content": event.text, "checked": event.checked}),)
+        case AttemptDiscarded():
+            discarded: JsonObject = {
+                "model": event.model,
+                "reason": event.reason,
+                "retry_in_seconds": event.retry_in_seconds,
+            }
+            return (WireEvent(name="attempt_discarded", data=discarded),)
+        case ModelSwitched():
+            switched = {"from_model": event.from_model, "to_model": event.to_model, "reason": event.reason}
+            return (WireEvent(name="model_switched", data=switched),)
+        case AssistantReplied():
+            return _reply(event)
+        case _:
+            assert_never(event)
+
+
+def _reply(event: AssistantReplied) -> tuple[WireEvent, ...]:
+    """What the model said between tool calls; the last thing it says is the answer, which has its own event."""
+    content, reasoning = event.message.text, _reasoning_text(event.message)
+    if not event.message.tool_calls or not (content.strip() or reasoning):
+        return ()
+    metadata = {"model": event.model, "checked": event.checked, **usage_metadata(event.stats)}
+    data: JsonObject = {"content": content, "reasoning": reasoning, "metadata": metadata}
+    return (WireEvent(name="ai_message", data=data),)
+
+
+def _of_tools(
+    event: ToolCallStarted | ToolCallFinished | ToolResultSpilled | ApprovalRequired | ToolResultsMasked,
+) -> WireEvent:
+    match event:
+        case ToolCallStarted():
+            started: JsonObject = {
+                "tool_name": event.call.name,
+                "id": event.call.id,
+                "toolset": event.toolset,
+                "description": event.description,
+                "params": arguments_of(event.call),
+            }
+            return WireEvent(name="start_tool_calling", data=started)
+        case ToolCallFinished():
+            finished: JsonObject = {
+                "tool_call_id": event.call.id,
+                "name": event.call.name,
+                "description": event.description,
+                "role": "tool",
+                "toolset": event.toolset,
+                "result": tool_result_data(event),
+            }
+            return WireEvent(name="tool_calling_result", data=finished)
+        case ToolResultSpilled():
+            kept = "it was stored" if event.stored else "it could not be stored"
+            text = f"The result of {event.call.name} has {event.tokens:,} tokens: {kept}, the model sees a preview."
+            return _notice(event.kind, text, tool_call_id=event.call.id)
+        case ApprovalRequired():
+            # The run goes on without it; a chat that waits for a person ends with `approval_required`.
+            return _notice(event.kind, f"Not run without approval: {event.description}", tool_call_id=event.call.id)
+        case ToolResultsMasked():
+            sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
+            return _notice(event.kind, f"Shortened {event.count} old tool results: from {sizes}.")
+        case _:
+            assert_never(event)
+
+
+def _of_compaction(event: CompactionStarted | HistoryCompacted | CompactionFailed | HistoryReplaced) -> WireEvent:
+    match event:
+        case CompactionStarted():
+            text = f"Compacting the conversation of {event.tokens:,} tokens."
+            metadata: JsonObject = {"tokens": event.tokens, "trigger_tokens": event.trigger_tokens}
+            return WireEvent(name="conversation_history_compaction_start", data={"content": text, "metadata": metadata})
+        case HistoryCompacted():
+            return WireEvent(name="conversation_history_compacted", data=_compacted(event))
+        case CompactionFailed():
+            return _notice(event.kind, f"The conversation was not compacted: {event.reason}")
+        case HistoryReplaced():
+            return _notice(event.kind, "The conversation was compacted.")
+        case _:
+            assert_never(event)
+
+
+def _compacted(event: HistoryCompacted) -> JsonObject:
+    sizes = f"from {event.tokens_before:,} to {event.tokens_after:,} tokens"
+    return {
+        "content": f"The conversation was compacted {sizes}.",
+        "compaction_summary": event.summary,
+        "messages": [],
+        "metadata": {
+            "strategy": event.strategy,
+            "tokens_before": event.tokens_before,
+            "tokens_after": event.tokens_after,
+            "messages_before": event.messages_before,
+            "messages_after": event.messages_after,
+            "flagged": list(event.flagged),
+            "removed": event.removed.id if event.removed else None,
+            **usage_metadata(event.stats),
+        },
+    }
+
+
+def _notice_text(event: HookFired | PromptShortened | ContextOverflowed) -> str:
+    match event:
+        case HookFired():
+            return event.text
+        case PromptShortened():
+            counted = f"{event.reported_tokens:,} of about {event.estimated_tokens:,} tokens"
+            return f"The model {event.model!r} says that it read only {counted} of the prompt."
+        case ContextOverflowed():
+            return f"The model {event.model!r} refused the request as too long: {event.reason}"
+        case _:
+            assert_never(event)
+
+
+def _of_run(event: TokensCounted | AnswerFinished | RunFailed) -> WireEvent:
+    match event:
+        case TokensCounted():
+            counted: JsonObject = {
+                **usage_metadata(event.stats),
+                "tokens": {"total_tokens": event.prompt_tokens},
+                "max_tokens": event.context_window_tokens,
+                "max_output_tokens": None,
+            }
+            return WireEvent(name="token_count", data={"metadata": counted})
+        case AnswerFinished():
+            return WireEvent(name="ai_answer_end", data=_answer(event))
+        case RunFailed():
+            failed: JsonObject = {
+                "description": event.error,
+                "error_code": event.exit_code,
+                "msg": event.error,
+                "success": False,
+                "metadata": usage_metadata(event.stats),
+            }
+            return WireEvent(name="error", data=failed)
+        case _:
+            assert_never(event)
+
+
+def _answer(event: AnswerFinished) -> JsonObject:
+    citations: JsonValue = [
+        {
+            "result_id": each.result_id,
+            "first_line": each.first_line,
+            "last_line": each.last_line,
+            "claim": each.claim,
+        }
+        for each in event.citations
+    ]
+    return {
+        "analysis": event.text,
+        "conversation_history": [],
+        "follow_up_actions": [],
+        "metadata": {
+            "model": event.model,
+            "steps": event.steps,
+            "citations": citations,
+            **usage_metadata(event.stats),
+        },
+    }
+
+
+def _notice(kind: str, text: str, **more: JsonValue) -> WireEvent:
+    return WireEvent(name=NOTICE, data={"kind": kind, "text": text, **more})
+
+
+def _reasoning_text(message: AssistantMessage) -> str | None:
+    """What people can read of the reasoning; the rest is the provider's."""
+    texts: list[str] = []
+    for block in message.reasoning:
+        try:
+            payload = json.loads(block.payload)
+        except (ValueError, RecursionError):
+            continue
+        text = payload.get("reasoning_content") if isinstance(payload, dict) else None
+        if isinstance(text, str):
+            texts.append(text)
+    return "\n".join(texts) or None

@@ -1,0 +1,261 @@
+"""Runs one investigation from its record to its answer, wherever an earlier attempt stopped. Called by the queue.
+
+Reads the stream of events and keeps it; what the events say is the business of others. Knows no HTTP and no DBOS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from sqlalchemy import func, select, update
+
+from holmes.core.errors import ClusterUnreachable, HolmesError
+from holmes.core.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
+from holmes.investigations.durable_steps import DurableStepRunner
+from holmes.investigations.event_recorder import EventRecorder
+from holmes.investigations.journal import Journal, Lease, LostInvestigation
+from holmes.investigations.rows import investigation_of, stats_to_json
+from holmes.investigations.schema import INCIDENTS, INVESTIGATIONS, STEPS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from sqlalchemy import Connection
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.stats import RequestStats
+    from holmes.core.steps import StepRunner
+    from holmes.investigations.database import Database
+    from holmes.investigations.values import InvestigationId, InvestigationRecord, InvestigationState
+
+MAX_BARREN_ATTEMPTS = 10
+_CLUSTER_PAUSE_SECONDS = 5.0
+_ROOT_CAUSE_CHARACTERS = 400
+_FINISH_WAIT_SECONDS = 600.0
+_log = logging.getLogger(__name__)
+
+
+class Ask(Protocol):
+    """Starts the loop on an investigation; implemented in `holmes.app`. `spent` is what earlier attempts cost."""
+
+    async def __call__(
+        self, record: InvestigationRecord, steps: StepRunner, spent: float
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """The events. Raises `ClusterUnreachable` when no cluster answers, `ConfigError` for an unknown model."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an investigation ended. `without_llm` says why no LLM answered, None when one did or none was asked for."""
+
+    state: InvestigationState
+    answer: str | None = None
+    error: str | None = None
+    answered_by: str | None = None
+    without_llm: str | None = None
+    stats: RequestStats | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerParts:
+    """What a worker works with.
+
+    `on_finished` runs in the transaction that ends an investigation, `announce` after it.
+    """
+
+    database: Database
+    replica: str
+    ask: Ask
+    on_finished: Callable[[Connection, InvestigationRecord], None]
+    announce: Callable[[InvestigationRecord], None]
+    timeout_seconds: float = 1_800
+    cluster_wait_seconds: float = 600
+
+
+class InvestigationWorker:
+    """Runs any number of investigations at once."""
+
+    def __init__(self, parts: WorkerParts) -> None:
+        self._parts = parts
+
+    async def run(self, identity: InvestigationId) -> None:
+        """Begin the investigation, or go on with it, until it is answered, failed or cancelled.
+
+        Returns at once when it is finished already, and when another replica takes it over. Cancelling leaves it as it
+        is, so that it can be taken over.
+        """
+        parts = self._parts
+        record = await parts.database.transaction(lambda connection: self._begin(connection, identity))
+        if record is None:
+            return
+        journal = Journal(
+            parts.database, Lease(investigation_id=identity, replica=parts.replica, attempt=record.attempts)
+        )
+        try:
+            outcome = await self._outcome(record, journal)
+            finished = await parts.database.transaction(
+                lambda connection: self._finish(connection, record, outcome), wait_seconds=_FINISH_WAIT_SECONDS
+            )
+            parts.announce(finished)
+        except LostInvestigation:
+            _log.info("investigation %s goes on elsewhere, or was cancelled", identity)
+
+    def _begin(self, connection: Connection, identity: InvestigationId) -> InvestigationRecord | None:
+        columns = INVESTIGATIONS.c
+        now = time.time()
+        begun = connection.execute(
+            update(INVESTIGATIONS)
+            .where(columns.id == identity, columns.state.in_(("queued", "running")))
+            .values(
+                state="running",
+                replica=self._parts.replica,
+                attempts=columns.attempts + 1,
+                started_at=func.coalesce(columns.started_at, now),
+            )
+        )
+        if not begun.rowcount:
+            return None
+        row = connection.execute(select(INVESTIGATIONS).where(columns.id == identity)).one()
+        record = investigation_of(row)
+        steps = connection.execute(
+            select(func.count()).select_from(STEPS).where(STEPS.c.investigation_id == identity)
+        ).scalar_one()
+        barren = 0 if steps > row.steps_before or record.attempts == 1 else row.barren_attempts + 1
+        counted = update(INVESTIGATIONS).where(columns.id == identity)
+        connection.execute(counted.values(steps_before=steps, barren_attempts=barren))
+        if barren <= MAX_BARREN_ATTEMPTS:
+            return record
+        message = (
+            f"It was begun {barren} times and came no further: the server died each time. "
+            "Look at its memory limit and its logs."
+        )
+        self._finish(connection, record, Outcome(state="failed", error=message))
+        return None
+
+    async def _outcome(self, record: InvestigationRecord, journal: Journal) -> Outcome:
+        limit = asyncio.timeout(self._parts.timeout_seconds)
+        try:
+            async with limit:
+                return await self._investigate(record, journal)
+        except (LostInvestigation, asyncio.CancelledError):
+            raise
+        except HolmesError as error:
+            return Outcome(state="failed", error=str(error))
+        except Exception:  # noqa: BLE001  the outermost edge of a job: a bug must not leave it running for ever
+            if limit.expired():
+                seconds = self._parts.timeout_seconds
+                return Outcome(state="failed", error=f"It was given up: not finished after {seconds:.0f} seconds.")
+            _log.exception("investigation %s failed because of a bug in Holmes", record.id)
+            return Outcome(state="failed", error="It failed because of a bug in Holmes: its log has the trace.")
+
+    async def _investigate(self, record: InvestigationRecord, journal: Journal) -> Outcome:
+        recorded = await journal.recorded_steps()
+        spent = await self._parts.database.transaction(lambda connection: _spent(connection, record.id))
+        recorder = EventRecorder(journal)
+        if record.attempts > 1:
+            await recorder.notice(
+                f"resumed-{record.attempts}",
+                f"Taken over by {self._parts.replica}: {len(recorded)} finished steps are not done again.",
+            )
+        steps = DurableStepRunner(journal, recorded)
+        stream = await self._started(record, recorder, lambda: self._parts.ask(record, steps, spent))
+        switched: ModelSwitched | None = None
+        outcome = Outcome(state="failed", error="The investigation ended without an answer.")
+        try:
+            async for event in stream:
+                await recorder.keep(event)
+                if isinstance(event, ModelSwitched):
+                    switched = event
+                elif isinstance(event, TokensCounted):
+                    await self._parts.database.transaction(_counting(record.id, event.stats))
+                elif isinstance(event, (AnswerFinished, RunFailed)):
+                    outcome = _ended(event, switched, record)
+        finally:
+            await stream.aclose()
+        return outcome
+
+    async def _started(
+        self,
+        record: InvestigationRecord,
+        recorder: EventRecorder,
+        start: Callable[[], Awaitable[AsyncGenerator[AgentEvent, None]]],
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """The stream, as soon as a cluster answers. Raises `ClusterUnreachable` when none does for too long."""
+        deadline = time.monotonic() + self._parts.cluster_wait_seconds
+        while True:
+            try:
+                return await start()
+            except ClusterUnreachable as error:
+                if time.monotonic() > deadline:
+                    raise
+                await recorder.notice(f"cluster-{record.attempts}", f"Waiting for the cluster: {error}")
+                await asyncio.sleep(min(_CLUSTER_PAUSE_SECONDS, self._parts.cluster_wait_seconds))
+
+    def _finish(self, connection: Connection, record: InvestigationRecord, outcome: Outcome) -> InvestigationRecord:
+        columns = INVESTIGATIONS.c
+        now = time.time()
+        values: dict[str, object] = {
+            "state": outcome.state,
+            "answer": outcome.answer,
+            "error": outcome.error,
+            "answered_by": outcome.answered_by,
+            "finished_at": now,
+        }
+        if outcome.without_llm is not None:
+            values["without_llm"] = outcome.without_llm
+        if outcome.stats is not None:
+            values |= {"stats": stats_to_json(outcome.stats), "cost": outcome.stats.cost}
+        mine = (columns.id == record.id, columns.state == "running", columns.attempts == record.attempts)
+        if not connection.execute(update(INVESTIGATIONS).where(*mine).values(**values)).rowcount:
+            raise LostInvestigation(record.id)
+        finished = investigation_of(connection.execute(select(INVESTIGATIONS).where(columns.id == record.id)).one())
+        if finished.incident_id is not None:
+            changes: dict[str, object] = {"updated_at": now}
+            if finished.answer:
+                changes["root_cause"] = first_line(finished.answer)
+            connection.execute(update(INCIDENTS).where(INCIDENTS.c.id == finished.incident_id).values(**changes))
+        self._parts.on_finished(connection, finished)
+        return finished
+
+
+def first_line(answer: str) -> str:
+    """The first line of an answer that says something, without Markdown's marks around it."""
+    for line in answer.splitlines():
+        text = line.strip().lstrip("#>*- ").rstrip("* ").replace("**", "")
+        if text:
+            return text[:_ROOT_CAUSE_CHARACTERS]
+    return ""
+
+
+def _ended(event: AnswerFinished | RunFailed, switched: ModelSwitched | None, record: InvestigationRecord) -> Outcome:
+    if isinstance(event, RunFailed):
+        return Outcome(state="failed", error=event.error, stats=event.stats)
+    without_llm = record.without_llm
+    if switched is not None and switched.to_model == event.model:
+        without_llm = f"{switched.from_model} could not be used: {switched.reason}"
+    return Outcome(
+        state="answered", answer=event.text, answered_by=event.model, without_llm=without_llm, stats=event.stats
+    )
+
+
+def _spent(connection: Connection, identity: InvestigationId) -> float:
+    query = select(func.coalesce(func.sum(STEPS.c.cost), 0)).where(STEPS.c.investigation_id == identity)
+    return float(connection.execute(query).scalar() or 0.0)
+
+
+def _counting(identity: InvestigationId, stats: RequestStats) -> Callable[[Connection], None]:
+    statement = (
+        update(INVESTIGATIONS)
+        .where(INVESTIGATIONS.c.id == identity)
+        .values(stats=stats_to_json(stats), cost=stats.cost)
+    )
+
+    def count(connection: Connection) -> None:
+        connection.execute(statement)
+
+    return count

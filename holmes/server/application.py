@@ -1,0 +1,88 @@
+"""Puts the routers together to one application. Called by `holmes serve` and by tests."""
+
+from typing import TYPE_CHECKING
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from holmes import __version__
+from holmes.server import (
+    alerts,
+    chat,
+    checks,
+    health,
+    incidents,
+    investigations,
+    metrics,
+    models,
+    pages,
+    results,
+)
+from holmes.server.bodies import BoundedBodies
+from holmes.server.chat_runs import ChatRuns
+from holmes.server.draining import Draining
+from holmes.server.errors import BugReporter, add_error_handlers
+from holmes.server.security import Doorkeeper, Keys, require_key
+from holmes.telemetry.http import HttpTelemetry
+
+if TYPE_CHECKING:
+    from holmes.app.serving import Service
+
+_BYTES_PER_MEGABYTE = 1_000_000
+
+
+def create_application(service: "Service") -> FastAPI:
+    """The application for `service`. `state` has `service`, `keys`, `draining` and `chats`."""
+    application = FastAPI(
+        title="Holmes",
+        version=__version__,
+        description="Finds the root cause of Kubernetes problems.",
+        # The documentation pages load scripts from elsewhere; the document itself is behind the key.
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        # FastAPI's own would send messages of exceptions; ours are in `holmes.telemetry`.
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "operation_spans": False,
+            "auto_configure": False,
+        },
+    )
+    settings = service.settings.server
+    keys, draining = Keys(settings), Draining()
+    runs = ChatRuns(service, draining)
+    application.state.service = service
+    application.state.keys = keys
+    application.state.draining = draining
+    application.state.chats = runs
+    application.include_router(health.router(service, draining))
+    application.include_router(alerts.router(service))
+    application.include_router(pages.router(service))
+    inside = (
+        chat.router(runs, settings.heartbeat_seconds),
+        models.router(service),
+        checks.router(service, runs),
+        investigations.router(service, draining),
+        incidents.router(service),
+        results.router(service),
+        metrics.router(service),
+    )
+    for each in inside:
+        application.include_router(each, dependencies=[Depends(require_key)])
+    application.add_api_route("/openapi.json", _document, include_in_schema=False, dependencies=[Depends(require_key)])
+    add_error_handlers(application)
+    # The last one added is the outermost.
+    application.add_middleware(
+        BoundedBodies, keys=keys, max_bytes=int(settings.max_body_megabytes * _BYTES_PER_MEGABYTE)
+    )
+    application.add_middleware(BugReporter)
+    application.add_middleware(Doorkeeper, keys=keys)
+    application.add_middleware(HttpTelemetry, metrics=service.metrics)
+    return application
+
+
+async def _document(request: Request) -> JSONResponse:
+    """The OpenAPI document."""
+    return JSONResponse(request.app.openapi())

@@ -1,0 +1,144 @@
+"""Tool calls that a person must allow, over HTTP: a chat ends where it would have to wait, and another one goes on.
+
+Used by the chat. The first run stops when every call of a reply is done or waits, before the model is asked again. The
+next request brings the decisions; the waiting calls are then made once more in the place of a first reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.core.events import AssistantReplied, ToolCallFinished
+from holmes.core.messages import AssistantMessage
+from holmes.core.model import ModelReply
+from holmes.core.stats import NOTHING_SPENT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.messages import ToolCall, ToolCallId
+    from holmes.core.model import ChatModel, EmitEvent, ModelLimits, ModelRequest
+    from holmes.core.tools import ToolInvocation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCall:
+    """A call that waits for a person."""
+
+    call: ToolCall
+    description: str
+
+
+class ChatApprover:
+    """Answers from `decisions`; a call that is not in there waits until the run is ended."""
+
+    def __init__(self, decisions: Mapping[str, bool]) -> None:
+        self._decisions = decisions
+        self._waiting: dict[ToolCallId, str] = {}
+        self._round: dict[ToolCallId, ToolCall] = {}
+        self.changed = asyncio.Event()
+
+    async def decide(self, invocation: ToolInvocation, description: str) -> bool:
+        """The person's decision. Waits for ever when there is none yet."""
+        decision = self._decisions.get(invocation.call_id)
+        if decision is not None:
+            return decision
+        self._waiting[invocation.call_id] = description
+        self.changed.set()
+        await asyncio.Event().wait()
+        raise AssertionError  # nobody sets that event
+
+    def note(self, event: AgentEvent) -> None:
+        """Take account of an event of the run."""
+        match event:
+            case AssistantReplied():
+                self._round = {call.id: call for call in event.message.tool_calls}
+            case ToolCallFinished():
+                self._round.pop(event.call.id, None)
+            case _:
+                pass
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls that wait, when nothing else is going on; else none."""
+        if not self._round or self._round.keys() - self._waiting.keys():
+            return ()
+        return tuple(
+            PendingCall(call=call, description=self._waiting[identity]) for identity, call in self._round.items()
+        )
+
+
+async def until_approval(
+    events: AsyncGenerator[AgentEvent, None], approver: ChatApprover
+) -> AsyncGenerator[AgentEvent, None]:
+    """`events` until the run ends, or only waits for a person: then it is ended, and `approver.pending` says why."""
+    async with aclosing(events):
+        upcoming = asyncio.ensure_future(anext(events, None))
+        changed = asyncio.ensure_future(approver.changed.wait())
+        try:
+            while True:
+                await asyncio.wait({upcoming, changed}, return_when=asyncio.FIRST_COMPLETED)
+                if upcoming.done():
+                    event = upcoming.result()
+                    if event is None:
+                        return
+                    approver.note(event)
+                    yield event
+                    upcoming = asyncio.ensure_future(anext(events, None))
+                if approver.pending and await _is_idle(upcoming):
+                    return
+                if changed.done():
+                    approver.changed.clear()
+                    changed = asyncio.ensure_future(approver.changed.wait())
+        finally:
+            for task in (upcoming, changed):
+                task.cancel()
+            await asyncio.gather(upcoming, changed, return_exceptions=True)
+
+
+async def _is_idle(upcoming: asyncio.Future[AgentEvent | None]) -> bool:
+    """Whether no event is on its way."""
+    await asyncio.sleep(0)
+    return not upcoming.done()
+
+
+class Replay:
+    """Calls of an earlier run that are made again in place of the first reply, once."""
+
+    def __init__(self, calls: tuple[ToolCall, ...]) -> None:
+        self._calls = calls
+
+    def take(self) -> tuple[ToolCall, ...]:
+        """The calls, the first time."""
+        calls, self._calls = self._calls, ()
+        return calls
+
+
+class ReplayedModel:
+    """A `ChatModel` whose first reply is the one of an earlier run, which was paid then."""
+
+    def __init__(self, inner: ChatModel, replay: Replay) -> None:
+        self._inner = inner
+        self._replay = replay
+
+    @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._inner.name
+
+    @property
+    def limits(self) -> ModelLimits:
+        """The sizes of the model."""
+        return self._inner.limits
+
+    async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
+        """The earlier reply, or a new one."""
+        calls = self._replay.take() if request.tool_choice == "auto" else ()
+        if not calls:
+            return await self._inner.complete(request, emit)
+        message = AssistantMessage(text="", tool_calls=calls)
+        return ModelReply(message=message, finish_reason="tool_calls", stats=NOTHING_SPENT, model=self.name)

@@ -1,0 +1,97 @@
+"""`holmes serve`: the HTTP interface, alerts and the page, until a signal ends it.
+
+Prints one line with the address on standard output; everything else is logged on standard error. Refuses to listen to
+the world without a key. Imported by name from `holmes.cli.main`, so it must not cost anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.settings.settings import Settings
+
+_PATH = click.Path(path_type=Path)
+_EXTRA: Final = "holmes serve needs more packages: pip install 'holmes[server]'"
+_EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", "prometheus_client", "multipart")
+
+
+@click.command()
+@click.option("--host", help="The address to listen on. Default: loopback; everywhere with a key.")
+@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes a free one. Default: 5050.")
+@click.option("--model", help="The model: a name of the model list, or what litellm calls it.")
+@click.option("--config", type=_PATH, help="The config file. Default: ~/.holmes/config.yaml.")
+@click.option("--kubeconfig", type=_PATH, help="The kubeconfig file.")
+@click.option("--context", "kube_context", help="The kubeconfig context.")
+@click.option("--snapshot", type=_PATH, help="A recorded cluster instead of a live one.")
+@click.option("--demo", is_flag=True, help="The recorded demo cluster that comes with Holmes.")
+@click.pass_context
+def serve(
+    context: click.Context,
+    /,
+    *,
+    config: Path | None,
+    snapshot: Path | None,
+    demo: bool,
+    **overrides: object,
+) -> None:
+    """Answer questions and alerts over HTTP, and show them on a page.
+
+    Set HOLMES_API_KEY to be reachable from other machines. Ends on Ctrl-C and SIGTERM, after running chats.
+    """
+    live = [name for name in ("kubeconfig", "kube_context") if overrides.get(name)]
+    if (snapshot is not None) + demo + bool(live) > 1:
+        message = "--demo, --snapshot, and --kubeconfig or --context exclude each other"
+        raise click.UsageError(message)
+    _require_extra()
+    # Imported here and below: `holmes serve --help` does not need them.
+    from holmes.app.cluster_choice import ClusterChoice
+
+    keys = {"host": "server.host", "port": "server.port"}
+    given = {keys.get(name, name): value for name, value in overrides.items()}
+    context.exit(_run(config, given, ClusterChoice(snapshot=snapshot, demo=demo)))
+
+
+def _require_extra() -> None:
+    """Raises `ConfigError` when the packages of the extra are not there."""
+    import importlib.util
+
+    from holmes.core.errors import ConfigError
+
+    if missing := [name for name in _EXTRA_MODULES if importlib.util.find_spec(name) is None]:
+        raise ConfigError(f"{_EXTRA} (missing: {', '.join(missing)})")
+
+
+def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterChoice) -> int:
+    import asyncio
+
+    from holmes.app.redaction import make_redactor
+    from holmes.core.errors import ConfigError
+    from holmes.server.listening import listen
+    from holmes.server.logs import set_up_logs
+    from holmes.server.running import run_server
+    from holmes.settings.errors import SettingsError
+    from holmes.settings.load import load_settings
+    from holmes.settings.process import process_environment
+
+    environment = process_environment()
+    try:
+        settings: Settings = load_settings(environment, config, overrides)
+    except SettingsError as error:
+        raise ConfigError(str(error)) from error
+    redactor = make_redactor(settings)
+    set_up_logs(environment.get("LOG_LEVEL", "INFO"), redactor)
+    listener = listen(settings.server)
+    return asyncio.run(run_server(settings, choice, redactor, listener, _say))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

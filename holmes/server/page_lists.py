@@ -1,0 +1,160 @@
+"""The first page and the lists of incidents and investigations. Routes of the page, added by `holmes.server.pages`.
+
+Nonsense in the address is left out: a list answers always.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, get_args
+from urllib.parse import urlencode
+
+from fastapi.responses import Response  # noqa: TC002  FastAPI reads the annotations
+
+from holmes.investigations.records import InvestigationQuery, list_investigations, queue_figures, spent_today
+from holmes.investigations.values import InvestigationId, InvestigationState
+from holmes.server.page_queries import NO_FIGURES, IncidentQuery, count_open, figures_of, list_incidents
+from holmes.server.page_rendering import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastapi import APIRouter
+    from sqlalchemy import Connection
+
+    from holmes.app.serving import Service
+    from holmes.investigations.records import QueueFigures
+    from holmes.investigations.values import InvestigationRecord
+    from holmes.server.page_queries import IncidentFigures, ListedIncidents
+
+PAGE_ROWS: Final = 50
+_RECENT_ROWS = 10
+_TEXT_CHARACTERS = 200
+_STATES: Final[tuple[InvestigationState, ...]] = get_args(InvestigationState)
+_AFTER = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Strip:
+    """The figures above the lists."""
+
+    open_incidents: int
+    spent: float
+    queue: QueueFigures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What the list of incidents shows."""
+
+    listed: ListedIncidents
+    figures: Mapping[str, IncidentFigures]
+    recent: tuple[InvestigationRecord, ...]
+    strip: _Strip
+
+
+def list_routes(routes: APIRouter, service: Service) -> None:
+    """Add the lists to `routes`."""
+
+    @routes.get("/")
+    async def incidents(state: str = "open", severity: str = "", q: str = "", after: str = "") -> Response:
+        text = _searched(q)
+        query = IncidentQuery(
+            state="open" if state == "open" else "closed" if state == "closed" else None,
+            severity=severity.strip()[:_TEXT_CHARACTERS] or None,
+            text=text or None,
+            after=_position(after),
+            limit=PAGE_ROWS,
+        )
+        is_first = not (text or severity or after) and query.state == "open"
+        # One reading: each takes its turn with whatever else the process does.
+        read = await service.database.read(lambda connection: _read(connection, query, with_recent=is_first))
+        chosen = {"state": query.state or "all", "severity": query.severity or "", "q": text}
+        return render(
+            "incidents.html.jinja2",
+            incidents=[(incident, read.figures.get(incident.id, NO_FIGURES)) for incident in read.listed.incidents],
+            recent=read.recent,
+            chosen=chosen,
+            filtered=bool(text or severity or after),
+            older=_older(chosen, "{!r}_{}".format(*read.listed.next_after)) if read.listed.next_after else None,
+            **_common(service, read.strip),
+        )
+
+    @routes.get("/investigations")
+    async def investigations(state: str = "", q: str = "", source: str = "", after: str = "") -> Response:
+        text, origin = _searched(q), source.strip()[:_TEXT_CHARACTERS]
+        query = InvestigationQuery(
+            state=next((known for known in _STATES if known == state), None),
+            source=origin or None,
+            text=text or None,
+            before=InvestigationId(after) if after.isalnum() and after.isascii() else None,
+            limit=PAGE_ROWS + 1,
+        )
+        listed, strip = await service.database.read(
+            lambda connection: (list_investigations(connection, query), _strip(connection))
+        )
+        chosen = {"state": query.state or "", "q": text, "source": origin}
+        return render(
+            "investigations.html.jinja2",
+            investigations=listed[:PAGE_ROWS],
+            states=_STATES,
+            chosen=chosen,
+            filtered=bool(text or origin or query.state or after),
+            older=_older(chosen, listed[PAGE_ROWS - 1].id) if len(listed) > PAGE_ROWS else None,
+            **_common(service, strip),
+        )
+
+
+def model_of(record: InvestigationRecord, default: str) -> str:
+    """Who answered, else who is to answer."""
+    return record.answered_by or record.model or default
+
+
+def _read(connection: Connection, query: IncidentQuery, *, with_recent: bool) -> _Read:
+    listed = list_incidents(connection, query)
+    return _Read(
+        listed=listed,
+        figures=figures_of(connection, [incident.id for incident in listed.incidents]),
+        recent=list_investigations(connection, InvestigationQuery(limit=_RECENT_ROWS)) if with_recent else (),
+        strip=_strip(connection),
+    )
+
+
+def _strip(connection: Connection) -> _Strip:
+    return _Strip(open_incidents=count_open(connection), spent=spent_today(connection), queue=queue_figures(connection))
+
+
+def _common(service: Service, strip: _Strip) -> dict[str, object]:
+    queue = strip.queue
+    summary = {
+        "open": strip.open_incidents,
+        "running": queue.by_state.get("running", 0),
+        "queued": queue.by_state.get("queued", 0),
+        "wait_seconds": queue.oldest_wait_seconds,
+        "spent": strip.spent,
+        "limit": service.settings.server.max_cost_per_day,
+    }
+    return {
+        "now": datetime.now(UTC),
+        "summary": summary,
+        "default_model": service.settings.model.model,
+        "model_of": model_of,
+        "signed_in": service.settings.server.api_key is not None,
+    }
+
+
+def _searched(text: str) -> str:
+    """What is looked for; a zero byte, which PostgreSQL has no text for, and halves of characters find nothing."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
+
+
+def _position(after: str) -> tuple[float, str] | None:
+    match = _AFTER.fullmatch(after)
+    return (float(match[1]), match[2]) if match else None
+
+
+def _older(chosen: dict[str, str], after: str) -> str:
+    """The address of the next page, relative to this one."""
+    return "?" + urlencode({**{name: value for name, value in chosen.items() if value}, "after": after})

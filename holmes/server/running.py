@@ -1,0 +1,71 @@
+"""The life of `holmes serve`: opens the parts, serves, and ends in order on a signal. Called by the command.
+
+The first signal lets running chats finish for `drain_seconds`; the second one does not wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from holmes.app.cluster_choice import chosen_cluster
+from holmes.app.serving import open_service
+from holmes.server.application import create_application
+from holmes.server.listening import serving, url_of
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from fastapi import FastAPI
+
+    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.core.redaction.redactor import Redactor
+    from holmes.settings.settings import Settings
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_log = logging.getLogger(__name__)
+
+
+async def run_server(
+    settings: Settings,
+    choice: ClusterChoice,
+    redactor: Redactor | None,
+    listener: socket.socket,
+    say: Callable[[str], None],
+) -> int:
+    """Serve until a signal. Returns the exit code. Raises what keeps the server from starting."""
+    ending = _ending_on_signals()
+    with listener:
+        async with chosen_cluster(settings, choice) as chosen, open_service(chosen, redactor=redactor) as service:
+            application = create_application(service)
+            async with serving(application, listener):
+                say(f"holmes: listening on {url_of(listener)}")
+                if choice.notice:
+                    _log.warning("%s", choice.notice)
+                await ending.wait()
+                await _drain(application, settings.investigations.drain_seconds)
+    return 0
+
+
+def _ending_on_signals() -> asyncio.Event:
+    ending = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if ending.is_set():
+            os._exit(128 + number)
+        _log.info("%s: ending", signal.Signals(number).name)
+        ending.set()
+
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+    return ending
+
+
+async def _drain(application: FastAPI, seconds: float) -> None:
+    """Nothing new is begun, streams that only watch end, and chats may finish."""
+    application.state.draining.begin()
+    await application.state.chats.drain(seconds)

@@ -1,0 +1,235 @@
+"""Who may come in: keys, sessions of the page, and what a browser is allowed to do. Used by all routers.
+
+Without a key everybody who reaches the server is let in, so it listens on loopback only, and answers only requests that
+are addressed to loopback: a name of a foreign site that leads to 127.0.0.1 gets nothing (DNS rebinding). A session's
+cookie counts only for what a page of this server sends, since browsers send cookies with everybody's requests (CSRF).
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import os
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
+
+from fastapi import Request, Security
+from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from starlette.datastructures import Headers, MutableHeaders
+
+from holmes.server.errors import ApiError, error_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from holmes.settings.server import ServerSettings
+
+SESSION_COOKIE: Final = "holmes_session"
+SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_SECONDS_PER_HOUR: Final = 3_600
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_UNAUTHORIZED: Final = "a key is needed: send it as X-API-Key or as Authorization: Bearer, or log in at the page"
+
+
+class Keys:
+    """The keys of this server. Everything that is derived from them is the same in every replica."""
+
+    def __init__(self, settings: "ServerSettings") -> None:
+        self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None
+        self._webhook_key = settings.webhook_key.get_secret_value().encode() if settings.webhook_key else self._api_key
+        self._session_seconds = settings.session_hours * _SECONDS_PER_HOUR
+        # Without a key there is no login; the sessions of such a server open nothing.
+        self._session_key = _digest(self._api_key or os.urandom(32), b"holmes session")
+
+    @property
+    def required(self) -> bool:
+        """Whether requests need the API key."""
+        return self._api_key is not None
+
+    def matches(self, candidate: str | bytes | None) -> bool:
+        """Whether `candidate` is the API key; True for everything when there is none."""
+        return _matches(self._api_key, candidate)
+
+    def matches_webhook(self, candidate: str | bytes | None) -> bool:
+        """Whether `candidate` is the key of the webhooks; True for everything when there is none."""
+        return _matches(self._webhook_key, candidate)
+
+    def new_session(self) -> str:
+        """A token that `valid_session` accepts for as many hours as are configured, in every replica."""
+        content = f"{int(time.time() + self._session_seconds)}.{os.urandom(12).hex()}"
+        return f"{content}.{_digest(self._session_key, content.encode()).hex()}"
+
+    def valid_session(self, token: str | None) -> bool:
+        """Whether `token` was made with the present API key and is not too old."""
+        content, _, signature = (token or "").rpartition(".")
+        expected = _digest(self._session_key, content.encode("utf-8", "surrogatepass")).hex()
+        if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "surrogatepass")):
+            return False
+        return int(content.partition(".")[0]) > time.time()
+
+    def admits(self, headers: Headers) -> bool:
+        """Whether a request with `headers` brings any key or session that is good for something."""
+        cookies = headers.get("cookie", "")
+        session = next(
+            (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
+        )
+        candidates = (headers.get("x-api-key"), bearer_of(headers))
+        return any(self.matches(each) or self.matches_webhook(each) for each in candidates) or self.valid_session(
+            session
+        )
+
+
+def keys_of(request: Request) -> Keys:
+    """The keys of the server that got `request`."""
+    keys: Keys = request.app.state.keys
+    return keys
+
+
+def bearer_of(headers: Headers) -> str | None:
+    """The token of `Authorization: Bearer`."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+_key_header = APIKeyHeader(name="X-API-Key", scheme_name="key", auto_error=False)
+_bearer = HTTPBearer(scheme_name="bearer", auto_error=False)
+_cookie = APIKeyCookie(name=SESSION_COOKIE, scheme_name="session", auto_error=False)
+
+
+async def require_key(
+    request: Request,
+    key: Annotated[str | None, Security(_key_header)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+    session: Annotated[str | None, Security(_cookie)],
+) -> None:
+    """The dependency of every route but the open ones: lets in who has the key, or a session and a page of ours.
+
+    Raises `ApiError` 401, or 403 for a session that comes from a foreign page.
+    """
+    keys = keys_of(request)
+    if keys.matches(key) or keys.matches(bearer.credentials if bearer else None):
+        return
+    if not keys.valid_session(session):
+        raise ApiError(401, _UNAUTHORIZED, headers={"WWW-Authenticate": "Bearer"})
+    if request.method not in SAFE_METHODS and not is_same_origin(request.headers):
+        raise ApiError(403, "a session counts only for requests of the page itself; send the key instead")
+
+
+async def require_webhook_key(
+    request: Request,
+    key: Annotated[str | None, Security(_key_header)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
+) -> None:
+    """The dependency of webhooks. Raises `ApiError` 401."""
+    keys = keys_of(request)
+    if not (keys.matches_webhook(key) or keys.matches_webhook(bearer.credentials if bearer else None)):
+        message = "the key of the webhooks is needed: send it as Authorization: Bearer or as X-API-Key"
+        raise ApiError(401, message, headers={"WWW-Authenticate": "Bearer"})
+
+
+def client_of(request: Request) -> str:
+    """Who counts as one client: a session of the page, else an address."""
+    session = request.cookies.get(SESSION_COOKIE)
+    if session and keys_of(request).required and keys_of(request).valid_session(session):
+        return f"session {session}"
+    return request.client.host if request.client else "unknown"
+
+
+def is_same_origin(headers: Headers) -> bool:
+    """Whether a browser says that a page of this very server sent the request.
+
+    `Sec-Fetch-Site` comes first: a proxy may have changed the host, which `Origin` is compared with.
+    """
+    site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+    if site is not None:
+        return site == "same-origin"
+    if origin is None:
+        return False
+    try:
+        netloc = urlsplit(origin).netloc.lower()
+    except ValueError:
+        return False
+    return bool(netloc) and netloc == headers.get("host", "").lower()
+
+
+class Doorkeeper:
+    """ASGI: adds the security headers, and without a key keeps out what did not come from this machine's own pages."""
+
+    def __init__(self, app: "ASGIApp", keys: Keys) -> None:
+        self._app = app
+        self._keys = keys
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Handle one connection."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: "Message") -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = None if self._keys.required else _foreign(scope["method"], Headers(scope=scope))
+        if refusal is not None:
+            await error_response(refusal)(scope, receive, send_with_headers)
+            return
+        await self._app(scope, receive, send_with_headers)
+
+
+def _foreign(method: str, headers: Headers) -> ApiError | None:
+    """Why a request to a server without a key is refused; None when it comes from this machine."""
+    if not _is_loopback(headers.get("host", "")):
+        return ApiError(421, "without a key only requests to a loopback address are answered; set HOLMES_API_KEY")
+    said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
+    if method not in SAFE_METHODS and said and not is_same_origin(headers):
+        return ApiError(403, "requests of foreign pages are refused")
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _matches(key: bytes | None, candidate: str | bytes | None) -> bool:
+    if key is None:
+        return True
+    if candidate is None:
+        return False
+    if isinstance(candidate, bytes):
+        return _equal(key, candidate)
+    # Header values come decoded as Latin-1, whatever the client sent; a form's as Unicode.
+    as_sent = candidate.encode("latin-1", "replace")
+    return _equal(key, as_sent) | _equal(key, candidate.encode("utf-8", "surrogatepass"))
+
+
+def _equal(key: bytes, candidate: bytes) -> bool:
+    """In a time that tells neither content nor length."""
+    blind = os.urandom(16)
+    return hmac.compare_digest(_digest(blind, key), _digest(blind, candidate))
+
+
+def _digest(key: bytes, content: bytes) -> bytes:
+    return hmac.digest(key, content, hashlib.sha256)

@@ -1,0 +1,236 @@
+"""Finds in the stream of events what took time: model calls, tools, compactions. Read by metrics and traces.
+
+An operation comes out when it is over, with its start and end. Events say when a tool starts; a model call starts where
+whatever kept the loop busy before it ended. Knows no OpenTelemetry and no Prometheus, and keeps no text of anybody.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, assert_never
+
+from holmes.core.events import (
+    AnswerFinished,
+    ApprovalRequired,
+    AssistantReplied,
+    AttemptDiscarded,
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    HistoryCompacted,
+    HistoryReplaced,
+    HookFired,
+    ModelSwitched,
+    PromptShortened,
+    RunFailed,
+    TextDelta,
+    TokensCounted,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolResultsMasked,
+    ToolResultSpilled,
+    TurnStarted,
+)
+from holmes.core.messages import Text
+from holmes.core.stats import NOTHING_SPENT
+from holmes.telemetry.operations import (
+    CONTEXT_OVERFLOW,
+    NO_REPLY,
+    TOOL_ERROR,
+    UNKNOWN_TOOL,
+    Compaction,
+    ModelCall,
+    Retry,
+    ToolRun,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.messages import ToolCallId
+    from holmes.core.stats import RequestStats
+    from holmes.telemetry.operations import Operation
+    from holmes.telemetry.replays import ReplayNotes
+
+_NANOSECONDS = 1_000_000_000
+_PARTS_OF_COMPACTIONS = (CompactionStarted, HistoryCompacted, CompactionFailed, ToolResultsMasked)
+
+
+class Timeline:
+    """One run.
+
+    `model` is the one that is asked first; `replays` knows what an earlier attempt did already: that is left out.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        replays: ReplayNotes | None = None,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.step = 0
+        self._clock_ns = clock_ns
+        self._replays = replays
+        self._model = model
+        self._calling = False
+        self._ready_ns = clock_ns()
+        self._first_text_ns: int | None = None
+        self._retries: list[Retry] = []
+        self._tools: dict[ToolCallId, tuple[int, ToolCallStarted]] = {}
+        self._spilled: set[ToolCallId] = set()
+        self._compaction: Compaction | None = None
+
+    def note(self, event: AgentEvent) -> tuple[Operation, ...]:
+        """What is over with this event."""
+        now = self._clock_ns()
+        if isinstance(event, TextDelta):  # by far the most frequent one
+            if self._first_text_ns is None:
+                self._first_text_ns = now
+            return self._compaction_over() if self._compaction else ()
+        before = () if self._belongs_to_compaction(event) else self._compaction_over()
+        return (*before, *self._note_tool(event, now), *self._note_model(event, now))
+
+    def close(self, error_type: str) -> tuple[Operation, ...]:
+        """What was not over when the run ended; `error_type` says why."""
+        now = self._clock_ns()
+        tools = [
+            ToolRun(
+                started_ns=start,
+                ended_ns=now,
+                step=self.step,
+                call_id=call_id,
+                tool=started.call.name if started.toolset else None,
+                toolset=started.toolset,
+                error_type=error_type,
+            )
+            for call_id, (start, started) in self._tools.items()
+        ]
+        self._tools.clear()
+        return (*self._compaction_over(), *tools, *self._failed_call(now, error_type))
+
+    def _note_tool(self, event: AgentEvent, now: int) -> tuple[Operation, ...]:
+        match event:
+            case ToolCallStarted():
+                self._tools[event.call.id] = (now, event)
+            case ToolResultSpilled():
+                self._spilled.add(event.call.id)
+            case ToolCallFinished():
+                self._ready_ns = now
+                start, _ = self._tools.pop(event.call.id, (now - int(event.elapsed_seconds * _NANOSECONDS), None))
+                return () if self._is_replayed(event) else (self._tool_run(event, start, now),)
+            case HookFired():
+                self._ready_ns = now
+            case _:
+                pass
+        return ()
+
+    def _note_model(self, event: AgentEvent, now: int) -> tuple[Operation, ...]:
+        match event:
+            case TurnStarted():
+                self.step = event.step
+                self._begin_call(now)
+            case AttemptDiscarded():
+                self._first_text_ns = None
+                if self._compaction is None:
+                    self._retries.append(Retry(at_ns=now, model=event.model, wait_seconds=event.retry_in_seconds))
+            case AssistantReplied():
+                self._model = event.model
+                calls = len(event.message.tool_calls)
+                call = self._call_over(now, stats=event.stats, tool_calls=calls)
+                return () if self._is_replayed(event) else (call,)
+            case ContextOverflowed() | ModelSwitched() | RunFailed():
+                return self._note_failure(event, now)
+            case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ToolResultsMasked():
+                self._note_compaction(event, now)
+            case TextDelta() | ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | HookFired():
+                pass  # see above
+            case ApprovalRequired() | PromptShortened() | TokensCounted() | AnswerFinished() | HistoryReplaced():
+                pass  # take no time
+            case _:
+                assert_never(event)
+        return ()
+
+    def _note_failure(self, event: ContextOverflowed | ModelSwitched | RunFailed, now: int) -> tuple[ModelCall, ...]:
+        match event:
+            case ContextOverflowed():
+                self._model = event.model
+                return self._failed_call(now, CONTEXT_OVERFLOW)
+            case ModelSwitched():
+                self._model = event.from_model
+                failed = self._failed_call(now, NO_REPLY)
+                self._model = event.to_model
+                self._begin_call(now)
+                return failed
+            case RunFailed():
+                return self._failed_call(now, NO_REPLY)
+
+    def _begin_call(self, now: int) -> None:
+        self._calling, self._ready_ns, self._first_text_ns = True, now, None
+        self._retries.clear()
+
+    def _call_over(
+        self, now: int, *, stats: RequestStats = NOTHING_SPENT, tool_calls: int = 0, error_type: str | None = None
+    ) -> ModelCall:
+        call = ModelCall(
+            started_ns=self._ready_ns,
+            ended_ns=now,
+            step=self.step,
+            model=self._model,
+            stats=stats,
+            tool_calls=tool_calls,
+            first_text_ns=self._first_text_ns,
+            retries=tuple(self._retries),
+            error_type=error_type,
+        )
+        self._begin_call(now)
+        self._calling = False
+        return call
+
+    def _failed_call(self, now: int, error_type: str) -> tuple[ModelCall, ...]:
+        """The call that is under way, if there is one."""
+        return (self._call_over(now, error_type=error_type),) if self._calling else ()
+
+    def _note_compaction(
+        self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now: int
+    ) -> None:
+        # What comes without a start (ageing, the answer to an overflow) began when the loop was free for it.
+        start = now if isinstance(event, CompactionStarted) else self._ready_ns
+        known = self._compaction or Compaction(started_ns=start, ended_ns=now, step=self.step)
+        self._compaction = known.with_event(event, now)
+        self._ready_ns = now
+        if isinstance(event, HistoryCompacted) and event.strategy == "emergency":
+            self._calling = True  # the same step asks once more
+
+    def _belongs_to_compaction(self, event: AgentEvent) -> bool:
+        """A discarded attempt was one of the summary as long as nothing came of it."""
+        if isinstance(event, AttemptDiscarded):
+            compaction = self._compaction
+            return compaction is not None and compaction.strategy is None and compaction.error_type is None
+        return isinstance(event, _PARTS_OF_COMPACTIONS)
+
+    def _compaction_over(self) -> tuple[Compaction, ...]:
+        done, self._compaction = self._compaction, None
+        if done is None or (self._replays is not None and self._replays.had_compaction(self.step)):
+            return ()
+        return (done,)
+
+    def _tool_run(self, event: ToolCallFinished, start: int, now: int) -> ToolRun:
+        known = event.toolset is not None
+        failed = event.message.status == "error"
+        return ToolRun(
+            started_ns=start,
+            ended_ns=now,
+            step=self.step,
+            call_id=event.call.id,
+            tool=event.call.name if known else None,
+            toolset=event.toolset,
+            status=event.message.status,
+            result_characters=sum(len(part.text) for part in event.message.parts if isinstance(part, Text)),
+            spilled=event.message.spilled or event.call.id in self._spilled,
+            error_type=(TOOL_ERROR if known else UNKNOWN_TOOL) if failed else None,
+        )
+
+    def _is_replayed(self, event: AgentEvent) -> bool:
+        return self._replays is not None and self._replays.is_replayed(event, self.step)

@@ -1,0 +1,222 @@
+"""Makes spans of a stream of events, by OpenTelemetry's conventions for GenAI. Imported only when tracing is on.
+
+One span for the run, below it one for each model call, tool and compaction. Only names, ids, sizes and counts go into
+attributes: no question, no answer, no argument, no result, no message of an error.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, Self, TypeAlias, assert_never
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from holmes import __version__
+from holmes.core.events import AnswerFinished, HistoryReplaced, RunFailed
+from holmes.telemetry.incoming import incoming_trace
+from holmes.telemetry.model_identity import BUILTIN_PROVIDER, ModelIdentity
+from holmes.telemetry.operations import CANCELLED, Compaction, ModelCall, ToolRun
+from holmes.telemetry.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+    from holmes.core.events import AgentEvent
+    from holmes.core.stats import RequestStats
+    from holmes.telemetry.operations import Operation
+    from holmes.telemetry.replays import ReplayNotes
+    from holmes.telemetry.run_attributes import RunAttributes
+
+Attributes: TypeAlias = dict[str, str | int | float | bool]
+
+AGENT: Final = "holmes"
+_ROOT: Final = f"invoke_agent {AGENT}"
+_NANOSECONDS: Final = 1_000_000_000
+_RUN_FAILED: Final = "run_failed"
+_UNKNOWN: Final = "unknown"
+_OTHER: Final = ModelIdentity(provider="_OTHER", model=_UNKNOWN)
+
+
+class InvestigationTracer:
+    """Traces any number of runs. `models` are the configured models by the names that events call them."""
+
+    def __init__(self, tracer: trace.Tracer, models: Mapping[str, ModelIdentity]) -> None:
+        self._tracer = tracer
+        self._models = models
+
+    def reader(self, attributes: RunAttributes, replays: ReplayNotes | None = None) -> InvestigationTrace:
+        """A reader of one run. It belongs to the trace of the HTTP request that is being answered, if there is one."""
+        return InvestigationTrace(self, attributes, replays)
+
+    def start(self, parent: Context) -> trace.Span:
+        """The span of a run."""
+        return self._tracer.start_span(_ROOT, context=parent, kind=SpanKind.INTERNAL)
+
+    def identity(self, model: str | None) -> ModelIdentity:
+        """The identity of a configured model."""
+        return self._models.get(model, _OTHER) if model else _OTHER
+
+    def add(self, context: Context, operation: Operation, attributes: Attributes, name: str, kind: SpanKind) -> None:
+        """A span of something that is over."""
+        span = self._tracer.start_span(
+            name, context=context, kind=kind, attributes=attributes, start_time=operation.started_ns
+        )
+        if isinstance(operation, ModelCall):
+            for retry in operation.retries:
+                waited: Attributes = {"holmes.retry_in_seconds": retry.wait_seconds}
+                span.add_event("holmes.attempt_discarded", waited, timestamp=retry.at_ns)
+        if operation.error_type is not None:
+            fail(span, operation.error_type)
+        span.end(end_time=max(operation.started_ns, operation.ended_ns))
+
+
+class InvestigationTrace:
+    """A `Reader` of one run."""
+
+    def __init__(self, tracer: InvestigationTracer, attributes: RunAttributes, replays: ReplayNotes | None) -> None:
+        self._tracer = tracer
+        self._run = attributes
+        self._timeline = Timeline(model=attributes.model, replays=replays)
+        self._parent = TraceContextTextMapPropagator().extract(incoming_trace.get(), Context())
+        self._root: trace.Span = trace.INVALID_SPAN
+        self._context = self._parent
+        self._ended: AnswerFinished | HistoryReplaced | RunFailed | None = None
+        self._compacted = False
+
+    def __enter__(self) -> Self:
+        """Start the span of the run."""
+        self._root = self._tracer.start(self._parent)
+        self._context = trace.set_span_in_context(self._root, self._parent)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End what is still open."""
+        closed = kind is None or not issubclass(kind, Exception)  # by the reader, a cancellation or a signal
+        interrupted = CANCELLED if closed else kind.__name__ if kind is not None else _UNKNOWN
+        for operation in self._timeline.close(interrupted):
+            self._add(operation)
+        self._root.set_attributes(self._run_attributes())
+        if isinstance(self._ended, RunFailed):
+            fail(self._root, _RUN_FAILED)
+        elif self._ended is None:
+            fail(self._root, interrupted)
+        self._root.end(end_time=time.time_ns())
+
+    def note(self, event: AgentEvent) -> None:
+        """Take account of an event."""
+        for operation in self._timeline.note(event):
+            self._add(operation)
+        if isinstance(event, AnswerFinished | HistoryReplaced | RunFailed):
+            self._ended = event
+
+    def _add(self, operation: Operation) -> None:
+        match operation:
+            case ModelCall():
+                identity = self._tracer.identity(operation.model)
+                attributes = self._call_attributes(operation, identity)
+                kind = SpanKind.CLIENT if identity.is_remote else SpanKind.INTERNAL
+                self._tracer.add(self._context, operation, attributes, f"chat {identity.model}", kind)
+            case ToolRun():
+                name = f"execute_tool {operation.tool or _UNKNOWN}"
+                self._tracer.add(self._context, operation, self._tool_attributes(operation), name, SpanKind.INTERNAL)
+            case Compaction():
+                self._compacted = self._compacted or operation.strategy not in {None, "mask"}
+                attributes = self._compaction_attributes(operation)
+                self._tracer.add(self._context, operation, attributes, "compact_history", SpanKind.INTERNAL)
+            case _:
+                assert_never(operation)
+
+    def _common(self, operation_name: str) -> Attributes:
+        common: Attributes = {"gen_ai.operation.name": operation_name}
+        if self._run.conversation_id:
+            common["gen_ai.conversation.id"] = self._run.conversation_id
+        return common
+
+    def _call_attributes(self, call: ModelCall, identity: ModelIdentity) -> Attributes:
+        attributes = self._common("chat") | _identified(identity)
+        attributes |= {"gen_ai.request.stream": True, "holmes.step": call.step}
+        if self._compacted:
+            attributes["gen_ai.conversation.compacted"] = True
+        if call.first_text_ns is not None:
+            attributes["gen_ai.response.time_to_first_chunk"] = (call.first_text_ns - call.started_ns) / _NANOSECONDS
+        if call.error_type is None:
+            attributes |= usage(call.stats) | {"holmes.tool_calls": call.tool_calls}
+        return attributes
+
+    def _tool_attributes(self, run: ToolRun) -> Attributes:
+        attributes = self._common("execute_tool") | {
+            "gen_ai.tool.name": run.tool or _UNKNOWN,
+            "gen_ai.tool.call.id": run.call_id,
+            "gen_ai.tool.type": "function",
+            "holmes.step": run.step,
+        }
+        if run.toolset is not None:
+            attributes["holmes.toolset"] = run.toolset
+        if run.status is not None:
+            attributes |= {
+                "holmes.tool.status": run.status,
+                "holmes.tool.result_characters": run.result_characters,
+                "holmes.tool.spilled": run.spilled,
+            }
+        return attributes
+
+    def _compaction_attributes(self, compaction: Compaction) -> Attributes:
+        attributes: Attributes = {"holmes.step": compaction.step, "holmes.compaction.masked": compaction.masked_results}
+        if compaction.stats.calls:
+            attributes |= usage(compaction.stats)
+        for name, value in (
+            ("strategy", compaction.strategy),
+            ("tokens_before", compaction.tokens_before),
+            ("tokens_after", compaction.tokens_after),
+        ):
+            if value is not None:
+                attributes[f"holmes.compaction.{name}"] = value
+        return attributes
+
+    def _run_attributes(self) -> Attributes:
+        attributes = self._common("invoke_agent") | {
+            "gen_ai.agent.name": AGENT,
+            "gen_ai.agent.version": __version__,
+            "holmes.source": self._run.source,
+            "holmes.steps": self._timeline.step,
+        }
+        ended = self._ended
+        model = ended.model if isinstance(ended, AnswerFinished) else self._run.model
+        if model:
+            attributes |= _identified(self._tracer.identity(model))
+        else:
+            attributes["gen_ai.provider.name"] = BUILTIN_PROVIDER
+        return attributes | usage(ended.stats) if ended is not None else attributes
+
+
+def usage(stats: RequestStats) -> Attributes:
+    """Tokens and money. By the conventions, cached tokens are part of the input, reasoning is part of the output."""
+    attributes: Attributes = {
+        "gen_ai.usage.input_tokens": stats.prompt_tokens,
+        "gen_ai.usage.output_tokens": stats.completion_tokens,
+        "holmes.cost_dollars": stats.cost,
+    }
+    for name, count in (
+        ("gen_ai.usage.cache_read.input_tokens", stats.cached_tokens),
+        ("gen_ai.usage.cache_creation.input_tokens", stats.cache_creation_tokens),
+        ("gen_ai.usage.reasoning.output_tokens", stats.reasoning_tokens),
+    ):
+        if count:
+            attributes[name] = count
+    return attributes
+
+
+def fail(span: trace.Span, error_type: str) -> None:
+    """Mark `span` as failed. Without a description: messages of providers and tools can hold anything."""
+    span.set_attribute("error.type", error_type)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def _identified(identity: ModelIdentity) -> Attributes:
+    return {"gen_ai.provider.name": identity.provider, "gen_ai.request.model": identity.model}

@@ -1,0 +1,44 @@
+"""The Slack server of the tests with a history that can be read, as a token with `channels:history` may."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.slack_server import SlackServer, Trouble, rate_limited
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject, JsonValue
+    from tests.support.slack_messages import SlackCall
+
+
+class Workspace(SlackServer):
+    """Answers `conversations.history` and `conversations.replies`; without `history` the scope for it is missing."""
+
+    def __init__(self, *, history: bool = True) -> None:
+        super().__init__()
+        self._history = history
+        self._metadata: dict[str, JsonValue] = {}
+        self.refuse_call: int | None = None  # the call with this number, from 1, meets the rate limit
+
+    def _receive(self, call: SlackCall) -> tuple[JsonObject, Trouble | None]:
+        if len(self.calls) + 1 == self.refuse_call:
+            self.refuse_call = None
+            self.trouble(rate_limited(0))
+        return super()._receive(call)
+
+    def _answer(self, call: SlackCall) -> JsonObject:
+        if not call.method.startswith("conversations."):
+            answer = super()._answer(call)
+            if call.method == "chat.postMessage" and answer["ok"]:
+                self._metadata[str(answer["ts"])] = call.arguments.get("metadata")
+            return answer
+        if not self._history:
+            return {"ok": False, "error": "missing_scope", "needed": "channels:history"}
+        assert call.arguments["channel"] in self._channels.values()  # names are refused
+        parent = call.arguments.get("ts")
+        messages = [
+            {"ts": message.ts, "text": message.text, "metadata": self._metadata[message.ts]}
+            for message in self._messages.values()
+            if message.channel == call.arguments["channel"] and parent in {message.thread_ts, message.ts}
+        ]
+        return {"ok": True, "messages": [*messages, {"ts": "1.1", "text": "of a person"}], "has_more": False}

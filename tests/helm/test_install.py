@@ -1,0 +1,144 @@
+"""`helm install` on the real cluster with a real image: the pod serves, is confined, and outlives an upgrade."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from holmes.core.json_types import JsonObject
+from tests.cluster.fixtures import Cluster, create_namespace
+from tests.cluster.layout import NODE_NAME, REGISTRY, Layout
+from tests.helm.chart import CHART, Helm
+from tests.helm.container_image import import_image, pack_image
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
+
+IMAGE: Final = "holmes:under-test"
+VALUES: Final[JsonObject] = {
+    "registry": REGISTRY,
+    "image": IMAGE,
+    "config": {"cluster_name": "test"},
+    "persistence": {"storageClassName": "-", "size": "1Gi"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The release `holmes` in a namespace of its own."""
+
+    cluster: Cluster
+    helm: Helm
+    namespace: str
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.cluster.run(f"--namespace={self.namespace}", *arguments)
+
+    def helm_run(self, *arguments: str, values: JsonObject | None = None) -> str:
+        return self.helm.run(*arguments, f"--namespace={self.namespace}", values=values)
+
+    def inside(self, script: str) -> str:
+        """What a shell in the server's container prints."""
+        return self.kubectl("exec", "deployment/holmes", "--", "sh", "-c", f"exec 2>&1; {script}")
+
+
+@pytest.fixture(scope="module")
+def release(
+    cluster: Cluster, chart_helm: Helm, image_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Release]:
+    folder = tmp_path_factory.mktemp("release")
+    archive = folder / "image.tar"
+    pack_image(image_root, f"{REGISTRY}/{IMAGE}", archive)
+    import_image(Layout.from_environment(), archive)
+    archive.unlink()
+    namespace = create_namespace(cluster, "holmes")
+    # The API server refuses pods that do not keep to the strictest of the Pod Security Standards.
+    cluster.run("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    _make_volume(cluster, namespace, folder)
+    helm = Helm(program=chart_helm.program, home=chart_helm.home, kubeconfig=cluster.admin)
+    made = Release(cluster=cluster, helm=helm, namespace=namespace)
+    try:
+        done = helm.attempt(
+            "install", "holmes", str(CHART), f"--namespace={namespace}", "--wait", "--timeout=110s", values=VALUES
+        )
+        assert done.returncode == 0, (done.stderr, cluster.run("describe", "pods", f"--namespace={namespace}"))
+        yield made
+        made.helm_run("uninstall", "holmes")
+    finally:
+        cluster.run("delete", "namespace", namespace, "--wait=false")
+        cluster.run("delete", "persistentvolume", namespace, "--wait=false")
+
+
+def _make_volume(cluster: Cluster, namespace: str, folder: Path) -> None:
+    """There is no provisioner: a folder of the node, reserved for the claim of the release."""
+    (folder / "volume").mkdir()
+    node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [NODE_NAME]}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": namespace},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "local": {"path": str(folder / "volume")},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [node]}]}},
+            "claimRef": {"namespace": namespace, "name": "holmes"},
+        },
+    }
+    (folder / "volume.json").write_text(json.dumps(volume))
+    cluster.run("create", f"--filename={folder / 'volume.json'}")
+
+
+def test_the_pod_is_ready_and_helm_test_passes(release: Release) -> None:
+    pods = json.loads(release.kubectl("get", "pods", "--output=json"))["items"]
+    assert [status["ready"] for status in pods[0]["status"]["containerStatuses"]] == [True]
+    shown = release.helm_run("test", "holmes", "--timeout=100s", "--logs")
+    assert "Phase:          Succeeded" in shown, shown
+
+
+def test_the_container_has_no_rights_and_writes_only_where_it_may(release: Release) -> None:
+    status = dict(line.split(":\t", 1) for line in release.inside("cat /proc/self/status").splitlines())
+    assert status["Uid"].split() == ["10001"] * 4
+    assert {status[name] for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")} == {"0" * 16}
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    folders = ("/", "/opt/holmes", "/etc/holmes", "/usr/local/bin")
+    refusals = release.inside("; ".join(f"(: > {folder}/probe) || true" for folder in folders))
+    assert refusals.count("Read-only file system") == len(folders), refusals
+    assert release.inside(": > /tmp/probe && : > /var/lib/holmes/probe && echo written").strip() == "written"
+
+
+def test_kubectl_and_helm_inside_work_and_see_no_secret(release: Release) -> None:
+    assert "holmes-" in release.inside("kubectl get pods --all-namespaces")
+    assert "Secret" not in release.inside("kubectl get deployments")
+    refused = release.inside("kubectl get secrets || true")
+    assert "cannot list resource" in refused
+    assert 'resource "secrets"' in refused
+    assert release.inside("helm version --short").startswith("v")
+
+
+def test_a_scan_from_inside_finds_nothing_wrong_and_misses_nothing_but_secrets(release: Release) -> None:
+    report = release.inside(f"HOME=/tmp holmes scan --namespace {release.namespace} || true")
+    assert "No incidents found" in report, report
+    assert set(re.findall(r"may not\s+list (\w+)", report)) == {"secrets"}, report
+
+
+def test_an_upgrade_keeps_the_keys_and_the_data_and_restarts_for_a_new_configuration(release: Release) -> None:
+    def keys() -> object:
+        return json.loads(release.kubectl("get", "secret", "holmes", "--output=json"))["data"]
+
+    before = keys()
+    release.inside("echo kept > /var/lib/holmes/witness")
+    pod = release.kubectl("get", "pods", "--output=name")
+    changed = {**VALUES, "config": {"cluster_name": "renamed"}}
+    release.helm_run("upgrade", "holmes", str(CHART), "--wait", "--timeout=110s", values=changed)
+    assert keys() == before
+    assert release.inside("cat /var/lib/holmes/witness").strip() == "kept"
+    assert "renamed" in release.inside("cat /etc/holmes/config.yaml")
+    assert release.kubectl("get", "pods", "--output=name") != pod
+    assert "investigations.db" in release.inside("cd /var/lib/holmes/.holmes && echo *")

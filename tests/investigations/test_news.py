@@ -1,0 +1,122 @@
+"""What destinations are told: read from the records when it is sent, complete, and without secrets."""
+
+from __future__ import annotations
+
+import json
+
+from sqlalchemy import Connection, insert, update
+
+from holmes.core.redaction.redactor import Redactor
+from holmes.core.stats import RequestStats
+from holmes.destinations.message import IncidentNews
+from holmes.investigations.database import Database
+from holmes.investigations.deliveries import Delivery
+from holmes.investigations.news import NewsComposer
+from holmes.investigations.records import add_investigation
+from holmes.investigations.rows import stats_to_json
+from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
+from tests.investigations.deliveries_of import NOW, add_incident, queue, rows
+
+
+async def add_alert(database: Database, fingerprint: str, **annotations: str) -> None:
+    labels = {"alertname": "KubePodCrashLooping", "severity": "critical", "namespace": "shop"}
+
+    def add(connection: Connection) -> None:
+        connection.execute(
+            insert(ALERTS).values(
+                fingerprint=fingerprint, incident_id="inc1", status="firing", labels=json.dumps(labels),
+                annotations=json.dumps(annotations), starts_at=NOW, received=1, first_seen=NOW, last_seen=NOW,
+            )
+        )  # fmt: skip
+
+    await database.transaction(add)
+
+
+async def investigate(database: Database, **values: object) -> InvestigationId:
+    new = NewInvestigation(question="q", title="t", source="alertmanager", incident_id=IncidentId("inc1"))
+
+    def add(connection: Connection) -> InvestigationId:
+        identity = add_investigation(connection, new, NOW)
+        if values:
+            connection.execute(update(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity).values(**values))
+        return identity
+
+    return await database.transaction(add)
+
+
+async def delivery(database: Database, investigation: InvestigationId | None = None) -> Delivery:
+    from dataclasses import replace
+
+    await queue(database, "opened")
+    (found,) = await rows(database)
+    return found if investigation is None else replace(found, event="answered", investigation_id=investigation)
+
+
+async def composed(composer: NewsComposer, of: Delivery) -> IncidentNews:
+    news = await composer.compose(of)
+    assert news is not None
+    return news
+
+
+async def test_news_have_the_incident_its_alerts_and_its_newest_investigation(database: Database) -> None:
+    await add_incident(database)
+    await add_alert(database, "f1", summary="It\n restarts.", description="Long.")
+    await add_alert(database, "f2", description="Only this.")
+    await investigate(database)
+    composer = NewsComposer(database, public_url="https://holmes.example/", cluster="prod-eu")
+    news = await composed(composer, await delivery(database))
+    assert (news.kind, news.key, news.title) == ("opened", "inc1/-/opened/ops/0", "KubePodCrashLooping: shop/checkout")
+    assert (news.cluster, news.labels, news.repeated) == ("prod-eu", {"namespace": "shop"}, False)
+    assert [alert.summary for alert in news.alerts] == ["It restarts.", "Only this."]
+    assert news.alerts_total == 2
+    assert news.link == "https://holmes.example/incidents/inc1"
+    assert news.investigation is not None
+    assert news.investigation.state == "queued"
+    assert news.investigation.link == f"https://holmes.example/investigations/{news.investigation.id}"
+
+
+async def test_an_answer_comes_with_its_first_line_cost_and_whether_an_llm_was_used(database: Database) -> None:
+    await add_incident(database, root_cause="Killed at its limit.")
+    answered = {
+        "state": "answered",
+        "answer": "# Killed at its limit.\n\nMore.",
+        "stats": stats_to_json(RequestStats(cost=0.25)),
+    }
+    by_model = await investigate(database, **answered, answered_by="openai/gpt-5")
+    by_rules = await investigate(database, **answered, answered_by="builtin/triage", without_llm="the budget is spent")
+    composer = NewsComposer(database)
+    found = (await composed(composer, await delivery(database, by_model))).investigation
+    assert found is not None
+    assert (found.root_cause, found.model, found.cost) == ("Killed at its limit.", "openai/gpt-5", 0.25)
+    assert (found.without_llm, found.link) == (False, None)
+    news = await composed(composer, await delivery(database, by_rules))
+    assert news.root_cause == "Killed at its limit."
+    assert news.investigation is not None
+    assert (news.investigation.without_llm, news.investigation.without_llm_reason) == (True, "the budget is spent")
+
+
+async def test_news_say_how_things_stand_when_they_are_sent(database: Database) -> None:
+    await add_incident(database)
+    opened = await delivery(database)
+    await database.transaction(
+        lambda connection: connection.execute(update(INCIDENTS).values(state="closed", closed_at=NOW + 60)).rowcount
+    )
+    news = await composed(NewsComposer(database), opened)
+    assert (news.kind, news.state, news.investigation) == ("opened", "closed", None)
+
+
+async def test_there_are_no_news_of_an_incident_that_is_gone(database: Database) -> None:
+    assert await NewsComposer(database).compose(await delivery(database)) is None
+
+
+async def test_secrets_in_alerts_are_masked(database: Database) -> None:
+    secret = "Sup3rS3cretPassw0rd!"
+    await add_incident(
+        database, title=f"login with password={secret}", labels=json.dumps({"password": secret, "a": "b"})
+    )
+    await add_alert(database, "f1", summary=f"psql postgresql://user:{secret}@host/db failed")
+    news = await composed(NewsComposer(database, mask=Redactor(b"k" * 32).redact), await delivery(database))
+    assert secret not in repr(news)
+    assert news.labels["a"] == "b"
+    assert "psql postgresql://" in str(news.alerts[0].summary)

@@ -1,0 +1,106 @@
+"""A tool that needs a person: the chat ends where it would wait, and goes on with the decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.event_stream import events_of, named
+from tests.server.http_server import Provider
+from tests.support.openai_server import Reply, call
+
+ASK = {"ask": "say hello", "enable_tool_approval": True}
+RISKY = call("risky_echo", call_id="risky-1", word="hello")
+HARMLESS = call("kubernetes_diagnose", call_id="harmless-1")
+
+
+@pytest.fixture
+def waiting(client: httpx.Client, scripted: Provider) -> dict[str, Any]:
+    """The answer of a chat whose risky call waits, beside one that was made."""
+    scripted.play(Reply(text="I try.", tool_calls=(RISKY, HARMLESS)), Reply(text="Done."))
+    answer: dict[str, Any] = client.post("/api/chat", json=ASK).json()
+    return answer
+
+
+def decided(waiting: dict[str, Any], *, approved: bool, **more: object) -> dict[str, Any]:
+    decision = {"tool_call_id": "risky-1", "approved": approved, **more}
+    return {**ASK, "conversation_history": waiting["conversation_history"], "tool_decisions": [decision]}
+
+
+def test_a_call_that_waits_ends_the_chat_before_the_model_is_asked_again(
+    waiting: dict[str, Any], scripted: Provider
+) -> None:
+    asked = len(scripted.server.requests)
+
+    (pending,) = waiting["pending_approvals"]
+    assert pending["tool_call_id"] == "risky-1"
+    assert pending["tool_name"] == "risky_echo"
+    assert pending["params"] == {"word": "hello"}
+    assert waiting["analysis"] == ""
+    assert [each["tool_call_id"] for each in waiting["tool_calls"]] == ["harmless-1"]
+    assert len(scripted.server.requests) == asked
+
+
+def test_an_approved_call_runs_once_and_the_model_reads_it(
+    client: httpx.Client, waiting: dict[str, Any], scripted: Provider
+) -> None:
+    asked = len(scripted.server.requests)
+
+    answer = client.post("/api/chat", json=decided(waiting, approved=True)).json()
+
+    assert answer["analysis"] == "Done."
+    (made,) = answer["tool_calls"]
+    assert made["tool_call_id"] == "risky-1"
+    assert made["result"]["data"].startswith("said hello")
+    assert len(scripted.server.requests) == asked + 1
+    sent = scripted.server.requests[-1].body["messages"]
+    results = [message for message in sent if message["role"] == "tool"]
+    assert [message["tool_call_id"] for message in results] == ["harmless-1", "risky-1"]
+
+
+def test_a_refused_call_does_not_run_and_the_model_hears_why(
+    client: httpx.Client, waiting: dict[str, Any], scripted: Provider
+) -> None:
+    answer = client.post("/api/chat", json=decided(waiting, approved=False, feedback="Too loud.")).json()
+
+    (made,) = answer["tool_calls"]
+    assert made["result"]["status"] == "approval_required"
+    sent = str(scripted.server.requests[-1].body["messages"])
+    assert "refused to run" in sent
+    assert "Too loud." in sent
+    assert "said hello" not in sent
+
+
+def test_a_decision_about_a_call_that_does_not_wait_is_a_mistake(client: httpx.Client, waiting: dict[str, Any]) -> None:
+    forged = decided(waiting, approved=True)
+    forged["conversation_history"][1]["tool_calls"][0]["function"]["arguments"] = '{"word": "evil"}'
+
+    answer = client.post("/api/chat", json=forged)
+
+    assert answer.status_code == 400
+    assert "'risky-1'" in answer.json()["error"]["message"]
+
+
+def test_without_the_wish_to_be_asked_the_call_does_not_run_and_the_chat_goes_on(
+    client: httpx.Client, scripted: Provider
+) -> None:
+    scripted.play(Reply(tool_calls=(RISKY,)), Reply(text="I may not."))
+
+    answer = client.post("/api/chat", json={"ask": "say hello"}).json()
+
+    assert answer["analysis"] == "I may not."
+    assert answer["tool_calls"][0]["result"]["status"] == "approval_required"
+    assert answer["pending_approvals"] == []
+
+
+def test_a_stream_ends_with_the_calls_that_wait(client: httpx.Client, scripted: Provider) -> None:
+    scripted.play(Reply(tool_calls=(RISKY,)))
+
+    with client.stream("POST", "/api/chat", json={**ASK, "stream": True}) as response:
+        last = named(events_of(response))[-1]
+
+    assert last.name == "approval_required"
+    assert last.data["pending_approvals"][0]["tool_call_id"] == "risky-1"
+    assert last.data["conversation_history"][-1]["role"] == "assistant"

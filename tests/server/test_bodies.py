@@ -1,0 +1,96 @@
+"""Bodies are read within limits, before anything else looks at them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from holmes.server.bodies import MAX_JSON_DEPTH, json_depth
+from tests.server.http_server import JSON, KEY, HttpServer
+
+MEGABYTE = 1_000_000
+
+
+def test_a_body_that_says_that_it_is_too_large_is_refused_before_it_is_sent(server: HttpServer) -> None:
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        head = f"POST /api/chat HTTP/1.1\r\nHost: x\r\nX-API-Key: {KEY}\r\nContent-Length: 5000000\r\n\r\n"
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_without_a_length_is_counted_while_it_comes(client: httpx.Client) -> None:
+    sent = 0
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 100_000
+            yield b"x" * 100_000
+
+    try:
+        answer = client.post("/api/chat", content=pieces(), headers=JSON)
+    except httpx.HTTPError:
+        pass  # the connection was closed while it was sent
+    else:
+        assert answer.status_code == 413
+    assert sent < 100 * 100_000
+
+
+def test_strangers_may_send_little(server: HttpServer) -> None:
+    body = json.dumps({"ask": "x" * 70_000})
+
+    assert httpx.post(f"{server.url}/api/chat", content=body, headers=JSON).status_code == 413
+    assert httpx.post(f"{server.url}/api/chat", content=body, headers={**JSON, "X-API-Key": "wrong"}).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "problem"),
+    [
+        ("", 422, ""),
+        ("{", 400, "not JSON"),
+        ('{"ask": ""}', 422, "ask"),
+        ('{"ask": "  "}', 422, "ask"),
+        ('{"ask": "x", "conversation_history": [{"role": "king", "content": ""}]}', 400, "message 1"),
+        ('{"ask": "x", "images": ["https://example.com/a.png"]}', 400, "not fetched"),
+        ('{"ask": "x", "images": ["aGVsbG8="]}', 400, "no PNG"),
+        ('{"ask": "\\ud800"}', 422, "ask"),
+        ("[" * 100 + "]" * 100, 400, "levels deep"),
+        ('{"ask":"x","behavior_controls":' + '{"a":' * 70 + "1" + "}" * 71, 400, "levels deep"),
+    ],
+)
+def test_what_is_no_request_is_told_in_one_line(client: httpx.Client, body: str, status: int, problem: str) -> None:
+    answer = client.post("/api/chat", content=body, headers=JSON)
+
+    assert answer.status_code == status
+    message = answer.json()["error"]["message"]
+    assert problem in message
+    assert "\n" not in message
+
+
+def test_a_body_without_its_content_type_is_told_so(client: httpx.Client) -> None:
+    answer = client.post("/api/chat", content='{"ask": "x"}')
+
+    assert answer.status_code == 422
+    assert "application/json" in answer.json()["error"]["message"]
+
+
+def test_depth_is_measured_outside_of_strings() -> None:
+    assert json_depth(b"[[1, {}], [[]]]") <= MAX_JSON_DEPTH
+    assert json_depth(b'{"a": "' + b"[" * 200 + b'", "b": [{}]}') == 3
+    assert json_depth(b'{"a": "\\"' + b"[" * 200 + b'"}') == 1
+    assert json_depth(b"[" * 200) == 200
+
+
+def test_a_hostile_text_costs_no_more_than_its_length() -> None:
+    started = time.monotonic()
+
+    json_depth(b"[" * 100 + b'"' + b'\\"' * 500_000)
+
+    assert time.monotonic() - started < 1

@@ -1,0 +1,1 @@
+"""Real PostgreSQL, Prometheus, Alertmanager and Chromium for the tests, from Debian's packages."""

@@ -1,0 +1,26 @@
+"""Command line of the services: `python -m tests.services build` installs Debian's packages where they are missing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.cluster.errors import ClusterError
+from tests.cluster.layout import Layout
+from tests.services import programs
+
+
+def main() -> None:
+    """Install, and print where the programs are; errors end with exit code 1 and their message."""
+    parser = argparse.ArgumentParser(prog="python -m tests.services", description="Real services for the tests.")
+    parser.add_argument("command", choices=["build"], help="install what is missing")
+    parser.parse_args()
+    try:
+        programs.build(Layout.from_environment())
+        sys.stdout.write("".join(f"{program}\n" for program in programs.everything()))
+    except ClusterError as error:
+        sys.exit(f"{error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""pytest plugin with the real services: `pytest_plugins = ["tests.services.fixtures"]` in tests/conftest.py.
+
+A machine that lacks a program skips the tests that need it and says why in one line; with CI=true the same is a
+failure. Everything ends with the test session, however that ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from tests.cluster.errors import CannotRunHereError
+from tests.cluster.layout import in_ci
+from tests.services import programs
+from tests.services.monitoring import Monitor
+from tests.services.monitoring import alertmanager as run_alertmanager
+from tests.services.monitoring import prometheus as run_prometheus
+from tests.services.postgresql import PostgresqlServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Monitor", "PostgresqlServer", "RunMonitor"]
+
+RunMonitor: TypeAlias = Callable[..., AbstractContextManager[Monitor]]
+
+
+@contextmanager
+def needed_programs() -> Iterator[None]:
+    """Turn a missing program into a skip, and in continuous integration into a failure."""
+    try:
+        yield
+    except CannotRunHereError as error:
+        if in_ci():
+            pytest.fail(f"no test services: {error}", pytrace=False)
+        pytest.skip(str(error).splitlines()[0])
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """Yield the server of the session. A test that stops it takes `postgresql` instead."""
+    with needed_programs():
+        server = PostgresqlServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def postgresql(postgresql_server: PostgresqlServer) -> Iterator[PostgresqlServer]:
+    """Yield the running server; it runs again after a test that has stopped it."""
+    yield postgresql_server
+    if not postgresql_server.is_running:
+        postgresql_server.start()
+
+
+@pytest.fixture
+def postgresql_url(postgresql: PostgresqlServer) -> str:
+    """Return the URL of a new, empty database: `postgresql://user@127.0.0.1:PORT/NAME`."""
+    return postgresql.create_database()
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> Path:
+    """Return the real browser; as root it wants `--no-sandbox`."""
+    with needed_programs():
+        return programs.chromium()
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> RunMonitor:
+    """Return `tests.services.monitoring.prometheus`, where it can run."""
+    with needed_programs():
+        programs.prometheus()
+    return run_prometheus
+
+
+@pytest.fixture(scope="session")
+def alertmanager() -> RunMonitor:
+    """Return `tests.services.monitoring.alertmanager`, where it can run."""
+    with needed_programs():
+        programs.alertmanager()
+    return run_alertmanager

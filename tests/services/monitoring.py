@@ -1,0 +1,91 @@
+"""Real Prometheus and Alertmanager on loopback, each with a configuration of the test.
+
+    with alertmanager({"route": ..., "receivers": [...]}) as manager, prometheus(config, rules=rules) as server:
+        manager.get("/api/v2/alerts")
+
+A configuration is plain data, written as JSON, which is YAML too.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from tests.services import programs
+from tests.services.service import Service, free_port
+
+if TYPE_CHECKING:
+    from holmes.core.json_types import JsonObject, JsonValue
+
+RULES_FILE: Final = "rules.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitor:
+    """A running server."""
+
+    service: Service
+    url: str
+
+    @property
+    def address(self) -> str:
+        """Host and port, as Prometheus' configuration wants them."""
+        return self.url.removeprefix("http://")
+
+    def get(self, path: str, **query: str) -> JsonValue:
+        """Return the JSON at `path`."""
+        answer = httpx.get(f"{self.url}{path}", params=query, timeout=10)
+        answer.raise_for_status()
+        content: JsonValue = answer.json()
+        return content
+
+    def is_ready(self) -> bool:
+        """Whether the server says so."""
+        try:
+            return httpx.get(f"{self.url}/-/ready", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+
+@contextmanager
+def prometheus(config: Mapping[str, object], *, rules: JsonObject | None = None) -> Iterator[Monitor]:
+    """Yield a ready Prometheus; `rules` is the content of one rule file (`groups: [...]`)."""
+    program = programs.prometheus()
+    service = Service("prometheus", end_signal=signal.SIGTERM)
+    whole = dict(config)
+    if rules is not None:
+        (service.folder / RULES_FILE).write_text(json.dumps(rules))
+        whole["rule_files"] = [RULES_FILE]
+    # An alert that fires before Prometheus has found its Alertmanager is sent again soon, not a minute later.
+    options = (f"--storage.tsdb.path={service.folder / 'data'}", "--rules.alert.resend-delay=1s")
+    with _running(service, [str(program), *options], whole) as monitor:
+        yield monitor
+
+
+@contextmanager
+def alertmanager(config: Mapping[str, object]) -> Iterator[Monitor]:
+    """Yield a ready Alertmanager without neighbours."""
+    program = programs.alertmanager()
+    service = Service("alertmanager", end_signal=signal.SIGTERM)
+    options = (f"--storage.path={service.folder / 'data'}", "--cluster.listen-address=")
+    with _running(service, [str(program), *options], config) as monitor:
+        yield monitor
+
+
+@contextmanager
+def _running(service: Service, command: list[str], config: Mapping[str, object]) -> Iterator[Monitor]:
+    file = service.folder / "config.yaml"
+    file.write_text(json.dumps(config))
+    monitor = Monitor(service=service, url=f"http://127.0.0.1:{free_port()}")
+    try:
+        options = (f"--config.file={file}", f"--web.listen-address={monitor.address}")
+        service.start([*command, *options], monitor.is_ready)
+        yield monitor
+    finally:
+        service.close()

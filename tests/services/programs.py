@@ -1,0 +1,77 @@
+"""Where the programs of the services lie: called by the services, by `fixtures` and by the command line.
+
+`build` installs what is missing; everything else only looks.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.cluster.debian import disable_at_boot, install, missing_packages
+from tests.cluster.errors import CannotRunHereError
+
+if TYPE_CHECKING:
+    from tests.cluster.layout import Layout
+
+# What each package enables at boot.
+PACKAGES: Final[dict[str, tuple[str, ...]]] = {
+    "chromium": (),
+    "curl": (),
+    "jq": (),
+    "postgresql": ("postgresql.service",),
+    "prometheus": ("prometheus.service",),
+    "prometheus-alertmanager": ("prometheus-alertmanager.service",),
+    "sqlite3": (),
+}
+POSTGRESQL: Final = Path("/usr/lib/postgresql")
+
+
+def build(layout: Layout) -> None:
+    """Install the packages that are missing (minutes on a fresh machine, nothing when all are there)."""
+    missing = missing_packages(tuple(PACKAGES))
+    install(missing, layout.cache)
+    units = [unit for package in missing for unit in PACKAGES[package]]
+    if units:
+        disable_at_boot(units)
+
+
+def everything() -> tuple[Path, ...]:
+    """Return every program; raise CannotRunHereError for the first that is missing."""
+    return chromium(), postgresql("postgres"), prometheus(), alertmanager()
+
+
+def chromium() -> Path:
+    """Return the browser, to be driven headless."""
+    return _program("chromium")
+
+
+def prometheus() -> Path:
+    """Return the server that scrapes and evaluates rules."""
+    return _program("prometheus")
+
+
+def alertmanager() -> Path:
+    """Return the server that groups alerts and sends them to receivers."""
+    return _program("prometheus-alertmanager")
+
+
+def postgresql(name: str) -> Path:
+    """Return the program `name` of the newest PostgreSQL; most of them are not on the search path."""
+    found = sorted(POSTGRESQL.glob(f"*/bin/{name}"), key=lambda path: int(re.sub(r"\D", "", path.parts[-3]) or 0))
+    if not found:
+        raise CannotRunHereError(_missing(name))
+    return found[-1]
+
+
+def _program(name: str) -> Path:
+    found = shutil.which(name)
+    if found is None:
+        raise CannotRunHereError(_missing(name))
+    return Path(found)
+
+
+def _missing(name: str) -> str:
+    return f"there is no {name!r}: run `python -m tests.services build` once, as root"
