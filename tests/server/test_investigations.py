@@ -20,6 +20,15 @@ def queued(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
     """A server whose queue runs investigations."""
     with http_server(tmp_path_factory.mktemp("queued"), queue=True) as running:
         yield running
+        deadline = time.monotonic() + 30
+        while unfinished(running):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def unfinished(server: HttpServer) -> bool:
+    address = f"{server.url}/api/investigations"
+    return any(httpx.get(address, params={"state": state}).json()["investigations"] for state in ("queued", "running"))
 
 
 @pytest.fixture(scope="module")
