@@ -52,13 +52,16 @@ cluster: $(VENV)/.installed
 services: $(VENV)/.installed
 	$(BIN)/python -m tests.services build || test "$$CI" != true
 
-# The slow tests prove properties over thousands of examples: measuring their coverage would take twice the time.
+# The slow tests run beside the others, on the second core, and are printed after them. They prove properties over
+# thousands of examples or start real services: measuring their coverage would take twice the time.
 unit: $(VENV)/.installed cluster services
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -m slow > $(VENV)/slow-tests.log 2>&1 & slow=$$!; \
+	$(BIN)/coverage run -m pytest -m "not slow"; fast_code=$$?; \
+	wait $$slow; slow_code=$$?; cat $(VENV)/slow-tests.log; \
+	test $$fast_code -eq 0 && test $$slow_code -eq 0
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
-	$(BIN)/python -m pytest -m slow
 
 benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/startup.py

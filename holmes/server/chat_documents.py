@@ -106,7 +106,7 @@ class CheckRequest(Document):
 
     query: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
     name: str | None = Field(default=None, max_length=500)
-    timeout: float | None = Field(default=None, gt=0, le=3_600, description="Seconds. Unset: 300.")
+    timeout: float | None = Field(default=None, ge=0.1, le=3_600, description="Seconds. Unset: 300.")
     mode: str | None = Field(default=None, max_length=100, description="Accepted for other clients; it does nothing.")
     destinations: list[JsonValue] | None = Field(
         default=None, description="Accepted for other clients; it does nothing."

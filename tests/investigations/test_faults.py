@@ -35,16 +35,18 @@ class Fault:
     answered_by: str
     says: str = ""
     answer: str = ""
+    max_cost: float | None = None
 
 
 FAULTS = (
     Fault(name="too-many-requests", answered_by="builtin/triage", says="429", answer="payments-config"),
     Fault(name="server-error", answered_by="builtin/triage", says="500", answer="payments-config"),
     Fault(name="silence", answered_by="builtin/triage", says="No answer", answer="payments-config"),
-    Fault(name="cut-off-once", answered_by="openai/scripted", answer=ANSWER),
-    Fault(name="cut-off-always", answered_by="builtin/triage", says="openai/scripted", answer="payments-config"),
-    Fault(name="overflow", answered_by="builtin/triage", says="openai/scripted", answer="payments-config"),
-    Fault(name="nonsense", answered_by="openai/scripted", answer=ANSWER),
+    Fault(name="cut-off-once", answered_by="scripted", answer=ANSWER),
+    Fault(name="cut-off-always", answered_by="builtin/triage", says="scripted", answer="payments-config"),
+    Fault(name="overflow", answered_by="builtin/triage", says="scripted", answer="payments-config"),
+    Fault(name="nonsense", answered_by="scripted", answer=ANSWER),
+    Fault(name="too-dear", answered_by="builtin/triage", says="budget", answer="payments-config", max_cost=0.01),
 )
 
 
@@ -65,6 +67,8 @@ class FaultyProvider:
             return Hang()
         if "overflow" in question:
             return ErrorReply(status=400, message=OVERFLOW, code="context_length_exceeded")
+        if "too-dear" in question:
+            return Reply(tool_calls=(call("kubectl_get", kind="pod", namespace="shop"),))
         if "nonsense" in question and not replied:
             return Reply(tool_calls=(call("no_such_tool", pod=1), call("kubectl_get", kind=["?"]), call("", x="")))
         if "cut-off-always" in question or ("cut-off-once" in question and not self.cut_off):
@@ -73,8 +77,14 @@ class FaultyProvider:
         return Reply(text=ANSWER)
 
 
-def config(base_url: str) -> str:
-    return f"model: openai/scripted\napi_base: {base_url}\napi_key: not-a-secret\n"
+def home_of(folder: Path, base_url: str) -> Path:
+    """A home with a model that has a price: ten cents for each call."""
+    home = Home.make(folder / "home", config="model: scripted\n").path
+    (home / ".holmes" / "model_list.yaml").write_text(
+        f"scripted: {{model: openai/scripted, api_base: '{base_url}', api_key: not-a-secret, "
+        "input_cost_per_token: 0.0005, output_cost_per_token: 0.0025}\n"
+    )
+    return home
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +97,22 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Investigatio
         watched = Watched(await Database.open(address))
         questions = {fault.name: f"why is checkout failing in namespace shop? ({fault.name})" for fault in FAULTS}
         queued = {
-            name: await watched.records.add(NewInvestigation(question=question, title=name, source="api"))
-            for name, question in questions.items()
+            fault.name: await watched.records.add(
+                NewInvestigation(
+                    question=questions[fault.name], title=fault.name, source="api", max_cost=fault.max_cost
+                )
+            )
+            for fault in FAULTS
         }
         for identity in queued.values():
             await until(lambda identity=identity: watched.finished(identity), 150)  # type: ignore[misc]
+        assert await watched.records.spent_today() >= 0.1
         found = {name: await watched.record(identity) for name, identity in queued.items()}
         await watched.database.close()
         return found
 
     with OpenAIServer(FaultyProvider()) as provider:
-        home = Home.make(folder / "home", config=config(provider.base_url)).path
+        home = home_of(folder, provider.base_url)
         with replica(home, HOLMES_DATABASE_URL=address, LLM_REQUEST_TIMEOUT="2", HOLMES_INVESTIGATION_CONCURRENCY="8"):
             return asyncio.run(meet())
 
@@ -158,7 +173,7 @@ async def test_a_database_that_goes_away_and_comes_back_costs_nothing_twice(
         return Reply(tool_calls=(call("kubectl_get", kind="pod"),), delay_seconds=2)
 
     with OpenAIServer(slow) as provider:
-        home = Home.make(tmp_path / "home", config=config(provider.base_url)).path
+        home = home_of(tmp_path, provider.base_url)
         url = watched.database.url.render_as_string(hide_password=False).replace("+psycopg", "")
         with replica(home, HOLMES_DATABASE_URL=url, HOLMES_LEASE_SECONDS="2"):
             identity = await watched.records.add(NewInvestigation(question="why?", title="t", source="api"))

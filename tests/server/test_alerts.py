@@ -28,6 +28,7 @@ from holmes.server.errors import add_error_handlers
 from holmes.server.security import Keys
 from holmes.settings.load import load_settings
 from holmes.settings.server import ServerSettings
+from holmes.telemetry.metrics import Metrics
 from tests.services.fixtures import PostgresqlServer
 
 WEBHOOK_KEY, API_KEY = "key-of-webhooks", "key-of-people"
@@ -49,13 +50,14 @@ class AlertService:
 
     intake: AlertIntake
     redactor: Redactor | None
+    metrics: Metrics
 
 
 @asynccontextmanager
 async def served(database: Database, *, max_bytes: int = 1_000_000) -> AsyncIterator[httpx.AsyncClient]:
     """A client of an application that has the webhook and nothing else."""
     intake = alert_intake(load_settings({"HOME": "/nonexistent"}), database, (), lambda: None)
-    service = AlertService(intake=intake, redactor=Redactor(b"0123456789abcdef"))
+    service = AlertService(intake=intake, redactor=Redactor(b"0123456789abcdef"), metrics=Metrics(models=()))
     keys = Keys(ServerSettings(api_key=SecretStr(API_KEY), webhook_key=SecretStr(WEBHOOK_KEY)))
     application = FastAPI()
     application.state.keys = keys
