@@ -38,7 +38,8 @@ _SWITCH_SECONDS: Final = 0.001
 class Service:
     """Everything that the HTTP interface and the page work with. Made by `open_service`.
 
-    `results` is where outputs of tools lie; None when that is switched off. `wake` says that something was queued.
+    `results` is where outputs of tools lie; None when that is switched off. `wake` says that something was queued,
+    `begin_to_end` that the server will end: what runs may finish meanwhile.
     """
 
     settings: Settings
@@ -52,6 +53,7 @@ class Service:
     intake: AlertIntake
     results: ResultStore | None
     wake: Callable[[], None]
+    begin_to_end: Callable[[], None]
 
 
 @asynccontextmanager
@@ -94,4 +96,5 @@ async def open_service(settings: Settings, *, redactor: Redactor | None) -> Asyn
             intake=alert_intake(settings, database, investigators.model_names(), wake),
             results=investigators.results,
             wake=wake,
+            begin_to_end=lambda: over_there.call(work.begin_to_end),
         )

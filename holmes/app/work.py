@@ -45,6 +45,10 @@ class Work:
         self.queue.wake()
         self.deliveries.wake()
 
+    def begin_to_end(self) -> None:
+        """Take nothing new; leaving the context waits for what runs."""
+        self.queue.begin_to_stop()
+
 
 @asynccontextmanager
 async def open_work(settings: Settings, database: Database, parts: InvestigatorsParts) -> AsyncIterator[Work]:

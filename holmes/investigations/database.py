@@ -7,12 +7,13 @@ again for a while, because databases restart; what the function does must theref
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
@@ -20,7 +21,6 @@ from holmes.core.errors import ConfigError, HolmesError
 from holmes.investigations.schema import METADATA
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
 
     from sqlalchemy import Connection, Engine
@@ -32,6 +32,7 @@ _THREADS = 8
 _RETRY_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 2.0
 _INTAKE_LOCK = 4_672_165
+_PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 
 
 class DatabaseUnavailable(HolmesError):
@@ -177,13 +178,26 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
 
 
 def _create_tables(connection: Connection) -> None:
+    """Create what is missing: tables, and columns that a newer version added to a table of an older one."""
     lock_intake(connection)  # two replicas that start at once
     METADATA.create_all(connection)
+    inspector = inspect(connection)
+    prepared = connection.dialect.identifier_preparer
+    for table in METADATA.sorted_tables:
+        known = {column["name"] for column in inspector.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                kind = column.type.compile(connection.dialect)
+                otherwise = " DEFAULT 0 NOT NULL" if not column.nullable else ""
+                names = f"{prepared.format_table(table)} ADD COLUMN {prepared.format_column(column)}"
+                connection.exec_driver_sql(f"ALTER TABLE {names} {kind}{otherwise}")
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """Whether the same transaction may succeed later."""
-    return error.connection_invalidated or isinstance(error, OperationalError)
+    """Whether the same transaction may succeed soon: somebody else holds the database, or it is away."""
+    if error.connection_invalidated or not isinstance(error.orig, sqlite3.Error):
+        return error.connection_invalidated or isinstance(error, OperationalError)
+    return isinstance(error, OperationalError) and any(sign in str(error.orig) for sign in _PASSING)
 
 
 def _reason(error: SQLAlchemyError) -> str:

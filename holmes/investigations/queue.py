@@ -66,7 +66,9 @@ class InvestigationQueue:
         self._running: dict[InvestigationId, asyncio.Task[None]] = {}
         self._woken = asyncio.Event()
         self._draining = False
-        self._loops: tuple[asyncio.Task[None], ...] = ()
+        self._taking: tuple[asyncio.Task[None], ...] = ()
+        self._keeping: tuple[asyncio.Task[None], ...] = ()
+        self._stopping: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> tuple[InvestigationId, ...]:
@@ -78,10 +80,12 @@ class InvestigationQueue:
         await self._replicas.join()  # before DBOS may be handed anything
         await self._workflows.launch()
         renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
-        self._loops = (
+        self._taking = (
             asyncio.create_task(self._repeat(self._feed, _FEED_SECONDS, self._woken), name="holmes-feed"),
-            asyncio.create_task(self._repeat(self._replicas.renew, renewal), name="holmes-lease"),
             asyncio.create_task(self._repeat(self._take_over, renewal), name="holmes-take-over"),
+        )
+        self._keeping = (
+            asyncio.create_task(self._repeat(self._replicas.renew, renewal), name="holmes-lease"),
             asyncio.create_task(self._repeat(self._stop_lost, _FEED_SECONDS), name="holmes-stop-lost"),
         )
 
@@ -93,16 +97,28 @@ class InvestigationQueue:
         """Delete the workflows of deleted investigations."""
         await self._workflows.forget(workflow_ids)
 
+    def begin_to_stop(self) -> None:
+        """Start what `stop` waits for."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(), name="holmes-stop")
+
     async def stop(self) -> None:
         """Take nothing new, let what runs finish for `drain_seconds`, and leave the rest to the other replicas."""
+        self.begin_to_stop()
+        if self._stopping is not None:
+            await self._stopping
+
+    async def _stop(self) -> None:
         self._draining = True
-        await self._workflows.stop()
-        if self._running:
-            _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(self._running))
-            await asyncio.wait(self._running.values(), timeout=self._settings.drain_seconds)
-        for task in (*self._loops, *self._running.values()):
-            task.cancel()
-        await asyncio.gather(*self._loops, *self._running.values(), return_exceptions=True)
+        await _ended(self._taking)
+        running = tuple(self._running.values())
+        if running:
+            _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(running))
+        stopping = asyncio.create_task(self._workflows.stop())  # it forgets whom it gave what; `running` does not
+        if running:
+            await asyncio.wait(running, timeout=self._settings.drain_seconds)
+        await _ended((*self._keeping, *running))
+        await stopping
         try:
             await self._replicas.leave()
         except HolmesError as error:
@@ -115,15 +131,16 @@ class InvestigationQueue:
             await asyncio.Event().wait()  # it stays this replica's, so that another one takes it over
         task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
         self._running[identity] = task
-        try:
-            await asyncio.wait({task})
-        finally:
-            if self._running.get(identity) is task:
-                del self._running[identity]
+        task.add_done_callback(lambda ended: self._forget(identity, ended))
+        await asyncio.wait({task})
         if task.cancelled() and self._draining:
             await asyncio.Event().wait()
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("investigation %s stopped and will be begun again: %s", identity, error)
+
+    def _forget(self, identity: InvestigationId, task: asyncio.Task[None]) -> None:
+        if self._running.get(identity) is task:
+            del self._running[identity]
 
     async def _feed(self) -> None:
         """Give every queued investigation a workflow. Two replicas that do it at once do it once."""
@@ -193,6 +210,12 @@ class InvestigationQueue:
                     await event.wait()
             except TimeoutError:
                 pass
+
+
+async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _next_workflow(identity: str, workflow: str) -> str:

@@ -66,6 +66,7 @@ def _ending_on_signals() -> asyncio.Event:
 
 
 async def _drain(application: FastAPI, seconds: float) -> None:
-    """Nothing new is begun, streams that only watch end, and chats may finish."""
+    """Nothing new is begun, streams that only watch end, and chats and investigations may finish, both at once."""
     application.state.draining.begin()
+    application.state.service.begin_to_end()
     await application.state.chats.drain(seconds)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from holmes.core.errors import ConfigError, ResultStoreError
 from holmes.core.messages import ResultId, ToolCallId
 from holmes.investigations.database import Database, DatabaseUnavailable
 from holmes.investigations.database_results import DatabaseResultStore
+from holmes.investigations.records import InvestigationRecords
+from holmes.investigations.values import NewInvestigation
 from tests.services.fixtures import PostgresqlServer
 
 
@@ -50,3 +52,17 @@ async def test_the_same_result_is_stored_once_and_read_back(database: Database) 
     assert await store.read(one.id) == (b"\x00bytes", one)
     with pytest.raises(ResultStoreError, match="'nope'"):
         await store.read(ResultId("nope"))
+
+
+async def test_a_table_of_an_older_version_gets_the_columns_that_it_lacks(database: Database) -> None:
+    def make_older(connection: Connection) -> None:
+        connection.execute(text("INSERT INTO holmes_keys (name, value) VALUES ('k', '1')"))
+        connection.execute(text("ALTER TABLE holmes_investigations DROP COLUMN barren_attempts"))
+        connection.execute(text("ALTER TABLE holmes_investigations DROP COLUMN workflow_id"))
+
+    await database.transaction(make_older)
+    again = await Database.open(database.url.render_as_string(hide_password=False).replace("+psycopg", ""))
+    identity = await InvestigationRecords(again).add(NewInvestigation(question="q", title="t", source="api"))
+    assert await InvestigationRecords(again).get(identity) is not None
+    assert await again.read(lambda connection: connection.execute(text("SELECT name FROM holmes_keys")).scalar()) == "k"
+    await again.close()

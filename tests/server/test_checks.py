@@ -11,7 +11,6 @@ from tests.server.http_server import Provider
 from tests.support.openai_server import Hang, Reply, Scripted
 
 # A call that is cancelled while litellm prepares it leaves a coroutine of litellm's behind.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine 'OpenAIChatCompletion.async_streaming' was never awaited")
 CHECK = {"query": "payments can reach its gateway", "name": "gateway"}
 
 

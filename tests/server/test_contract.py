@@ -22,7 +22,6 @@ from tests.server.http_server import KEY, WEBHOOK_KEY, HttpServer, Provider
 from tests.support.openai_server import Reply
 
 # A call that is cancelled while litellm prepares it leaves a coroutine of litellm's behind.
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine 'OpenAIChatCompletion.async_streaming' was never awaited")
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 8
 

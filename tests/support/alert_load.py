@@ -177,7 +177,8 @@ class Servers:
     def wait_until_ready(self, number: int) -> None:
         """Until it says that it is ready. Raises `AssertionError` with its log when it does not start."""
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        process = self._processes[number]
+        while time.monotonic() < deadline and process is not None and process.poll() is None:
             try:
                 if httpx.get(f"{self.url(number)}/readyz", timeout=2).status_code == 200:
                     return
