@@ -42,6 +42,12 @@ LastEventId = Annotated[
         pattern=r"^[0-9]{1,15}$", description="The id of the last event that was read; the answer goes on after it."
     ),
 ]
+AfterEvent = Annotated[
+    int,
+    Query(
+        ge=0, lt=10**15, description="As `Last-Event-ID`; browsers cannot send that when they first connect."
+    ),
+]
 
 
 class InvestigationRoutes:
@@ -111,10 +117,12 @@ class InvestigationRoutes:
             raise ApiError(409, f"the investigation {identity!r} is finished already")
         return Response(status_code=204)
 
-    async def events(self, identity: Identity, request: Request, last_event_id: LastEventId = None) -> Response:
+    async def events(
+        self, identity: Identity, request: Request, last_event_id: LastEventId = None, after: AfterEvent = 0
+    ) -> Response:
         """What happened, and what happens, until it is finished; a list of what happened so far for JSON."""
         record = await self._record(identity)
-        after, accept = int(last_event_id or 0), request.headers.get("accept", "")
+        after, accept = max(after, int(last_event_id or 0)), request.headers.get("accept", "")
         if "json" in accept and MEDIA_TYPE not in accept:
             found = await self._service.investigations.events(record.id, after=after, limit=_EVENTS_AT_ONCE)
             more = str(found[-1].id) if len(found) == _EVENTS_AT_ONCE else None

@@ -72,6 +72,7 @@ def test_watching_goes_on_after_the_last_event_that_was_read(api: httpx.Client, 
     assert [event.name for event in rest] == ["ai_answer_end", "end"]
     assert [event["event"] for event in listed["events"]] == ["ai_answer_end"]
     assert listed["events"][0]["data"] == rest[0].data
+    assert api.get(address, headers={"Accept": "application/json"}, params={"after": last}).json() == listed
     assert api.get(address, headers={"Last-Event-ID": "x"}).status_code == 422
 
 
