@@ -97,7 +97,7 @@ class Investigators:
     ) -> AsyncGenerator[AgentEvent, None]:
         """Start or go on with an investigation of the queue. Raises as `ask` does, and when the cluster is away now."""
         await require_cluster(self.settings)
-        budget = self.budget(record.max_cost, spent)
+        budget = self.budget(cost_limit(record, self.settings.server.max_cost), spent)
         model = self.require_model(BUILTIN_MODEL if record.without_llm else record.model)
         replays = ReplayNotes(steps)
         parts = RunParts(steps=replays, wrap_model=lambda inner: budgeted(inner, budget))
@@ -113,14 +113,21 @@ class Investigators:
                 outcome=record.state, source=record.source, answered_by=record.answered_by
             )
 
-    def budget(self, max_cost: float | None = None, spent: float = 0.0) -> Budget:
-        """What one run may cost: `max_cost`, or what is configured, and what is left of today."""
+    def budget(
+        self,
+        max_cost: float | None = None,
+        spent: float = 0.0,
+        *,
+        keep: Callable[[float], Awaitable[None]] | None = None,
+    ) -> Budget:
+        """What one run may cost: `max_cost`, or what is configured, and what is left of today. See `Budget`."""
         server = self.settings.server
         return Budget(
             max_cost=server.max_cost if max_cost is None else max_cost,
             max_cost_per_day=server.max_cost_per_day,
             spent_today=self._parts.spent_today,
             spent=spent,
+            keep=keep,
         )
 
     def require_model(self, model: str | None) -> str:
@@ -140,6 +147,16 @@ class Investigators:
                 )
                 self._opened[name] = await self._stack.enter_async_context(opened)
             return self._opened[name]
+
+
+def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:
+    """What an investigation may cost; None for no limit.
+
+    A route is part of the configuration, so that it may set more than the general limit. Clients may only ask for less.
+    """
+    if record.max_cost is None or general is None:
+        return general if record.max_cost is None else record.max_cost
+    return record.max_cost if record.route else min(record.max_cost, general)
 
 
 def budgeted(model: ChatModel, budget: Budget) -> ChatModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from holmes.app.service_parts import database_address
 from holmes.app.telemetry import open_telemetry
 from holmes.app.work import open_work
 from holmes.core.redaction.redactor import Redactor
-from holmes.investigations.database import Database
+from holmes.investigations.database import Database, DatabaseUnavailable
 from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.deliveries import DeliveryRecords
 from holmes.investigations.keys import shared_key
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _SWITCH_SECONDS: Final = 0.001
 """How long one thread may keep the others of this process waiting. Python's default is five times as long."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None) -> Asyn
     limit_arenas()
     sys.setswitchinterval(_SWITCH_SECONDS)
     async with AsyncExitStack() as stack:
-        database = await Database.open(database_address(settings))
+        database = await _opened(database_address(settings))
         stack.push_async_callback(database.close)
         stack.enter_context(single_owner(database))
         results: ResultStore | None = None
@@ -98,3 +100,12 @@ async def open_service(settings: Settings, *, redactor: Redactor | None) -> Asyn
             wake=wake,
             begin_to_end=lambda: over_there.call(work.begin_to_end),
         )
+
+
+async def _opened(address: str) -> Database:
+    """The database. What is waited for is logged first. Raises what `Database.open` raises."""
+    try:
+        return await Database.open(address, wait_seconds=1)
+    except DatabaseUnavailable as error:
+        _log.warning("waiting for the database: %s", error)
+    return await Database.open(address)

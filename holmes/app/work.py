@@ -7,7 +7,6 @@ must not wait until a model's library has built twenty requests.
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,9 +15,10 @@ from holmes.app.destinations import open_destinations
 from holmes.app.investigators import Investigators
 from holmes.app.memory import give_back
 from holmes.app.service_parts import investigation_queue, news_composer
-from holmes.core.errors import HolmesError
+from holmes.investigations.closing import close_stale
 from holmes.investigations.delivery_worker import DeliveryWorker
-from holmes.investigations.records import SECONDS_PER_DAY
+from holmes.investigations.periodic import repeat
+from holmes.investigations.records import SECONDS_PER_DAY, SECONDS_PER_HOUR
 from holmes.investigations.retention import delete_old
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
 
 _RETENTION_PAUSE_SECONDS = 600.0
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +92,9 @@ async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterato
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
     retention_seconds = settings.investigations.retention_days * SECONDS_PER_DAY
-    while True:
-        try:
-            await queue.forget(await delete_old(database, retention_seconds=retention_seconds))
-        except HolmesError as error:
-            _log.warning("old investigations were not deleted: %s", error)
-        await asyncio.sleep(_RETENTION_PAUSE_SECONDS)
+
+    async def clean_up() -> None:
+        await close_stale(database, stale_seconds=settings.alerts.stale_hours * SECONDS_PER_HOUR)
+        await queue.forget(await delete_old(database, retention_seconds=retention_seconds))
+
+    await repeat(clean_up, _RETENTION_PAUSE_SECONDS)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import HolmesError
 from holmes.investigations.fingerprints import fingerprint_of
+from holmes.investigations.subjects import bounded_key
 from holmes.investigations.values import Alert, AlertGroup
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _MOST_NAME_CHARACTERS: Final = 200
 _MOST_VALUE_CHARACTERS: Final = 1_000
 _MOST_ANNOTATION_CHARACTERS: Final = 4_000
 _MOST_URL_CHARACTERS: Final = 2_000
-_MOST_KEY_CHARACTERS: Final = 400
 _FIRST_YEAR: Final = 1970
 _STATUSES: Final[Mapping[str, AlertStatus]] = {
     "firing": "firing",
@@ -104,9 +104,7 @@ def _group_key(content: JsonObject, receiver: str) -> str:
     if not key:
         labels = _texts(content.get("groupLabels"), _MOST_VALUE_CHARACTERS)
         key = f"{receiver}:{json.dumps(labels, sort_keys=True, ensure_ascii=False)}" if labels else ""
-    if len(key) <= _MOST_KEY_CHARACTERS:
-        return key
-    return f"{key[:_MOST_KEY_CHARACTERS]}…{hashlib.sha256(key.encode()).hexdigest()}"
+    return bounded_key(key)
 
 
 def _alerts(sent: Sequence[JsonValue], status: str, now: datetime) -> tuple[Alert, ...]:

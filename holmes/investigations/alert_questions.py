@@ -37,9 +37,9 @@ _SYMPTOM_WORDS: Final = frozenset({
 """Words of an alert's name that say what is wrong, for an alert that names no object."""
 
 
-def alert_question(alerts: Sequence[Alert]) -> str:
-    """The question about `alerts`, which belong together, the first one first."""
-    data = _data(alerts)
+def alert_question(alerts: Sequence[Alert], more: int = 0) -> str:
+    """The question about `alerts`, which belong together, the first one first, and so many more."""
+    data = _data(alerts, len(alerts) + more)
     return "\n\n".join(
         (
             _asked(alerts),
@@ -88,12 +88,12 @@ def _symptoms(alerts: Sequence[Alert]) -> set[str]:
     return words & _SYMPTOM_WORDS
 
 
-def _data(alerts: Sequence[Alert]) -> str:
+def _data(alerts: Sequence[Alert], total: int) -> str:
     """The alerts, as many as fit; the rest by name."""
     parts: list[str] = []
     size = 0
     for number, alert in enumerate(alerts[:_MOST_ALERTS], start=1):
-        part = "\n".join((f"alert {number} of {len(alerts)}", *_lines(alert)))
+        part = "\n".join((f"alert {number} of {total}", *_lines(alert)))
         if parts and size + len(part) > _MOST_DATA_CHARACTERS:
             break
         parts.append(part)
@@ -101,7 +101,8 @@ def _data(alerts: Sequence[Alert]) -> str:
     rest = alerts[len(parts) :]
     if rest:
         names = dict.fromkeys(_quoted(_title(alert), _MOST_LABEL_CHARACTERS) for alert in rest[:_MOST_NAMES])
-        parts.append(f"{len(rest)} more alerts: {', '.join(names)}{', …' if len(rest) > _MOST_NAMES else ''}")
+        number = total - len(parts)
+        parts.append(f"{number} more alerts: {', '.join(names)}{', …' if number > _MOST_NAMES else ''}")
     return "\n\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""Stops paid models when a budget is spent. The worker and the server wrap the models of a run in it.
+"""Stops paid models when a budget is spent. `holmes.app` wraps the models of a run in it.
 
 The next model of the chain then goes on, which in the end is `builtin/triage`: it costs nothing.
 """
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Budget:
     """The money of one run: `max_cost` for itself, `max_cost_per_day` together with all others. None means no limit.
 
-    `spent_today` is asked before each call, since other runs spend, too; `spent` is what earlier attempts cost.
+    `spent_today` is asked before each call, since other runs spend, too; `spent` is what earlier attempts cost. `keep`
+    is told what each call cost, also one that failed, before anything builds on it.
     """
 
     def __init__(
@@ -28,11 +29,13 @@ class Budget:
         max_cost_per_day: float | None,
         spent_today: Callable[[], Awaitable[float]],
         spent: float = 0.0,
+        keep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self._max_cost = max_cost
         self._max_cost_per_day = max_cost_per_day
         self._spent_today = spent_today
         self._spent = spent
+        self._keep = keep
 
     async def refusal(self) -> str | None:
         """Why no paid model may be asked now; None when one may."""
@@ -45,9 +48,11 @@ class Budget:
             return None
         return f"the budget of today is spent: ${today:.2f} of ${self._max_cost_per_day:.2f}"
 
-    def charge(self, cost: float) -> None:
+    async def charge(self, cost: float) -> None:
         """A call cost so many US dollars."""
         self._spent += cost
+        if self._keep is not None and cost:
+            await self._keep(cost)
 
 
 class Budgeted:
@@ -75,7 +80,7 @@ class Budgeted:
         try:
             reply = await self._inner.complete(request, emit)
         except ModelError as error:
-            self._budget.charge(error.stats.cost if error.stats else 0.0)
+            await self._budget.charge(error.stats.cost if error.stats else 0.0)
             raise
-        self._budget.charge(reply.stats.cost)
+        await self._budget.charge(reply.stats.cost)
         return reply

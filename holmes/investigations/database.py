@@ -7,10 +7,12 @@ again for a while, because databases restart; what the function does must theref
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import create_engine, event, inspect, text
@@ -31,7 +33,15 @@ T = TypeVar("T")
 _THREADS = 8
 _RETRY_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 2.0
+_HANGING_SECONDS = 5.0
 _INTAKE_LOCK = 4_672_165
+_POSTGRESQL = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
 _PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 
 
@@ -49,7 +59,10 @@ class DatabaseUnavailable(HolmesError):
 
 
 class Database:
-    """Transactions on one database. Made by `Database.open`; `close` ends its connections and threads."""
+    """Transactions on one database. Made by `Database.open`; `close` ends its connections and threads.
+
+    `write_problem` is why the last transaction failed, None after one that did not.
+    """
 
     def __init__(self, url: URL) -> None:
         self._writer = _engine(url)
@@ -57,6 +70,7 @@ class Database:
         self._reader = self._writer if _is_postgresql(url) else _engine(url, begin="BEGIN")
         self.url = url
         self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
+        self.write_problem: str | None = None
         self._reading = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database-read")
 
     @classmethod
@@ -91,7 +105,13 @@ class Database:
 
         Raises `DatabaseUnavailable`. Cancelling waits for nothing: the thread ends its transaction by itself.
         """
-        return await self._tried((self._writer, self._writing), work, wait_seconds)
+        try:
+            result = await self._tried((self._writer, self._writing), work, wait_seconds)
+        except DatabaseUnavailable as error:
+            self.write_problem = str(error)
+            raise
+        self.write_problem = None
+        return result
 
     async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
         """Like `transaction`, for work that changes nothing: it waits for no writer."""
@@ -106,7 +126,11 @@ class Database:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                return await loop.run_in_executor(threads, _once, engine, work)
+                async with asyncio.timeout(wait_seconds + _HANGING_SECONDS):
+                    return await loop.run_in_executor(threads, _once, engine, work)
+            except TimeoutError:
+                # A server that hangs: its thread stays behind until the connection breaks.
+                raise DatabaseUnavailable(self._name(), f"no answer within {wait_seconds:.0f} s") from None
             except DBAPIError as error:
                 if not _is_passing(error) or time.monotonic() + pause > deadline:
                     raise DatabaseUnavailable(self._name(), _reason(error)) from error
@@ -123,7 +147,8 @@ class Database:
             engine.dispose()
 
     def _name(self) -> str:
-        return repr(self.url.render_as_string(hide_password=True))
+        """What an error calls it: never what stands behind a question mark, which may be a password, too."""
+        return repr(self.url.set(query={}).render_as_string(hide_password=True))
 
 
 def lock_intake(connection: Connection) -> None:
@@ -136,15 +161,19 @@ def lock_intake(connection: Connection) -> None:
 def _parsed(address: str) -> URL:
     try:
         url = make_url(address)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ConfigError(
             "HOLMES_DATABASE_URL is no address of a database: postgresql://... or sqlite:///FILE"
         ) from None
     backend = url.get_backend_name()
+    if url.host and "@" in url.host:
+        raise ConfigError("HOLMES_DATABASE_URL: write an @ in the password as %40")
     if backend in {"postgresql", "postgres"}:
         return url.set(drivername="postgresql+psycopg")
-    if backend == "sqlite":
+    if backend == "sqlite" and url.database and url.database != ":memory:":
         return url
+    if backend == "sqlite":
+        raise ConfigError("HOLMES_DATABASE_URL: a database in memory keeps nothing: sqlite:///FILE or postgresql://...")
     raise ConfigError(f"HOLMES_DATABASE_URL: {backend!r} is not supported: postgresql://... or sqlite:///FILE")
 
 
@@ -159,13 +188,12 @@ def _once(engine: Engine, work: Callable[[Connection], T]) -> T:
 
 def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
     if _is_postgresql(url):
-        return create_engine(
-            url, pool_size=2 * _THREADS, max_overflow=0, pool_pre_ping=True, connect_args={"connect_timeout": 5}
-        )
+        return create_engine(url, pool_size=2 * _THREADS, max_overflow=0, pool_pre_ping=True, connect_args=_POSTGRESQL)
     engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        _make_private(Path(str(url.database)))
         connection.isolation_level = None  # the driver's own transactions begin too late
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {pragma}")
@@ -175,6 +203,13 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
         connection.exec_driver_sql(begin)
 
     return engine
+
+
+def _make_private(file: Path) -> None:
+    """It holds questions, outputs of tools and keys."""
+    for each in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
+        with contextlib.suppress(OSError):
+            each.chmod(0o600)
 
 
 def _create_tables(connection: Connection) -> None:
@@ -191,6 +226,8 @@ def _create_tables(connection: Connection) -> None:
                 otherwise = " DEFAULT 0 NOT NULL" if not column.nullable else ""
                 names = f"{prepared.format_table(table)} ADD COLUMN {prepared.format_column(column)}"
                 connection.exec_driver_sql(f"ALTER TABLE {names} {kind}{otherwise}")
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
 
 
 def _is_passing(error: DBAPIError) -> bool:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from sqlalchemy import and_, func, select, update
+from sqlalchemy import and_, select, update
 
 from holmes.investigations.journal import insert_once
 from holmes.investigations.rows import moment, optional_moment
@@ -18,7 +18,7 @@ from holmes.investigations.schema import DELIVERIES
 from holmes.investigations.values import IncidentId, InvestigationId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from datetime import datetime
 
     from sqlalchemy import ColumnElement, Connection, Row
@@ -149,33 +149,17 @@ class DeliveryRecords:
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return tuple(map(delivery_of, rows))
 
-    async def troubled(self, *, limit: int = 100) -> tuple[Delivery, ...]:
-        """Those that failed, and those whose last attempt did; the newest first."""
-        columns = DELIVERIES.c
-        has_trouble = (columns.state != "delivered") & columns.last_error.is_not(None)
-        query = select(DELIVERIES).where(has_trouble).order_by(columns.id.desc()).limit(limit)
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
-        return tuple(map(delivery_of, rows))
-
-    async def figures(self) -> Mapping[tuple[str, DeliveryState], int]:
-        """How many deliveries are in which state, by destination."""
-        columns = DELIVERIES.c
-        query = select(columns.destination, columns.state, func.count()).group_by(columns.destination, columns.state)
-        rows = await self._database.read(lambda connection: connection.execute(query).all())
-        return {(row[0], cast("DeliveryState", row[1])): row[2] for row in rows}
+    async def get(self, identity: int) -> Delivery | None:
+        """One delivery; None when there is none of this id."""
+        query = select(DELIVERIES).where(DELIVERIES.c.id == identity)
+        row = await self._database.read(lambda connection: connection.execute(query).first())
+        return None if row is None else delivery_of(row)
 
     async def retry(self, identity: int) -> bool:
         """Try a failed delivery again for another day. False when it is none."""
-        return await self._retry(DELIVERIES.c.id == identity) > 0
-
-    async def retry_failed(self, destination: str) -> int:
-        """Try all failed deliveries of a destination again, for example after its token was replaced."""
-        return await self._retry(DELIVERIES.c.destination == destination)
-
-    async def _retry(self, condition: ColumnElement[bool]) -> int:
         statement = (
             update(DELIVERIES)
-            .where(condition, DELIVERIES.c.state == "failed")
+            .where(DELIVERIES.c.id == identity, DELIVERIES.c.state == "failed")
             .values(state="waiting", attempts=0, due_at=time.time(), claimed_until=None, gave_up=False)
         )
-        return await self._database.transaction(lambda connection: connection.execute(statement).rowcount)
+        return await self._database.transaction(lambda connection: connection.execute(statement).rowcount > 0)

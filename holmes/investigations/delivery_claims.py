@@ -70,9 +70,12 @@ class DeliveryClaims:
         await self._settle(lambda _: changed.values(state="failed", gave_up=gave_up))
 
     async def abandon(self, configured: Collection[str], *, older_than_seconds: float) -> int:
-        """Let those fail that have waited so long for a destination that no replica has."""
+        """Let those fail that have waited so long for a destination that is not `configured`.
+
+        Tried or not: what was tried once waits for its next attempt, and nobody makes it any more.
+        """
         columns = DELIVERIES.c
-        nobodys = (columns.state == "waiting", columns.attempts == 0, columns.destination.not_in(configured))
+        nobodys = (columns.state == "waiting", columns.destination.not_in(configured))
         failed = update(DELIVERIES).values(state="failed", last_error=_NOT_CONFIGURED).where(*nobodys)
         return await self._database.transaction(
             lambda connection: (

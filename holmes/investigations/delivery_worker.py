@@ -139,7 +139,10 @@ class _Lane:
         try:
             while True:
                 self._woken.clear()
-                await self._start_due()
+                try:
+                    await self._start_due()
+                except Exception:  # noqa: BLE001  a bug in one lane must end neither it nor the others
+                    _log.exception("deliveries to %r met a bug in Holmes", self._destination.name)
                 await self._rest()
         finally:
             await self._drain()

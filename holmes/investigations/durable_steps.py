@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, TypeVar, cast
 
+from holmes.core.errors import ModelError
 from holmes.investigations.step_codec import UnreadableStep, step_from_bytes
 
 if TYPE_CHECKING:
@@ -20,17 +21,20 @@ T = TypeVar("T")
 class DurableStepRunner:
     """Returns what is recorded, else runs the step and records it before anything builds on it.
 
-    A step that fails is not recorded: it was not finished. A finished step is recorded even when the attempt is being
+    A step that fails is not recorded, only what it cost: it was not finished.
+    A finished step is recorded even when the attempt is being
     cancelled, since it may have been paid for.
     """
 
-    def __init__(self, journal: Journal, recorded: Mapping[str, bytes]) -> None:
+    def __init__(self, journal: Journal, recorded: Mapping[str, bytes], prefix: str = "") -> None:
         self._journal = journal
+        self._prefix = prefix
         self._recorded = dict(recorded)
         self._recording: set[asyncio.Task[object]] = set()
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
         """The recorded result of `name`, or that of `step`. Raises `LostInvestigation`, and what `step` raises."""
+        name = self._prefix + name
         content = self._recorded.pop(name, None)
         if content is not None:
             try:
@@ -38,7 +42,12 @@ class DurableStepRunner:
             except UnreadableStep:
                 pass  # of a version too far away: it is done again
         await self._journal.require_mine()
-        result = await step()
+        try:
+            result = await step()
+        except ModelError as error:
+            if error.stats is not None and error.stats.cost:
+                await self._journal.record_cost(name, error.stats.cost)
+            raise
         recording = asyncio.create_task(self._journal.record_step(name, result))
         self._recording.add(recording)
         recording.add_done_callback(self._forget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _PASSING: Final = frozenset({"text_delta", "attempt_discarded"})
 """What is worth seeing only while it happens."""
 
+_LONGEST_ID: Final = 100
 NOTICE: Final = "notice"
 
 
@@ -23,11 +25,13 @@ class EventRecorder:
     """Numbers events of a name in the order in which they come.
 
     An attempt that takes over says all events of the finished steps once more, in the same order and with the same
-    names, so they get the same keys, and what has been kept already is not kept twice.
+    names, so they get the same keys, and what has been kept already is not kept twice. `prefix` tells another run of
+    the same investigation apart.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, prefix: str = "") -> None:
         self._journal = journal
+        self._prefix = prefix
         self._seen: Counter[str] = Counter()
 
     async def keep(self, event: AgentEvent) -> None:
@@ -41,12 +45,20 @@ class EventRecorder:
         if kept:
             await self._journal.add_events(tuple(kept))
 
-    async def notice(self, key: str, text: str) -> None:
-        """Keep a line for people; `key` tells it from other notices."""
+    async def notice(self, key: str, text: str) -> bool:
+        """Keep a line for people; `key` tells it from other notices. Returns whether it is new."""
+        is_new = not self._seen[key]
+        self._seen[key] += 1
         await self._journal.add_events(((f"{NOTICE}:{key}", NOTICE, json.dumps({"text": text}, ensure_ascii=False)),))
+        return is_new
 
     def _key(self, name: str, data: JsonObject) -> str:
         call = data.get("tool_call_id") or data.get("id")
-        base = f"{name}:{call}" if isinstance(call, str) else name  # concurrent tools end in any order
+        base = f"{name}:{_short(call)}" if isinstance(call, str) else name  # concurrent tools end in any order
         self._seen[base] += 1
-        return f"{base[:150]}:{self._seen[base]}"
+        return f"{self._prefix}{base}:{self._seen[base]}"
+
+
+def _short(call: str) -> str:
+    """An id that fits into a key; providers make up ids of any length."""
+    return call if len(call) <= _LONGEST_ID else hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()

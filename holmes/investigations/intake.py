@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import func, select
 
@@ -16,7 +16,7 @@ from holmes.investigations.database import lock_intake
 from holmes.investigations.intake_plan import IntakePlan
 from holmes.investigations.intake_rows import read_state, write_changes
 from holmes.investigations.intake_state import IntakeRules
-from holmes.investigations.records import spent_today
+from holmes.investigations.records import SECONDS_PER_HOUR, spent_today
 from holmes.investigations.rows import moment
 from holmes.investigations.schema import INVESTIGATIONS
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from holmes.investigations.intake_state import IncidentEvent, IntakeChanges, IntakeCounts
     from holmes.investigations.routes import Route, Routes
     from holmes.investigations.values import AlertGroup, Incident, IncidentId, InvestigationId
-
-_SECONDS_PER_HOUR: Final = 3_600
 
 
 class OnNews(Protocol):
@@ -151,7 +149,7 @@ class _Limits:
         columns = INVESTIGATIONS.c
         query = select(func.count()).where(
             columns.route == route.name,
-            columns.created_at > self._now - _SECONDS_PER_HOUR,
+            columns.created_at > self._now - SECONDS_PER_HOUR,
             columns.without_llm.is_(None),
             columns.incident_id.is_not(None),
         )

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alert_questions import alert_question, namespace_of_all
-from holmes.investigations.alert_wording import alerts_title, worst_severity
+from holmes.investigations.alert_wording import NO_OTHER_FACTS, alerts_title, facts_of, title_of, worst_severity
 from holmes.investigations.intake_state import IntakeChanges, IntakeCounts
 from holmes.investigations.subjects import subject_key
 from holmes.investigations.time_ids import time_id
@@ -25,13 +25,17 @@ from holmes.investigations.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
     from datetime import datetime
 
     from holmes.investigations.intake_state import IncidentEvent, IntakeRules, IntakeState
     from holmes.investigations.routes import Route
     from holmes.investigations.values import Alert, AlertGroup
 
+_MOST_TRIES: Final = 3
+"""How many investigations an alert may get while it fires, when they fail."""
+_TRY_AGAIN_AFTER: Final = timedelta(minutes=10)
+"""How long after a failure another investigation may begin: whatever made it fail may have passed."""
 _BEGUN: Final = frozenset({"running", "answered"})
 _UNHEARD: Final = timedelta(minutes=5)
 """An alert that began so long after it was last heard of must have been over in between, also if nobody said so."""
@@ -74,7 +78,7 @@ class IntakePlan:
         """Everything that is different now."""
         firing = self._firing_by_incident()
         for identity in self._touched:
-            self._settle(identity, firing.get(identity, ()))
+            self._settle(identity, tuple(firing.get(identity, ())))
         questions = self._questions()
         before = self._before
         return IntakeChanges(
@@ -128,10 +132,12 @@ class IntakePlan:
             self._touched[known.incident_id] = None  # it may be over now
         self._touched[incident] = None
         self._concerned[incident] = None
+        investigation = self._investigation_for(alert, incident, route)
         self._alerts[alert.fingerprint] = KnownAlert(
             alert=alert,
             incident_id=incident,
-            investigation_id=self._investigation_for(alert, incident, route),
+            investigation_id=investigation,
+            tries=1 if investigation is not None else 0,
             received=known.received + 1 if known else 1,
             first_seen=known.first_seen if known else self._now,
             last_seen=self._now,
@@ -147,20 +153,37 @@ class IntakePlan:
         return alert.starts_at is not None and alert.starts_at > known.last_seen + _UNHEARD
 
     def _repeat(self, alert: Alert, known: KnownAlert, route: Route) -> None:
-        """Count it, and link it to what it has; a route that wants investigations only now gets one for it."""
+        """Count it, and link it to what it has.
+
+        It gets an investigation when its route wants one only now, and another one when its own failed.
+        """
         self._counts["duplicates"] += 1
         self._concerned[known.incident_id] = None
         still = known.alert
-        investigation = known.investigation_id
+        investigation, tries = known.investigation_id, known.tries
         if known.alert.status == "firing":
             still = replace(alert, starts_at=_later(alert.starts_at, known.alert.starts_at))
-            if investigation is None:
-                investigation = self._investigation_for(alert, known.incident_id, route)
+            if investigation is None or self._may_try_again(known):
+                investigation = self._investigation_for(alert, known.incident_id, route) or investigation
+            if investigation != known.investigation_id:
+                tries += 1
             if investigation is not None:
                 self._linked[investigation] = None
         self._alerts[alert.fingerprint] = replace(
-            known, alert=still, investigation_id=investigation, received=known.received + 1, last_seen=self._now
+            known,
+            alert=still,
+            investigation_id=investigation,
+            tries=tries,
+            received=known.received + 1,
+            last_seen=self._now,
         )
+
+    def _may_try_again(self, known: KnownAlert) -> bool:
+        """Whether its investigation failed, a while ago and not too often."""
+        failed = self._before.investigations.get(known.investigation_id) if known.investigation_id else None
+        if failed is None or failed.state != "failed" or failed.finished_at is None or known.tries >= _MOST_TRIES:
+            return False
+        return self._now - failed.finished_at >= _TRY_AGAIN_AFTER
 
     def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str) -> IncidentId:
         """The alert's incident: its own while it is open, the open one of the group, its own again, or a new one."""
@@ -174,7 +197,7 @@ class IntakePlan:
             return open_one
         identity = own.id if own is not None and self._may_reopen(own) else IncidentId(time_id(self._now.timestamp()))
         if own is not None and identity == own.id:
-            incident = replace(own, state="open", closed_at=None, reopened=own.reopened + 1)
+            incident = replace(own, state="open", closed_at=None, closed_by=None, reopened=own.reopened + 1)
             self._news[identity] = "reopened"
         else:
             incident = self._new_incident(identity, route, group_key)
@@ -241,8 +264,12 @@ class IntakePlan:
                 if begun is not None and begun.state in _BEGUN and each.alert.status == "firing":
                     about = (each.incident_id, subject_key(each.alert.labels))
                     self._looked_at[about][each.alert.fingerprint] = begun.id
-        others = self._looked_at.get((incident, subject_key(alert.labels)), {})
-        return next((begun for fingerprint, begun in others.items() if fingerprint != alert.fingerprint), None)
+        subject = subject_key(alert.labels)
+        siblings = self._looked_at.get((incident, subject), {})
+        sibling = next((begun for fingerprint, begun in siblings.items() if fingerprint != alert.fingerprint), None)
+        if sibling is None and incident in self._before.incidents:
+            return self._before.others.looking_at(incident, subject)
+        return sibling
 
     def _firing_by_incident(self) -> dict[IncidentId, list[Alert]]:
         firing: dict[IncidentId, list[Alert]] = defaultdict(list)
@@ -251,18 +278,25 @@ class IntakePlan:
                 firing[each.incident_id].append(each.alert)
         return firing
 
-    def _settle(self, identity: IncidentId, firing: Iterable[Alert]) -> None:
-        """Close an incident without firing alerts; otherwise say what it is about now."""
+    def _settle(self, identity: IncidentId, firing: tuple[Alert, ...]) -> None:
+        """Close an incident without firing alerts; otherwise say what it is about now.
+
+        Of alerts that are not in the group only what titles need is known, so what all labels have in common gets less
+        with each alert, and more only when no other is left.
+        """
         incident = self._incidents.get(identity)
-        alerts = tuple(firing)
         if incident is None:
             return
-        if alerts:
+        facts = tuple(map(facts_of, firing))
+        is_known = identity in self._before.incidents
+        places = {each.place for each in facts if each.place}
+        others = self._before.others.facts(identity, places) if is_known else NO_OTHER_FACTS
+        if facts or others.count:
             self._incidents[identity] = replace(
                 incident,
-                title=alerts_title(alerts),
-                severity=worst_severity(alerts),
-                labels=_common_labels(alerts),
+                title=title_of(facts, others),
+                severity=worst_severity((*facts, *others.kinds)),
+                labels=_common_labels(*([incident.labels] if others.count else []), *(each.labels for each in firing)),
                 updated_at=self._now,
             )
         elif incident.state == "open":
@@ -277,14 +311,17 @@ class IntakePlan:
                 alerts[each.investigation_id].append(each.alert)
         asked: dict[InvestigationId, NewInvestigation] = {}
         for identity, incident in self._asked_anew.items():
-            about = sorted(alerts[identity], key=lambda alert: (alert.starts_at or self._now, alert.fingerprint))
+            others, more = self._before.others.asked(identity) if identity not in self._new else ((), 0)
+            about = sorted(
+                (*others, *alerts[identity]), key=lambda alert: (alert.starts_at or self._now, alert.fingerprint)
+            )
             blank = self._new.get(identity) or NewInvestigation(
                 question="", title="", source=self._rules.source, incident_id=incident
             )
             asked[identity] = replace(
                 blank,
-                question=alert_question(about),
-                title=alerts_title(about),
+                question=alert_question(about, more),
+                title=alerts_title(about, more),
                 namespace=namespace_of_all(about),
             )
         return asked
@@ -312,8 +349,5 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return max(filter(None, (one, other)), default=None)
 
 
-def _common_labels(alerts: tuple[Alert, ...]) -> dict[str, str]:
-    first, *others = alerts
-    return {
-        name: value for name, value in first.labels.items() if all(each.labels.get(name) == value for each in others)
-    }
+def _common_labels(first: Mapping[str, str], *others: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in first.items() if all(each.get(name) == value for each in others)}

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import and_, bindparam, insert, or_, select, update
 
 from holmes.investigations.intake_state import IntakeState, KnownInvestigation
+from holmes.investigations.other_alerts import StoredOtherAlerts, facts_row
 from holmes.investigations.records import add_investigations
-from holmes.investigations.rows import incident_of, known_alert_of, labels_to_json, seconds_of
+from holmes.investigations.rows import incident_of, known_alert_of, labels_to_json, optional_moment, seconds_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.subjects import subject_key
 from holmes.investigations.values import IncidentId, InvestigationId
@@ -43,10 +44,12 @@ def read_state(connection: Connection, group: AlertGroup, source: str) -> Intake
             *_incidents(connection, INCIDENTS.c.group_key, keys, INCIDENTS.c.state == "open"),
         )
     }
-    still_firing = _alerts(connection, ALERTS.c.incident_id, incidents, ALERTS.c.status == "firing")
-    alerts |= {each.alert.fingerprint: each for each in still_firing}
+    linked = {each.investigation_id for each in alerts.values() if each.investigation_id is not None}
     return IntakeState(
-        alerts=alerts, incidents=incidents, investigations=_investigations(connection, incidents, source)
+        alerts=alerts,
+        incidents=incidents,
+        investigations=_failed(connection, linked) | _investigations(connection, incidents, source),
+        others=StoredOtherAlerts(connection, fingerprints, source),
     )
 
 
@@ -97,6 +100,22 @@ def _investigations(
     return found
 
 
+def _failed(connection: Connection, identities: Iterable[InvestigationId]) -> dict[InvestigationId, KnownInvestigation]:
+    columns = INVESTIGATIONS.c
+    query = select(columns.id, columns.incident_id, columns.finished_at)
+    found: dict[InvestigationId, KnownInvestigation] = {}
+    for some in _slices(identities):
+        for row in connection.execute(query.where(columns.id.in_(some), columns.state == "failed")):
+            identity = InvestigationId(row.id)
+            found[identity] = KnownInvestigation(
+                id=identity,
+                incident_id=IncidentId(row.incident_id),
+                state="failed",
+                finished_at=optional_moment(row.finished_at),
+            )
+    return found
+
+
 def _slices(values: Iterable[T]) -> Iterator[Sequence[T]]:
     ordered = tuple(values)
     for start in range(0, len(ordered), _AT_ONCE):
@@ -108,7 +127,7 @@ def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
         connection.execute(insert(INCIDENTS), [_incident_row(each) for each in changes.new_incidents])
     if changes.changed_incidents:
         # Not `root_cause`, which belongs to whoever finishes an investigation.
-        changing = ("title", "state", "severity", "labels", "updated_at", "closed_at", "reopened")
+        changing = ("title", "state", "severity", "labels", "updated_at", "closed_at", "closed_by", "reopened")
         statement = (
             update(INCIDENTS)
             .where(INCIDENTS.c.id == bindparam("identity"))
@@ -123,8 +142,9 @@ def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
 
 def _write_alerts(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_alerts:
-        connection.execute(insert(ALERTS), [_alert_row(each) for each in changes.new_alerts])
+        connection.execute(insert(ALERTS), [_alert_row(each) | facts_row(each.alert) for each in changes.new_alerts])
     if changes.changed_alerts:
+        # Without the facts: the same fingerprint has the same labels.
         rows = [_alert_row(each) for each in changes.changed_alerts]
         statement = (
             update(ALERTS)
@@ -152,6 +172,7 @@ def _incident_row(incident: Incident) -> dict[str, object]:
         "opened_at": seconds_of(incident.opened_at),
         "updated_at": seconds_of(incident.updated_at),
         "closed_at": seconds_of(incident.closed_at),
+        "closed_by": incident.closed_by,
         "reopened": incident.reopened,
         "root_cause": incident.root_cause,
     }
@@ -170,6 +191,7 @@ def _alert_row(known: KnownAlert) -> dict[str, object]:
         "starts_at": seconds_of(alert.starts_at),
         "ends_at": seconds_of(alert.ends_at),
         "received": known.received,
+        "tries": known.tries,
         "first_seen": seconds_of(known.first_seen),
         "last_seen": seconds_of(known.last_seen),
     }

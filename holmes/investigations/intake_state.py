@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from holmes.investigations.alert_wording import NO_OTHER_FACTS
 from holmes.investigations.routes import Routes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from datetime import datetime
 
+    from holmes.investigations.alert_wording import OtherFacts
     from holmes.investigations.routes import Route
     from holmes.investigations.values import (
+        Alert,
         Incident,
         IncidentId,
         InvestigationId,
@@ -48,19 +53,57 @@ class KnownInvestigation:
     id: InvestigationId
     incident_id: IncidentId
     state: InvestigationState
+    finished_at: datetime | None = None
+
+
+class OtherAlerts(Protocol):
+    """The firing alerts of known incidents that are not in the group.
+
+    There may be thousands, so each question is asked only when its answer is needed.
+    """
+
+    def facts(self, incident: IncidentId, places: AbstractSet[str]) -> OtherFacts:
+        """What titles say of those of an incident; `places` are those of the group's own alerts."""
+        ...
+
+    def asked(self, investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
+        """The first of those that an investigation is about, and how many more there are."""
+        ...
+
+    def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
+        """A begun investigation for one of those of an incident that are about this subject."""
+        ...
+
+
+class NoOtherAlerts:
+    """Nobody knows any."""
+
+    def facts(self, _incident: IncidentId, _places: AbstractSet[str]) -> OtherFacts:
+        """None."""
+        return NO_OTHER_FACTS
+
+    def asked(self, _investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
+        """None."""
+        return (), 0
+
+    def looking_at(self, _incident: IncidentId, _subject: str) -> InvestigationId | None:
+        """None."""
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeState:
     """What is kept of everything that a group of alerts may concern.
 
-    `alerts` has every alert of the group that is known, and the firing ones of all `incidents`; `incidents` are those
-    of these alerts, and the open ones of the group; `investigations` are theirs.
+    `alerts` has every alert of the group that is known; `incidents` are those of these alerts, and the open ones of the
+    group; `investigations` are theirs, of those that failed only those that the alerts are linked to; `others` knows
+    the rest of what fires in these incidents.
     """
 
     alerts: Mapping[str, KnownAlert] = field(default_factory=dict)
     incidents: Mapping[IncidentId, Incident] = field(default_factory=dict)
     investigations: Mapping[InvestigationId, KnownInvestigation] = field(default_factory=dict)
+    others: OtherAlerts = field(default_factory=NoOtherAlerts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ done again, whatever else changed.
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from holmes.investigations.schema import EVENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.step_codec import cost_of, step_from_bytes, step_to_bytes
+from holmes.investigations.texts import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +86,19 @@ class Journal:
             raise LostInvestigation(self._lease.investigation_id)
         return result if kept == content else step_from_bytes(kept)
 
+    async def record_cost(self, name: str, cost: float) -> None:
+        """Keep what a step cost that failed all the same. It is done again when the investigation is."""
+        values = {
+            "investigation_id": self._lease.investigation_id,
+            "name": f"{name}/failed-{uuid.uuid4().hex[:12]}",
+            "result": b"null",
+            "cost": cost,
+            "finished_at": time.time(),
+        }
+        await self._database.transaction(
+            lambda connection: insert_once(connection, STEPS, values), wait_seconds=_RECORD_WAIT_SECONDS
+        )
+
     async def require_mine(self) -> None:
         """Raises `LostInvestigation` when this attempt is not the present one: nothing may be begun any more."""
         if not await self._database.transaction(self._is_mine, wait_seconds=_RECORD_WAIT_SECONDS):
@@ -100,7 +115,7 @@ class Journal:
                     "key": key,
                     "name": name,
                     "at": now,
-                    "data": data,
+                    "data": storable(data),
                 }
                 insert_once(connection, EVENTS, values)
 

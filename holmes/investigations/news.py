@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
 from holmes.investigations.rows import incident_of, investigation_of, known_alert_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.worker import first_line
+from holmes.investigations.worker import root_cause
 from holmes.settings.model import BUILTIN_MODEL
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class NewsComposer:
             id=record.id,
             state=record.state,
             answer=record.answer,
-            root_cause=first_line(record.answer) or None if record.answer else None,
+            root_cause=root_cause(record.answer) if record.answer else None,
             error=self._mask(record.error) if record.error else None,
             model=record.answered_by or record.model,
             cost=record.stats.cost,

@@ -12,15 +12,16 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 
 from holmes.core.errors import HolmesError
+from holmes.investigations.periodic import repeat
 from holmes.investigations.schema import INVESTIGATIONS
-from holmes.investigations.values import FINAL_STATES, InvestigationId
+from holmes.investigations.values import FINAL_STATES, UNFINISHED_STATES, InvestigationId
 from holmes.investigations.workflows import Workflows, WorkflowSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from sqlalchemy import Connection
 
@@ -81,12 +82,12 @@ class InvestigationQueue:
         await self._workflows.launch()
         renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
         self._taking = (
-            asyncio.create_task(self._repeat(self._feed, _FEED_SECONDS, self._woken), name="holmes-feed"),
-            asyncio.create_task(self._repeat(self._take_over, renewal), name="holmes-take-over"),
+            asyncio.create_task(repeat(self._feed, _FEED_SECONDS, self._woken), name="holmes-feed"),
+            asyncio.create_task(repeat(self._take_over, renewal), name="holmes-take-over"),
         )
         self._keeping = (
-            asyncio.create_task(self._repeat(self._replicas.renew, renewal), name="holmes-lease"),
-            asyncio.create_task(self._repeat(self._stop_lost, _FEED_SECONDS), name="holmes-stop-lost"),
+            asyncio.create_task(repeat(self._replicas.renew, renewal), name="holmes-lease"),
+            asyncio.create_task(repeat(self._stop_lost, _FEED_SECONDS), name="holmes-stop-lost"),
         )
 
     def wake(self) -> None:
@@ -117,9 +118,11 @@ class InvestigationQueue:
         stopping = asyncio.create_task(self._workflows.stop())  # it forgets whom it gave what; `running` does not
         if running:
             await asyncio.wait(running, timeout=self._settings.drain_seconds)
+        left = tuple(self._running)
         await _ended((*self._keeping, *running))
         await stopping
         try:
+            await self._worker.hand_over(left)
             await self._replicas.leave()
         except HolmesError as error:
             _log.warning("this replica could not sign off; the others wait for its lease to end: %s", error)
@@ -129,6 +132,8 @@ class InvestigationQueue:
         identity = InvestigationId(argument)
         if self._draining:
             await asyncio.Event().wait()  # it stays this replica's, so that another one takes it over
+        if identity in self._running:
+            self._running[identity].cancel()  # an attempt that lost its lease meanwhile
         task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
         self._running[identity] = task
         task.add_done_callback(lambda ended: self._forget(identity, ended))
@@ -157,12 +162,15 @@ class InvestigationQueue:
     async def _take_over(self) -> None:
         """Put back into the queue what dead replicas had, and give a new workflow to what lost its own."""
         alive = await self._replicas.alive()
+        if not self._replicas.can_judge():
+            return  # nobody could renew a lease while the database was away
         recovered = await self._workflows.recover(alive)
         if recovered:
-            _log.warning("took %d investigations of dead replicas over", recovered)
+            _log.warning("investigations of replicas that are gone, taken over: %d", recovered)
         columns = INVESTIGATIONS.c
-        query = select(columns.id, columns.workflow_id).where(
-            columns.state.not_in(FINAL_STATES), columns.workflow_id.is_not(None)
+        # One that runs has a workflow, also when nobody came to note it.
+        query = select(columns.id, func.coalesce(columns.workflow_id, columns.id).label("workflow_id")).where(
+            or_(columns.state == "running", and_(columns.state == "queued", columns.workflow_id.is_not(None)))
         )
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         ended = await self._workflows.ended([row.workflow_id for row in rows])
@@ -194,23 +202,6 @@ class InvestigationQueue:
             if task is not None:
                 task.cancel()
 
-    async def _repeat(
-        self, work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None
-    ) -> None:
-        """`work` again and again; a database that is away is waited for."""
-        event = woken or asyncio.Event()
-        while True:
-            event.clear()
-            try:
-                await work()
-            except HolmesError as error:
-                _log.warning("the queue could not do its work, and tries again: %s", error)
-            try:
-                async with asyncio.timeout(pause_seconds):
-                    await event.wait()
-            except TimeoutError:
-                pass
-
 
 async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
     for task in tasks:
@@ -229,7 +220,7 @@ def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...])
     if not identities:
         return ()
     query = select(INVESTIGATIONS.c.id).where(
-        INVESTIGATIONS.c.id.in_(identities), INVESTIGATIONS.c.state.not_in(FINAL_STATES)
+        INVESTIGATIONS.c.id.in_(identities), INVESTIGATIONS.c.state.in_(UNFINISHED_STATES)
     )
     return tuple(InvestigationId(each) for each in connection.execute(query).scalars())
 

@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, func, insert, or_, select, update
 
 from holmes.core.stats import NOTHING_SPENT
+from holmes.investigations.closing import close_by_hand
+from holmes.investigations.incident_lists import EVERY_INCIDENT, list_incidents
 from holmes.investigations.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
 from holmes.investigations.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
+from holmes.investigations.texts import storable
 from holmes.investigations.time_ids import time_id
 from holmes.investigations.values import FINAL_STATES, InvestigationId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlalchemy import ColumnElement, Connection
 
     from holmes.investigations.database import Database
+    from holmes.investigations.incident_lists import IncidentQuery, ListedIncidents
     from holmes.investigations.values import (
         Incident,
         IncidentId,
-        IncidentState,
         InvestigationRecord,
         InvestigationState,
         KnownAlert,
@@ -35,7 +38,10 @@ if TYPE_CHECKING:
     )
 
 SECONDS_PER_DAY = 86_400
+SECONDS_PER_HOUR = 3_600
+MOST_ALERTS_SHOWN: Final = 200
 _CANCELLED = "cancelled"
+_UNFINISHED = ("queued", "running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +79,8 @@ def add_investigations(connection: Connection, new: Mapping[InvestigationId, New
             "incident_id": each.incident_id,
             "state": "queued",
             "source": each.source,
-            "title": each.title,
-            "question": each.question,
+            "title": storable(each.title),
+            "question": storable(each.question),
             "route": each.route,
             "namespace": each.namespace,
             "model": each.model,
@@ -151,6 +157,18 @@ class InvestigationRecords:
         """How full the queue is."""
         return await self._database.read(queue_figures)
 
+    async def count_unfinished(self) -> int:
+        """How many are queued or running."""
+        query = select(func.count()).where(INVESTIGATIONS.c.state.in_(_UNFINISHED))
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
+
+    async def unfinished(self, among: Sequence[InvestigationId]) -> frozenset[InvestigationId]:
+        """Those of `among` that are queued or running."""
+        columns = INVESTIGATIONS.c
+        query = select(columns.id).where(columns.id.in_(among), columns.state.in_(_UNFINISHED))
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return frozenset(InvestigationId(row.id) for row in rows)
+
     async def spent_today(self) -> float:
         """US dollars that finished steps of all investigations cost since midnight UTC."""
         return await self._database.read(spent_today)
@@ -162,18 +180,9 @@ class IncidentRecords:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def list(
-        self, *, state: IncidentState | None = None, before: float | None = None, limit: int = 50
-    ) -> tuple[Incident, ...]:
-        """Incidents, the one that changed last first; `before` (seconds since the epoch) goes on."""
-        conditions: list[ColumnElement[bool]] = []
-        if state:
-            conditions.append(INCIDENTS.c.state == state)
-        if before is not None:
-            conditions.append(INCIDENTS.c.updated_at < before)
-        statement = select(INCIDENTS).where(and_(True, *conditions)).order_by(INCIDENTS.c.updated_at.desc())  # noqa: FBT003  SQL's word
-        rows = await self._database.read(lambda connection: connection.execute(statement.limit(limit)).all())
-        return tuple(map(incident_of, rows))
+    async def list(self, query: IncidentQuery = EVERY_INCIDENT) -> ListedIncidents:
+        """Incidents, the one that changed last first."""
+        return await self._database.read(lambda connection: list_incidents(connection, query))
 
     async def get(self, identity: IncidentId) -> Incident | None:
         """One incident; None when there is none of this id."""
@@ -181,11 +190,23 @@ class IncidentRecords:
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else incident_of(row)
 
-    async def alerts(self, identity: IncidentId) -> tuple[KnownAlert, ...]:
-        """The alerts of an incident, in the order in which they came."""
-        query = select(ALERTS).where(ALERTS.c.incident_id == identity).order_by(ALERTS.c.first_seen)
+    async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
+        """Alerts of an incident: what fires before what is over, then in the order in which they came."""
+        columns = ALERTS.c
+        query = select(ALERTS).where(columns.incident_id == identity)
+        # "firing" < "resolved"
+        query = query.order_by(columns.status, columns.first_seen, columns.fingerprint).limit(limit)
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return tuple(map(known_alert_of, rows))
+
+    async def count_alerts(self, identity: IncidentId) -> int:
+        """How many alerts an incident has."""
+        query = select(func.count()).where(ALERTS.c.incident_id == identity)
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
+
+    async def close(self, identity: IncidentId) -> bool:
+        """Close an incident by hand, see `close_by_hand`. False when it is not open."""
+        return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
 
 
 def spent_today(connection: Connection) -> float:

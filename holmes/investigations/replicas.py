@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from holmes.investigations.database import Database
 
 
+_FORGOTTEN_LEASES = 20
+
+
 class Replicas:
     """The lease of this replica, and who else has one."""
 
@@ -27,10 +30,22 @@ class Replicas:
         self._replica = replica
         self._version = version
         self._lease_seconds = lease_seconds
+        self._renewed_at: float | None = None
+        self._steady_since = float("-inf")
 
     async def renew(self) -> None:
         """Say that this replica is alive. Raises `DatabaseUnavailable`."""
         await self._database.transaction(self._renew)
+        now = time.monotonic()
+        if self._renewed_at is not None and now - self._renewed_at > self._lease_seconds / 2:
+            self._steady_since = now
+        self._renewed_at = now
+
+    def can_judge(self) -> bool:
+        """Whether the others could renew their leases: not until this one did so for the time of a whole lease."""
+        now = time.monotonic()
+        is_renewed = self._renewed_at is not None and now - self._renewed_at <= self._lease_seconds / 2
+        return is_renewed and now - self._steady_since >= self._lease_seconds
 
     async def join(self) -> None:
         """Begin to be alive; alone, when nobody else can use the database. Raises `DatabaseUnavailable`."""
@@ -54,9 +69,10 @@ class Replicas:
             connection.execute(update(REPLICAS).where(REPLICAS.c.id == self._replica).values(seen_at=now))
 
     def _alive(self, connection: Connection) -> frozenset[str]:
-        oldest = now_seconds(connection) - self._lease_seconds
-        connection.execute(delete(REPLICAS).where(REPLICAS.c.seen_at < oldest, REPLICAS.c.id != self._replica))
-        return frozenset({self._replica, *connection.execute(select(REPLICAS.c.id)).scalars()})
+        now = now_seconds(connection)
+        connection.execute(delete(REPLICAS).where(REPLICAS.c.seen_at < now - _FORGOTTEN_LEASES * self._lease_seconds))
+        alive = select(REPLICAS.c.id).where(REPLICAS.c.seen_at >= now - self._lease_seconds)
+        return frozenset({self._replica, *connection.execute(alive).scalars()})
 
 
 def now_seconds(connection: Connection) -> float:

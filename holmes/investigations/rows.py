@@ -71,6 +71,7 @@ def incident_of(row: Row[tuple[object, ...]]) -> Incident:
         closed_at=optional_moment(row.closed_at),
         reopened=row.reopened,
         root_cause=row.root_cause,
+        closed_by=row.closed_by,
     )
 
 
@@ -89,6 +90,7 @@ def known_alert_of(row: Row[tuple[object, ...]]) -> KnownAlert:
         incident_id=IncidentId(row.incident_id),
         investigation_id=InvestigationId(row.investigation_id) if row.investigation_id else None,
         received=row.received,
+        tries=row.tries,
         first_seen=moment(row.first_seen),
         last_seen=moment(row.last_seen),
     )

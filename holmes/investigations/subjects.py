@@ -7,6 +7,7 @@ Kubernetes is never taken for one, so that no text of an alert gets into the que
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_MOST_KEY_CHARACTERS: Final = 400
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SAFE: Final = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -93,7 +95,14 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
 def subject_key(labels: Mapping[str, str]) -> str:
     """The same for alerts about the same thing; for an alert about no object its name stands in its place."""
     subject = subject_of(labels)
-    return subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}"
+    return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
+
+
+def bounded_key(key: str) -> str:
+    """A key that every database can index: PostgreSQL refuses rows whose indexed text is longer than 2.7 kB."""
+    if len(key) <= _MOST_KEY_CHARACTERS:
+        return key
+    return f"{key[:_MOST_KEY_CHARACTERS]}…{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def workload_of_pod(pod: str) -> str:

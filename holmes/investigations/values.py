@@ -22,7 +22,9 @@ IncidentId = NewType("IncidentId", str)
 InvestigationState: TypeAlias = Literal["queued", "running", "answered", "failed", "cancelled"]
 IncidentState: TypeAlias = Literal["open", "closed"]
 AlertStatus: TypeAlias = Literal["firing", "resolved"]
+ClosedBy: TypeAlias = Literal["hand", "stale"]
 FINAL_STATES: tuple[InvestigationState, ...] = ("answered", "failed", "cancelled")
+UNFINISHED_STATES: tuple[InvestigationState, ...] = ("queued", "running")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +68,10 @@ class AlertGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAlert:
-    """An alert of an incident: what was sent last, how often it came, and which investigation looks at it."""
+    """An alert of an incident: what was sent last, how often it came, and which investigation looks at it.
+
+    `tries` is how many investigations it has had since it began to fire.
+    """
 
     alert: Alert
     incident_id: IncidentId
@@ -74,11 +79,15 @@ class KnownAlert:
     received: int
     first_seen: datetime
     last_seen: datetime
+    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """Alerts that belong together. `root_cause` is the first line of the newest answer."""
+    """Alerts that belong together. `root_cause` is the first line of the newest answer.
+
+    `closed_by` says what closed it if its alerts did not: a person, or that nobody heard of it any more.
+    """
 
     id: IncidentId
     title: str
@@ -92,6 +101,7 @@ class Incident:
     closed_at: datetime | None = None
     reopened: int = 0
     root_cause: str | None = None
+    closed_by: ClosedBy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

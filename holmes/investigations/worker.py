@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
-from dataclasses import dataclass
+from contextlib import aclosing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import func, select, update
@@ -20,9 +22,10 @@ from holmes.investigations.event_recorder import EventRecorder
 from holmes.investigations.journal import Journal, Lease, LostInvestigation
 from holmes.investigations.rows import investigation_of, stats_to_json
 from holmes.investigations.schema import INCIDENTS, INVESTIGATIONS, STEPS
+from holmes.investigations.texts import storable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from sqlalchemy import Connection
 
@@ -35,7 +38,10 @@ if TYPE_CHECKING:
 MAX_BARREN_ATTEMPTS = 10
 _CLUSTER_PAUSE_SECONDS = 5.0
 _ROOT_CAUSE_CHARACTERS = 400
+_CAUSE = re.compile(r"root cause\b", re.IGNORECASE)
 _FINISH_WAIT_SECONDS = 600.0
+_WITHOUT_MODEL_SECONDS = 300.0
+_WITHOUT_MODEL = "without-model/"
 _log = logging.getLogger(__name__)
 
 
@@ -101,9 +107,20 @@ class InvestigationWorker:
             finished = await parts.database.transaction(
                 lambda connection: self._finish(connection, record, outcome), wait_seconds=_FINISH_WAIT_SECONDS
             )
+            _log.info("investigation %s (%s): %s", identity, finished.title, _summary(finished))
             parts.announce(finished)
         except LostInvestigation:
             _log.info("investigation %s goes on elsewhere, or was cancelled", identity)
+
+    async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
+        """Say that attempts were stopped on purpose: they are no sign that the investigation kills its replica."""
+        columns = INVESTIGATIONS.c
+        statement = (
+            update(INVESTIGATIONS)
+            .where(columns.id.in_(identities), columns.state == "running", columns.replica == self._parts.replica)
+            .values(barren_attempts=columns.barren_attempts - 1)
+        )
+        await self._parts.database.transaction(lambda connection: connection.execute(statement))
 
     def _begin(self, connection: Connection, identity: InvestigationId) -> InvestigationRecord | None:
         columns = INVESTIGATIONS.c
@@ -142,41 +159,54 @@ class InvestigationWorker:
         try:
             async with limit:
                 return await self._investigate(record, journal)
-        except (LostInvestigation, asyncio.CancelledError):
+        except LostInvestigation:
             raise
         except HolmesError as error:
             return Outcome(state="failed", error=str(error))
-        except Exception:  # noqa: BLE001  the outermost edge of a job: a bug must not leave it running for ever
-            if limit.expired():
-                seconds = self._parts.timeout_seconds
-                return Outcome(state="failed", error=f"It was given up: not finished after {seconds:.0f} seconds.")
-            _log.exception("investigation %s failed because of a bug in Holmes", record.id)
-            return Outcome(state="failed", error="It failed because of a bug in Holmes: its log has the trace.")
+        except Exception as error:  # noqa: BLE001  the outermost edge of a job: a bug must not leave it running for ever
+            if not limit.expired():
+                return _bug(record, error)
+        return await self._without_model(record, journal)
 
-    async def _investigate(self, record: InvestigationRecord, journal: Journal) -> Outcome:
+    async def _without_model(self, record: InvestigationRecord, journal: Journal) -> Outcome:
+        """The answer without an LLM when the one that was asked took all the time."""
+        late = f"not finished after {self._parts.timeout_seconds:.0f} seconds"
+        if record.without_llm is None:
+            again = replace(record, without_llm=f"The model was stopped: {late}.")
+            try:
+                async with asyncio.timeout(_WITHOUT_MODEL_SECONDS):
+                    return await self._investigate(again, journal, _WITHOUT_MODEL)
+            except (HolmesError, TimeoutError) as error:
+                _log.warning("investigation %s was not answered without a model either: %s", record.id, error)
+        return Outcome(state="failed", error=f"It was given up: {late}.")
+
+    async def _investigate(self, record: InvestigationRecord, journal: Journal, prefix: str = "") -> Outcome:
         recorded = await journal.recorded_steps()
-        spent = await self._parts.database.transaction(lambda connection: _spent(connection, record.id))
-        recorder = EventRecorder(journal)
-        if record.attempts > 1:
+        spent = await self._parts.database.read(lambda connection: _spent(connection, record.id))
+        recorder = EventRecorder(journal, prefix)
+        if record.attempts > 1 and not prefix:
             await recorder.notice(
                 f"resumed-{record.attempts}",
                 f"Taken over by {self._parts.replica}: {len(recorded)} finished steps are not done again.",
             )
-        steps = DurableStepRunner(journal, recorded)
+        steps = DurableStepRunner(journal, recorded, prefix)
         stream = await self._started(record, recorder, lambda: self._parts.ask(record, steps, spent))
+        async with aclosing(stream):
+            return await self._read(stream, record, recorder)
+
+    async def _read(
+        self, stream: AsyncGenerator[AgentEvent, None], record: InvestigationRecord, recorder: EventRecorder
+    ) -> Outcome:
         switched: ModelSwitched | None = None
         outcome = Outcome(state="failed", error="The investigation ended without an answer.")
-        try:
-            async for event in stream:
-                await recorder.keep(event)
-                if isinstance(event, ModelSwitched):
-                    switched = event
-                elif isinstance(event, TokensCounted):
-                    await self._parts.database.transaction(_counting(record.id, event.stats))
-                elif isinstance(event, (AnswerFinished, RunFailed)):
-                    outcome = _ended(event, switched, record)
-        finally:
-            await stream.aclose()
+        async for event in stream:
+            await recorder.keep(event)
+            if isinstance(event, ModelSwitched):
+                switched = event
+            elif isinstance(event, TokensCounted):
+                await self._parts.database.transaction(_counting(record, event.stats))
+            elif isinstance(event, (AnswerFinished, RunFailed)):
+                outcome = _ended(event, switched, record)
         return outcome
 
     async def _started(
@@ -193,7 +223,8 @@ class InvestigationWorker:
             except ClusterUnreachable as error:
                 if time.monotonic() > deadline:
                     raise
-                await recorder.notice(f"cluster-{record.attempts}", f"Waiting for the cluster: {error}")
+                if await recorder.notice(f"cluster-{record.attempts}", f"Waiting for the cluster: {error}"):
+                    _log.warning("investigation %s waits for the cluster: %s", record.id, error)
                 await asyncio.sleep(min(_CLUSTER_PAUSE_SECONDS, self._parts.cluster_wait_seconds))
 
     def _finish(self, connection: Connection, record: InvestigationRecord, outcome: Outcome) -> InvestigationRecord:
@@ -201,13 +232,13 @@ class InvestigationWorker:
         now = time.time()
         values: dict[str, object] = {
             "state": outcome.state,
-            "answer": outcome.answer,
-            "error": outcome.error,
+            "answer": storable(outcome.answer),
+            "error": storable(outcome.error),
             "answered_by": outcome.answered_by,
             "finished_at": now,
         }
         if outcome.without_llm is not None:
-            values["without_llm"] = outcome.without_llm
+            values["without_llm"] = storable(outcome.without_llm)
         if outcome.stats is not None:
             values |= {"stats": stats_to_json(outcome.stats), "cost": outcome.stats.cost}
         mine = (columns.id == record.id, columns.state == "running", columns.attempts == record.attempts)
@@ -217,19 +248,29 @@ class InvestigationWorker:
         if finished.incident_id is not None:
             changes: dict[str, object] = {"updated_at": now}
             if finished.answer:
-                changes["root_cause"] = first_line(finished.answer)
+                changes["root_cause"] = root_cause(finished.answer)
             connection.execute(update(INCIDENTS).where(INCIDENTS.c.id == finished.incident_id).values(**changes))
         self._parts.on_finished(connection, finished)
         return finished
 
 
-def first_line(answer: str) -> str:
-    """The first line of an answer that says something, without Markdown's marks around it."""
-    for line in answer.splitlines():
-        text = line.strip().lstrip("#>*- ").rstrip("* ").replace("**", "")
-        if text:
-            return text[:_ROOT_CAUSE_CHARACTERS]
-    return ""
+def _summary(record: InvestigationRecord) -> str:
+    if record.state != "answered":
+        return f"{record.state}: {record.error}"
+    return f"answered by {record.answered_by} for ${record.stats.cost:.2f}"
+
+
+def root_cause(answer: str) -> str | None:
+    """The line of an answer that names the cause: the one that says so, else the first one that is no heading."""
+    lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
+    said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)
+    chosen = said or next((line for line in lines if line and not line.endswith(":")), None)
+    return chosen[:_ROOT_CAUSE_CHARACTERS] if chosen else None
+
+
+def _bug(record: InvestigationRecord, error: Exception) -> Outcome:
+    _log.error("investigation %s failed because of a bug in Holmes", record.id, exc_info=error)
+    return Outcome(state="failed", error="It failed because of a bug in Holmes: its log has the trace.")
 
 
 def _ended(event: AnswerFinished | RunFailed, switched: ModelSwitched | None, record: InvestigationRecord) -> Outcome:
@@ -248,12 +289,11 @@ def _spent(connection: Connection, identity: InvestigationId) -> float:
     return float(connection.execute(query).scalar() or 0.0)
 
 
-def _counting(identity: InvestigationId, stats: RequestStats) -> Callable[[Connection], None]:
-    statement = (
-        update(INVESTIGATIONS)
-        .where(INVESTIGATIONS.c.id == identity)
-        .values(stats=stats_to_json(stats), cost=stats.cost)
-    )
+def _counting(record: InvestigationRecord, stats: RequestStats) -> Callable[[Connection], None]:
+    columns = INVESTIGATIONS.c
+    # A replay begins with what the first step cost: what is shown never goes back.
+    mine = (columns.id == record.id, columns.attempts == record.attempts, columns.cost <= stats.cost)
+    statement = update(INVESTIGATIONS).where(*mine).values(stats=stats_to_json(stats), cost=stats.cost)
 
     def count(connection: Connection) -> None:
         connection.execute(statement)

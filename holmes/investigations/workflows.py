@@ -114,7 +114,6 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
     # Imported here: it takes most of a second, and only the server needs it.
     from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
 
-    logging.getLogger("dbos").setLevel(logging.WARNING)
     config: DBOSConfig = {
         "name": _APPLICATION,
         "system_database_url": settings.database_url,
@@ -128,6 +127,7 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
         "sys_db_pool_size": 5,
     }
     DBOS(config=config)
+    _quieten()
 
     @DBOS.workflow(name="investigate")
     async def investigate(argument: str) -> None:
@@ -138,6 +138,7 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
             DBOS.enqueue_workflow(QUEUE, investigate, argument)
 
     DBOS.launch()
+    _quieten()
     DBOS.register_queue(
         QUEUE,
         worker_concurrency=settings.concurrency,
@@ -145,6 +146,15 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
         on_conflict="always_update",
     )
     return _Launched(dbos=DBOS, enqueue=enqueue)
+
+
+def _quieten() -> None:
+    """Its lines go where ours go, which masks secrets, and what the queue says itself is not said a hundred times."""
+    logger = logging.getLogger("dbos")
+    for handler in tuple(logger.handlers):
+        logger.removeHandler(handler)
+    logger.propagate = True
+    logger.setLevel(logging.CRITICAL)
 
 
 async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:

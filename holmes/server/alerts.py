@@ -70,6 +70,7 @@ def router(service: Service) -> APIRouter:
     """The routes for alerts."""
     routes = APIRouter(prefix="/api/alerts", tags=["alerts"], dependencies=[Depends(require_webhook_key)])
 
+    @routes.post("/alertmanager/", status_code=202, include_in_schema=False)
     @routes.post(
         "/alertmanager",
         status_code=202,

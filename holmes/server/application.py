@@ -10,6 +10,7 @@ from holmes.server import (
     alerts,
     chat,
     checks,
+    deliveries,
     health,
     incidents,
     investigations,
@@ -20,8 +21,10 @@ from holmes.server import (
 )
 from holmes.server.bodies import BoundedBodies
 from holmes.server.chat_runs import ChatRuns
+from holmes.server.clients import TrustedProxies
 from holmes.server.draining import Draining
 from holmes.server.errors import BugReporter, add_error_handlers
+from holmes.server.heads import HeadAsGet
 from holmes.server.security import Doorkeeper, Keys, require_key
 from holmes.telemetry.http import HttpTelemetry
 
@@ -32,8 +35,30 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 
 def create_application(service: "Service") -> FastAPI:
-    """The application for `service`. `state` has `service`, `keys`, `draining` and `chats`."""
-    application = FastAPI(
+    """The application for `service`. `state` has `service`, `keys`, `proxies`, `draining` and `chats`."""
+    application = _bare_application()
+    settings = service.settings.server
+    keys, draining = Keys(settings), Draining()
+    application.state.service = service
+    application.state.keys = keys
+    application.state.proxies = TrustedProxies(settings.trusted_proxies)
+    application.state.draining = draining
+    application.state.chats = ChatRuns(service, draining)
+    _add_routes(application, service, draining)
+    add_error_handlers(application)
+    # The last one added is the outermost.
+    application.add_middleware(HeadAsGet)
+    application.add_middleware(
+        BoundedBodies, keys=keys, max_bytes=int(settings.max_body_megabytes * _BYTES_PER_MEGABYTE)
+    )
+    application.add_middleware(BugReporter)
+    application.add_middleware(Doorkeeper, keys=keys)
+    application.add_middleware(HttpTelemetry, metrics=service.metrics)
+    return application
+
+
+def _bare_application() -> FastAPI:
+    return FastAPI(
         title="Holmes",
         version=__version__,
         description="Finds the root cause of Kubernetes problems.",
@@ -41,6 +66,7 @@ def create_application(service: "Service") -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
+        redirect_slashes=False,  # the address would be made from what the client says that this host is called
         # FastAPI's own would send messages of exceptions; ours are in `holmes.telemetry`.
         telemetry={
             "tracing": False,
@@ -50,37 +76,26 @@ def create_application(service: "Service") -> FastAPI:
             "auto_configure": False,
         },
     )
-    settings = service.settings.server
-    keys, draining = Keys(settings), Draining()
-    runs = ChatRuns(service, draining)
-    application.state.service = service
-    application.state.keys = keys
-    application.state.draining = draining
-    application.state.chats = runs
-    application.include_router(health.router(service, draining))
-    application.include_router(alerts.router(service))
-    application.include_router(pages.router(service))
+
+
+def _add_routes(application: FastAPI, service: "Service", draining: Draining) -> None:
+    """The open routes, and those behind the key."""
+    runs: ChatRuns = application.state.chats
+    for each in (health.router(service, draining), alerts.router(service), pages.router(service)):
+        application.include_router(each)
     inside = (
-        chat.router(runs, settings.heartbeat_seconds),
+        chat.router(runs, service.settings.server.heartbeat_seconds),
         models.router(service),
         checks.router(service, runs),
         investigations.router(service, draining),
         incidents.router(service),
+        deliveries.router(service),
         results.router(service),
         metrics.router(service),
     )
     for each in inside:
         application.include_router(each, dependencies=[Depends(require_key)])
     application.add_api_route("/openapi.json", _document, include_in_schema=False, dependencies=[Depends(require_key)])
-    add_error_handlers(application)
-    # The last one added is the outermost.
-    application.add_middleware(
-        BoundedBodies, keys=keys, max_bytes=int(settings.max_body_megabytes * _BYTES_PER_MEGABYTE)
-    )
-    application.add_middleware(BugReporter)
-    application.add_middleware(Doorkeeper, keys=keys)
-    application.add_middleware(HttpTelemetry, metrics=service.metrics)
-    return application
 
 
 async def _document(request: Request) -> JSONResponse:

@@ -1,12 +1,13 @@
 """Reads the body of each request before anything else does, within limits. An ASGI layer of the application.
 
-Refuses what is too large (413, counted while it arrives), too slow (408) or nested too deeply (400). Who brings no key
-is allowed little, since nobody should have to keep megabytes of strangers.
+Refuses what is too large (413, counted while it arrives), too slow (408), nested too deeply or not UTF-8 (400). Who
+brings no key is allowed little, since nobody should have to keep megabytes of strangers.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 MAX_JSON_DEPTH: Final = 64
 _STRANGERS_BYTES: Final = 64_000
 _SECONDS: Final = 60.0
+_STRANGERS_SECONDS: Final = 20.0
+_FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _OFF_LOOP_BYTES: Final = 200_000
 # The closing quote is optional, so that every match succeeds and a broken text costs no more than a good one.
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -31,10 +34,11 @@ _BRACKETS = re.compile(rb"[\[\]{}]")
 class BoundedBodies:
     """Hands over whole bodies of at most `max_bytes`."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys, max_bytes: int, strangers_seconds: float = _STRANGERS_SECONDS) -> None:
         self._app = app
         self._keys = keys
         self._max_bytes = max_bytes
+        self._strangers_seconds = strangers_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
@@ -42,12 +46,14 @@ class BoundedBodies:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        limit = self._max_bytes if self._keys.admits(headers) else min(_STRANGERS_BYTES, self._max_bytes)
+        known = self._keys.admits(headers)
+        limit = self._max_bytes if known else min(_STRANGERS_BYTES, self._max_bytes)
+        seconds = _SECONDS if known else self._strangers_seconds
         try:
-            body = await _read(receive, headers, limit)
+            body = await _read(receive, headers, limit, seconds)
             if body is None:
                 return  # the client went away
-            await _check_depth(body, headers)
+            await _check_json(body, headers)
         except ApiError as error:
             await error_response(error)(scope, receive, send)
             return
@@ -67,14 +73,14 @@ def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-async def _read(receive: Receive, headers: Headers, limit: int) -> bytes | None:
+async def _read(receive: Receive, headers: Headers, limit: int, seconds: float) -> bytes | None:
     """The whole body; None when the client went away."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
     body = bytearray()
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(seconds):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -85,20 +91,35 @@ async def _read(receive: Receive, headers: Headers, limit: int) -> bytes | None:
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        raise ApiError(408, f"the body did not arrive within {_SECONDS:.0f} seconds") from None
+        late = f"the body did not arrive within {seconds:.0f} seconds"
+        raise ApiError(408, late, headers={"Connection": "close"}) from None
 
 
 def _too_large(limit: int) -> ApiError:
     return ApiError(413, f"the body is larger than {limit:,} bytes", headers={"Connection": "close"})
 
 
-async def _check_depth(body: bytes, headers: Headers) -> None:
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not (kind == "application/json" or kind.endswith("+json")):
+async def _check_json(body: bytes, headers: Headers) -> None:
+    """Whatever it is called, if it is no form: the webhooks take any content type."""
+    if headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
         return
-    depth = await asyncio.to_thread(json_depth, body) if len(body) > _OFF_LOOP_BYTES else json_depth(body)
-    if depth > MAX_JSON_DEPTH:
-        raise ApiError(400, f"the JSON is nested more than {MAX_JSON_DEPTH} levels deep")
+    if problem := await asyncio.to_thread(_problem, body) if len(body) > _OFF_LOOP_BYTES else _problem(body):
+        raise ApiError(400, problem)
+
+
+def _problem(body: bytes) -> str:
+    if not _is_utf8(body):
+        return "the JSON is not UTF-8"
+    return f"the JSON is nested more than {MAX_JSON_DEPTH} levels deep" if json_depth(body) > MAX_JSON_DEPTH else ""
+
+
+def _is_utf8(body: bytes) -> bool:
+    """Also in the eyes of Python, which takes UTF-16 and UTF-32 for JSON, too, and their brackets are not counted."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return json.detect_encoding(body).startswith("utf-8")
 
 
 def json_depth(body: bytes) -> int:

@@ -14,8 +14,8 @@ from holmes.server.chat_documents import ChatAnswer, ChatRequest, OlderAnswer, O
 from holmes.server.chat_jobs import chat_job
 from holmes.server.chat_production import MISFIT_CODE
 from holmes.server.chat_runs import ChatRun, ChatRuns
+from holmes.server.clients import client_of
 from holmes.server.errors import ApiError, documented
-from holmes.server.security import client_of
 from holmes.server.sse import STREAM_DOCUMENTATION, EventStreamResponse, until_disconnected
 
 _STATUSES: Final = {

@@ -23,6 +23,7 @@ from holmes.core.events import (
 )
 from holmes.core.messages import Text, UserMessage
 from holmes.core.stats import NOTHING_SPENT
+from holmes.investigations.chat_costs import ChatCosts
 from holmes.investigations.wire_events import WireEvent, arguments_of, tool_result_data, usage_metadata, wire_events
 from holmes.server.approvals import Replay, ReplayedModel, until_approval
 from holmes.server.json_answers import find_json, mismatch
@@ -52,7 +53,8 @@ class ChatProduction:
         self._codec = codec
         self._job = job
         self._run_id = run_id
-        self._budget = service.investigators.budget()
+        self.costs = ChatCosts(service.database, run_id)
+        self._budget = service.investigators.budget(keep=self.costs.add)
         self._messages: list[Message] = []
         self._before: RequestStats = NOTHING_SPENT
         self._stats: RequestStats = NOTHING_SPENT
@@ -60,11 +62,6 @@ class ChatProduction:
         self._opened: AsyncGenerator[AgentEvent, None] | None = None
         self.tool_calls: list[JsonObject] = []
         self.model = ""
-
-    @property
-    def cost(self) -> float:
-        """US dollars so far."""
-        return (self._before + self._stats).cost
 
     async def open(self) -> None:
         """Open the investigator. Raises `ConfigError` for an unknown model, `ClusterUnreachable`."""

@@ -1,8 +1,7 @@
 """Chats that run: each is a task with a log of its events. Used by the routes of the chat and of checks.
 
 A streamed chat goes on for `resume_seconds` without a reader, and can be read from where its reader was. Then it is
-cancelled: the connection to the provider is closed and tools are ended. Nothing is begun beyond the limits, and the
-cost of each chat is recorded when it ends.
+cancelled: the connection to the provider is closed and tools are ended. Nothing is begun beyond the limits.
 """
 
 from __future__ import annotations
@@ -10,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import HolmesError
-from holmes.investigations.chat_costs import record_chat_cost
 from holmes.investigations.keys import shared_key
 from holmes.server.chat_production import ChatProduction, failure
 from holmes.server.conversations import ConversationCodec
@@ -110,6 +108,7 @@ class ChatRuns:
         self._draining = draining
         self._slots = ChatSlots(service)
         self._runs: dict[str, ChatRun] = {}
+        self._opening: set[asyncio.Task[None]] = set()
         self._running: set[asyncio.Task[None]] = set()
         self._keeping: set[asyncio.Task[None]] = set()
         self._codec: ConversationCodec | None = None
@@ -125,8 +124,7 @@ class ChatRuns:
 
         Raises `ApiError` 429 beyond the limits, 503 while the server ends, and what opening an investigator raises.
         """
-        if self._draining.begun:
-            raise ApiError(503, "the server is ending; ask again", code="draining", headers={"Retry-After": "1"})
+        self._draining.refuse_when_begun()
         await self._slots.refuse_beyond_budget()
         release = self._slots.take(client)
         identity = uuid.uuid4().hex
@@ -136,7 +134,7 @@ class ChatRuns:
             resume_seconds=self._service.settings.server.resume_seconds,
         )
         try:
-            await run.production.open()
+            await self._open(run)
         except BaseException:
             release()
             raise
@@ -159,18 +157,32 @@ class ChatRuns:
 
     async def drain(self, seconds: float) -> None:
         """Wait until all chats are over, then cancel those that are not."""
-        if self._running:
-            await asyncio.wait(self._running, timeout=seconds)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while (begun := self._opening | self._running) and loop.time() < deadline:
+            await asyncio.wait(begun, timeout=deadline - loop.time())
+        for opening in self._opening:
+            opening.cancel()
         for run in self._runs.values():
             run.cancel("the server is ending")
         if self._running:
             await asyncio.wait(self._running)
+        await asyncio.gather(*(run.production.costs.flush() for run in self._runs.values()))
+
+    async def _open(self, run: ChatRun) -> None:
+        """Open it in a task that `drain` waits for. Raises `ApiError` 503 when that ended it."""
+        task = asyncio.create_task(run.production.open(), name=f"chat {run.identity} opens")
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+        try:
+            await task
+        except asyncio.CancelledError:
+            self._draining.refuse_when_begun()
+            raise
 
     async def _keep(self, run: ChatRun, task: asyncio.Task[None]) -> None:
-        """Record what it cost, and let a client that lost its connection read the end."""
+        """Record what it cost if that failed before, and let a client that lost its connection read the end."""
         await asyncio.wait({task})
-        if run.production.cost:
-            with suppress(HolmesError):
-                await record_chat_cost(self._service.database, run.identity, run.production.cost)
+        await run.production.costs.flush()
         await asyncio.sleep(self._service.settings.server.resume_seconds)
         self._runs.pop(run.identity, None)

@@ -22,9 +22,9 @@ from holmes.server.chat import finished
 from holmes.server.chat_documents import CheckAnswer, CheckRequest
 from holmes.server.chat_jobs import ChatJob, json_rule
 from holmes.server.chat_runs import ChatRun, ChatRuns
+from holmes.server.clients import client_of
 from holmes.server.errors import ApiError, documented
 from holmes.server.json_answers import find_json
-from holmes.server.security import client_of
 from holmes.settings.model import BUILTIN_MODEL
 
 _DEFAULT_SECONDS: Final = 300.0

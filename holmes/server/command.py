@@ -71,6 +71,7 @@ def _require_extra() -> None:
 
 def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterChoice) -> int:
     import asyncio
+    import logging
 
     from holmes.app.redaction import make_redactor
     from holmes.core.errors import ConfigError
@@ -80,6 +81,7 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
     from holmes.settings.errors import SettingsError
     from holmes.settings.load import load_settings
     from holmes.settings.process import process_environment
+    from holmes.settings.server import blank_keys
 
     environment = process_environment()
     try:
@@ -88,6 +90,8 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
         raise ConfigError(str(error)) from error
     redactor = make_redactor(settings)
     set_up_logs(environment.get("LOG_LEVEL", "INFO"), redactor)
+    for name in blank_keys(environment):
+        logging.getLogger(__name__).warning("%s is empty, which means no key", name)
     listener = listen(settings.server)
     return asyncio.run(run_server(settings, choice, redactor, listener, _say))
 

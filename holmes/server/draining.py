@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from holmes.server.errors import ending
+
 
 class Draining:
     """Begins once, and never ends."""
@@ -17,8 +19,13 @@ class Draining:
         return self._event.is_set()
 
     def begin(self) -> None:
-        """From now on `/readyz` fails, new chats are refused, and streams that only watch are ended."""
+        """From now on `/readyz` fails, whatever is new is refused, and streams that only watch are ended."""
         self._event.set()
+
+    def refuse_when_begun(self) -> None:
+        """Raises `ApiError` 503 when nothing new may be begun."""
+        if self.begun:
+            raise ending()
 
     async def wait(self) -> None:
         """Until it begins."""

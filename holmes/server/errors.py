@@ -6,6 +6,7 @@ and the client is told the id only.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from typing import TYPE_CHECKING, Final
@@ -76,6 +77,11 @@ class ApiError(HTTPException):
 def error_response(error: ApiError) -> JSONResponse:
     """The answer for `error`."""
     return _document(error.status_code, error.code, str(error.detail), error.headers)
+
+
+def ending() -> ApiError:
+    """What is told to whom the server has no time for any more."""
+    return ApiError(503, "the server is ending; ask again", code="draining", headers={"Retry-After": "1"})
 
 
 def api_error(error: HolmesError) -> ApiError:
@@ -155,6 +161,10 @@ class BugReporter:
 
         try:
             await self._app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if not begun:  # only the end of the server cancels a request
+                await error_response(ending())(scope, receive, send)
+            raise
         except Exception as error:  # the outermost edge of this face: nothing gets past it unlogged
             identity = uuid.uuid4().hex[:12]
             _log.error("bug %s in %s %s", identity, scope.get("method"), scope.get("path"), exc_info=error)

@@ -1,17 +1,28 @@
-"""`/healthz` and `/readyz`, which need no key: for probes. `/readyz` fails while the server ends or has no database."""
+"""`/healthz` and `/readyz`, which need no key: for probes. `/readyz` fails at the end, and when nothing is written."""
 
-from typing import Literal
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel
-from sqlalchemy import text
+from sqlalchemy import delete, text
 
 from holmes.app.serving import Service
-from holmes.investigations.database import DatabaseUnavailable
+from holmes.investigations.database import Database, DatabaseUnavailable
+from holmes.investigations.journal import insert_once
+from holmes.investigations.schema import KEYS
 from holmes.server.draining import Draining
-from holmes.server.errors import ApiError, documented
+from holmes.server.errors import ApiError, documented, one_line
 
-_DATABASE_SECONDS = 1.0
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_DATABASE_SECONDS: Final = 1.0
+_SECONDS_BETWEEN_WRITES: Final = 5.0
+_PROBE: Final = "readiness"
+_log = logging.getLogger(__name__)
 
 
 class Health(BaseModel):
@@ -30,6 +41,7 @@ class Readiness(BaseModel):
 def router(service: Service, draining: Draining) -> APIRouter:
     """The routes for probes."""
     routes = APIRouter(tags=["health"])
+    writes = WriteProbe(service.database)
 
     @routes.get("/healthz", summary="Whether the process answers")
     async def healthz() -> Health:
@@ -45,6 +57,45 @@ def router(service: Service, draining: Draining) -> APIRouter:
             )
         except DatabaseUnavailable:
             raise ApiError(503, "the database does not answer", code="database_unavailable") from None
+        if problem := await writes.problem():
+            raise ApiError(503, f"nothing can be written: {problem}", code="database_unavailable")
         return Readiness(models=list(service.investigators.model_names()))
 
     return routes
+
+
+class WriteProbe:
+    """Writes now and then when asked, one at a time: whoever reads only would not notice a full disk."""
+
+    def __init__(self, database: Database, seconds_between: float = _SECONDS_BETWEEN_WRITES) -> None:
+        self._database = database
+        self._seconds_between = seconds_between
+        self._writing: asyncio.Task[None] | None = None
+        self._begun = 0.0
+
+    async def problem(self) -> str | None:
+        """Why nothing can be written; None when something can."""
+        due = time.monotonic() - self._begun > self._seconds_between
+        if self._writing is None or (self._writing.done() and due):
+            self._begun = time.monotonic()
+            self._writing = asyncio.create_task(self._write(), name="readiness writes")
+        await asyncio.wait({self._writing}, timeout=_DATABASE_SECONDS)
+        if not self._writing.done():
+            return f"a write takes longer than {_DATABASE_SECONDS:.0f} s"
+        problem = self._database.write_problem
+        if problem is None:
+            return None
+        # Where the database is, is nobody's business; SQLite's own words do not tell it.
+        return "the database fails" if self._database.shared else one_line(problem.rpartition(" failed: ")[2])
+
+    async def _write(self) -> None:
+        try:
+            await self._database.transaction(_write, wait_seconds=_DATABASE_SECONDS)
+        except DatabaseUnavailable as error:
+            _log.warning("not ready: %s", one_line(str(error)))
+
+
+def _write(connection: "Connection") -> None:
+    """A row that is gone again when this is over."""
+    insert_once(connection, KEYS, {"name": _PROBE, "value": b""})
+    connection.execute(delete(KEYS).where(KEYS.c.name == _PROBE))

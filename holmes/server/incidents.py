@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from holmes.app.serving import Service
+from holmes.investigations.incident_lists import CURSOR_PATTERN, IncidentQuery, position_of
 from holmes.investigations.records import InvestigationQuery
 from holmes.investigations.values import IncidentId, IncidentState
 from holmes.server.errors import ApiError, documented
@@ -18,6 +19,7 @@ from holmes.server.record_documents import (
 )
 
 _MOST_INVESTIGATIONS = 200
+_Identity = Annotated[str, Path(pattern=r"^[0-9a-f]{1,40}$")]
 
 
 def router(service: Service) -> APIRouter:
@@ -29,14 +31,14 @@ def router(service: Service) -> APIRouter:
         *,
         state: IncidentState | None = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[float | None, Query(ge=0, le=1e12, description="`next` of the page before.")] = None,
+        before: Annotated[str | None, Query(pattern=CURSOR_PATTERN, description="`next` of the page before.")] = None,
     ) -> IncidentList:
-        found = await service.incidents.list(state=state, before=before, limit=limit)
-        more = found[-1].updated_at.timestamp() if len(found) == limit else None
-        return IncidentList(incidents=[IncidentDocument.of(each) for each in found], next=more)
+        query = IncidentQuery(state=state, after=position_of(before) if before else None, limit=limit)
+        found = await service.incidents.list(query)
+        return IncidentList(incidents=[IncidentDocument.of(each) for each in found.incidents], next=found.cursor)
 
     @routes.get("/{identity}", summary="One incident", responses=documented(401, 403, 404, 422, 503))
-    async def shown(identity: Annotated[str, Path(pattern=r"^[0-9a-f]{1,40}$")]) -> IncidentDetail:
+    async def shown(identity: _Identity) -> IncidentDetail:
         incident = await service.incidents.get(IncidentId(identity))
         if incident is None:
             raise ApiError(404, f"there is no incident {identity!r}")
@@ -47,8 +49,23 @@ def router(service: Service) -> APIRouter:
         return IncidentDetail(
             **IncidentDocument.of(incident).model_dump(),
             alerts=[AlertDocument.of(each) for each in alerts],
+            alert_count=await service.incidents.count_alerts(incident.id),
             investigations=[InvestigationDocument.of(each) for each in records],
             deliveries=[DeliveryDocument.of(each) for each in told],
         )
+
+    @routes.post(
+        "/{identity}/close",
+        summary="Close an incident",
+        status_code=204,
+        responses=documented(401, 403, 404, 409, 422, 503),
+    )
+    async def close(identity: _Identity) -> None:
+        """Its alerts count as over until they begin to fire anew. Nobody is told."""
+        if await service.incidents.close(IncidentId(identity)):
+            return
+        if await service.incidents.get(IncidentId(identity)) is None:
+            raise ApiError(404, f"there is no incident {identity!r}")
+        raise ApiError(409, "the incident is not open")
 
     return routes

@@ -1,4 +1,4 @@
-"""`/api/investigations`: begun, listed, shown, watched and cancelled. They are run by the queue, of any replica."""
+"""`/api/investigations`: begun, listed, shown, watched, cancelled, begun again. The queue of any replica runs them."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,6 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from holmes.app.serving import Service
-from holmes.core.redaction.redactor import redact_off_loop
 from holmes.investigations.records import InvestigationQuery
 from holmes.investigations.values import (
     FINAL_STATES,
@@ -16,10 +15,12 @@ from holmes.investigations.values import (
     InvestigationId,
     InvestigationRecord,
     InvestigationState,
-    NewInvestigation,
 )
+from holmes.server.cancelling import cancel_investigation
+from holmes.server.clients import client_of
 from holmes.server.draining import Draining
 from holmes.server.errors import ApiError, documented
+from holmes.server.new_investigations import NewInvestigations
 from holmes.server.record_documents import (
     Clean,
     EventDocument,
@@ -33,7 +34,7 @@ from holmes.server.sse import MEDIA_TYPE, EventStreamResponse, frame
 
 _POLL_SECONDS: Final = 0.5
 _EVENTS_AT_ONCE: Final = 500
-_TITLE_CHARACTERS: Final = 120
+_RETRIED: Final = ("failed", "cancelled")
 _ID_PATTERN: Final = r"^[0-9a-f]{1,40}$"
 Identity = Annotated[str, Path(pattern=_ID_PATTERN)]
 LastEventId = Annotated[
@@ -44,9 +45,7 @@ LastEventId = Annotated[
 ]
 AfterEvent = Annotated[
     int,
-    Query(
-        ge=0, lt=10**15, description="As `Last-Event-ID`; browsers cannot send that when they first connect."
-    ),
+    Query(ge=0, lt=10**15, description="As `Last-Event-ID`; browsers cannot send that when they first connect."),
 ]
 
 
@@ -56,32 +55,18 @@ class InvestigationRoutes:
     def __init__(self, service: Service, draining: Draining) -> None:
         self._service = service
         self._draining = draining
+        self._new = NewInvestigations(service, draining)
 
     async def begin(self, body: InvestigationRequest, request: Request, response: Response) -> InvestigationReceipt:
         """Queue an investigation. It is stored when this answers."""
-        service = self._service
-        service.investigators.require_model(body.model)
-        question = body.question
-        if service.redactor is not None:
-            question = await redact_off_loop(service.redactor, question)
-        title = body.title or " ".join(question.split())[:_TITLE_CHARACTERS]
-        if service.redactor is not None:
-            title = await redact_off_loop(service.redactor, title)
-        if body.namespace:
-            question = f"{question}\n\nIt is about the namespace {body.namespace!r}."
-        identity = await service.investigations.add(
-            NewInvestigation(
-                question=question,
-                title=title,
-                source="api",
-                namespace=body.namespace,
-                model=body.model,
-                max_cost=body.max_cost,
-            )
-        )
-        service.wake()
-        response.headers["Location"] = f"{request.scope.get('root_path', '')}/api/investigations/{identity}"
-        return InvestigationReceipt(id=identity)
+        return _receipt(await self._new.ask(body, client_of(request)), request, response)
+
+    async def retry(self, identity: Identity, request: Request, response: Response) -> InvestigationReceipt:
+        """Queue a new investigation that asks the same as one that failed or was cancelled."""
+        record = await self._record(identity)
+        if record.state not in _RETRIED:
+            raise ApiError(409, f"the investigation {identity!r} is {record.state}: only failed and cancelled ones")
+        return _receipt(await self._new.again(record, client_of(request)), request, response)
 
     async def listed(
         self,
@@ -113,7 +98,7 @@ class InvestigationRoutes:
     async def cancel(self, identity: Identity) -> Response:
         """Cancel one that is not finished."""
         record = await self._record(identity)
-        if not await self._service.investigations.cancel(record.id):
+        if not await cancel_investigation(self._service, record.id):
             raise ApiError(409, f"the investigation {identity!r} is finished already")
         return Response(status_code=204)
 
@@ -157,6 +142,11 @@ class InvestigationRoutes:
         return record
 
 
+def _receipt(identity: InvestigationId, request: Request, response: Response) -> InvestigationReceipt:
+    response.headers["Location"] = f"{request.scope.get('root_path', '')}/api/investigations/{identity}"
+    return InvestigationReceipt(id=identity)
+
+
 def router(service: Service, draining: Draining) -> APIRouter:
     """The routes."""
     routes = APIRouter(prefix="/api/investigations", tags=["investigations"])
@@ -168,7 +158,15 @@ def router(service: Service, draining: Draining) -> APIRouter:
         methods=["POST"],
         status_code=202,
         summary="Begin an investigation",
-        responses=documented(400, 408, 413, *general),
+        responses=documented(400, 408, 413, 429, *general),
+    )
+    routes.add_api_route(
+        "/{identity}/retry",
+        handlers.retry,
+        methods=["POST"],
+        status_code=202,
+        summary="Investigate again what failed",
+        responses=documented(400, 404, 409, 429, *general),
     )
     routes.add_api_route(
         "", handlers.listed, methods=["GET"], summary="List investigations", responses=documented(*general)
@@ -184,7 +182,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
         summary="Cancel an investigation",
         responses=documented(404, 409, *general),
     )
-    streamed = {"description": "Events", "model": EventList, "content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}
+    streamed = {"description": "Events", "model": EventList, "content": {MEDIA_TYPE: {}}}
     found = cast("dict[int | str, dict[str, object]]", {200: streamed})
     routes.add_api_route(
         "/{identity}/events",

@@ -1,20 +1,23 @@
-"""How many chats may run at once, and whether there is money for one. Used by `chat_runs`."""
+"""How much clients may begin, and whether there is money for it. Used by `chat_runs` and `new_investigations`."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from holmes.investigations.records import SECONDS_PER_DAY
 from holmes.server.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from holmes.app.serving import Service
+    from holmes.investigations.values import InvestigationId
 
 _RETRY_SECONDS = 10
+_KNOWN_CLIENTS = 10_000
 
 
 class ChatSlots:
@@ -42,18 +45,61 @@ class ChatSlots:
 
     async def refuse_beyond_budget(self) -> None:
         """Raises `ApiError` 429 when the money of this day (UTC) is spent, by chats and investigations together."""
-        limit = self._service.settings.server.max_cost_per_day
-        if limit is None:
-            return
-        spent = await self._service.investigations.spent_today()
-        if spent >= limit:
+        problem = await spent_budget(self._service)
+        if problem is not None:
             until_midnight = SECONDS_PER_DAY - time.time() % SECONDS_PER_DAY
-            raise ApiError(
-                429,
-                f"the budget of today is spent: ${spent:.2f} of ${limit:.2f}",
-                code="budget_spent",
-                headers={"Retry-After": str(int(until_midnight) + 1)},
-            )
+            headers = {"Retry-After": str(int(until_midnight) + 1)}
+            raise ApiError(429, problem, code="budget_spent", headers=headers)
+
+
+class InvestigationSlots:
+    """Counts the unfinished investigations: those of a client that began here, and all of the database."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._begun: dict[str, set[InvestigationId]] = {}
+        self._beginning: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def place(self, client: str) -> AsyncIterator[None]:
+        """Room for one more of `client`, held until the block has stored it. Raises `ApiError` 429."""
+        limits, records = self._service.settings.server, self._service.investigations
+        most = limits.investigations_per_client
+        if self._count(client) >= most:
+            known = frozenset(self._begun.get(client, ()))
+            finished = known - await records.unfinished(tuple(known))
+            self._begun.get(client, set()).difference_update(finished)
+        if self._count(client) >= most:
+            raise _busy(f"{most} investigations of yours are not finished yet")
+        self._beginning[client] += 1  # at once, or many requests would see the same free place
+        try:
+            if await records.count_unfinished() + self._beginning.total() > limits.queue_limit:
+                raise _busy(f"{limits.queue_limit} investigations are queued or running already")
+            yield
+        finally:
+            self._beginning[client] -= 1
+            if not self._beginning[client]:
+                del self._beginning[client]
+
+    def took(self, client: str, identity: InvestigationId) -> None:
+        """`client` began an investigation."""
+        # The client that began something last is the last one, and the first is forgotten when there are too many.
+        self._begun[client] = self._begun.pop(client, set())
+        self._begun[client].add(identity)
+        if len(self._begun) > _KNOWN_CLIENTS:
+            del self._begun[next(iter(self._begun))]
+
+    def _count(self, client: str) -> int:
+        return len(self._begun.get(client, ())) + self._beginning[client]
+
+
+async def spent_budget(service: Service) -> str | None:
+    """Why no money may be spent today (UTC); None when some may. Raises `DatabaseUnavailable`."""
+    limit = service.settings.server.max_cost_per_day
+    if limit is None:
+        return None
+    spent = await service.investigations.spent_today()
+    return f"the budget of today is spent: ${spent:.2f} of ${limit:.2f}" if spent >= limit else None
 
 
 def _busy(message: str) -> ApiError:

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from holmes.core.errors import ConfigError
+from holmes.server.connections import guarded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from fastapi import FastAPI
 
+    from holmes.server.connections import GuardedProtocol
     from holmes.settings.server import ServerSettings
 
 _BACKLOG = 256
+_ACCEPTED_AT_ONCE = 32
 _CLOSING_SECONDS = 5
 
 
@@ -32,6 +35,12 @@ class _SignalFreeServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        # asyncio accepts as many at once as may wait, all before the first one is looked at: few, and more may wait.
+        for each in sockets or []:
+            each.listen(_BACKLOG)
 
 
 def listen(settings: ServerSettings) -> socket.socket:
@@ -70,14 +79,19 @@ def url_of(listener: socket.socket) -> str:
 
 
 @asynccontextmanager
-async def serving(application: FastAPI, listener: socket.socket) -> AsyncIterator[None]:
+async def serving(
+    application: FastAPI, listener: socket.socket, protocol: type[GuardedProtocol] | None = None
+) -> AsyncIterator[None]:
     """Serve until the block ends; then what still runs gets a few seconds."""
     config = uvicorn.Config(
         application,
+        http=protocol or guarded(),
+        backlog=_ACCEPTED_AT_ONCE,
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # it would believe everybody on this machine; see `clients`
         server_header=False,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
     )

@@ -1,6 +1,7 @@
 """What the server logs: one line of JSON for each record, on standard error, secrets masked. Set up by `holmes serve`.
 
-Requests are not logged: metrics count them, and lines for every probe would hide what matters.
+Requests are not logged: metrics count them, and lines for every probe would hide what matters. Nor is what strangers
+do wrong on a connection; and a line that repeats itself is written once a minute, with a count.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 from holmes.app.redaction import mask_logs
 from holmes.core.errors import ConfigError
@@ -18,7 +21,57 @@ if TYPE_CHECKING:
     from holmes.core.redaction.redactor import Redactor
 
 _LEVELS: Final = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
-_QUIET: Final = ("httpx", "httpcore", "LiteLLM", "litellm", "dbos", "uvicorn.access")
+_MINUTE: Final = 60.0
+_REMEMBERED: Final = 1_000
+_NOISE: Final = {
+    # Its lines about bugs: they are logged by `holmes.server.errors`, with their id.
+    "uvicorn.error": (
+        "Exception in ASGI application",
+        "Invalid HTTP request received",
+        "Unsupported upgrade request",
+        "No supported WebSocket library",
+    ),
+    # Warnings of Python say nothing to who runs a server; this one is about a type of a library.
+    "py.warnings": ("TypedDict",),
+}
+_QUIET: Final = ("httpx", "httpcore", "LiteLLM", "litellm", "dbos", "uvicorn.access", "uvicorn.error")
+
+
+class PatientHandler(logging.StreamHandler[TextIO]):
+    """Writes a line that repeats itself once in `seconds`; how often it came meanwhile is said the next time."""
+
+    def __init__(self, stream: TextIO, seconds: float = _MINUTE) -> None:
+        super().__init__(stream)
+        self._seconds = seconds
+        self._written: dict[tuple[str, int, int], _Written] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write it, unless it was written a moment ago."""
+        try:
+            message, now = record.getMessage(), time.monotonic()
+        except (TypeError, ValueError, KeyError):  # arguments that do not fit: whoever logs must not fail
+            self.handleError(record)
+            return
+        key = (record.name, record.levelno, hash(message))
+        known = self._written.get(key)
+        if known is not None and now - known.at < self._seconds:
+            known.more += 1
+            return
+        if known is not None and known.more:
+            record.msg, record.args = f"{message} ({known.more} more since then)", None
+        self._written.pop(key, None)
+        self._written[key] = _Written(at=now)
+        if len(self._written) > _REMEMBERED:
+            del self._written[next(iter(self._written))]
+        super().emit(record)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Written:
+    """When a line was written, and how often it came since then."""
+
+    at: float
+    more: int = 0
 
 
 class JsonLines(logging.Formatter):
@@ -38,20 +91,26 @@ class JsonLines(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False)
 
 
+def _is_no_noise(record: logging.LogRecord) -> bool:
+    signs = _NOISE.get(record.name)
+    return signs is None or not any(sign in f"{record.msg}{record.args}" for sign in signs)
+
+
 def set_up_logs(level: str, redactor: Redactor | None) -> None:
     """Send everything that is logged at `level` or above to standard error. Raises `ConfigError` for no level."""
     name = level.strip().upper() or "INFO"
     if name not in _LEVELS:
         raise ConfigError(f"LOG_LEVEL={level!r} is no level; there are: DEBUG, INFO, WARNING, ERROR, CRITICAL")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = PatientHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(name)
     for quiet in _QUIET:
         logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
-    # Its lines about starting and ending say what ours say; a bug is logged by `holmes.server.errors`, with its id.
-    logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, root.level))
-    logging.getLogger("uvicorn.error").addFilter(lambda record: "Exception in ASGI application" not in record.msg)
+    logging.captureWarnings(True)  # noqa: FBT003  the interface of logging
+    handler.addFilter(_is_no_noise)
+    # Whatever is wrong with a form, its sender is told.
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)
     if redactor is not None:
         mask_logs(redactor)

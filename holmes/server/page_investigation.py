@@ -16,6 +16,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from holmes.investigations.records import InvestigationQuery
 from holmes.investigations.values import FINAL_STATES, IncidentId, InvestigationId
+from holmes.server.cancelling import cancel_investigation
 from holmes.server.markdown_html import RenderedAnswer, render_answer, result_address
 from holmes.server.page_format import money, visible
 from holmes.server.page_lists import model_of
@@ -48,7 +49,7 @@ class EvidenceView:
 
 
 def incident_routes(routes: APIRouter, service: Service) -> None:
-    """Add the page of one incident to `routes`."""
+    """Add the page of one incident and its form to `routes`."""
 
     @routes.get("/incidents/{identity}")
     async def incident(identity: str) -> Response:
@@ -63,6 +64,7 @@ def incident_routes(routes: APIRouter, service: Service) -> None:
             "incident.html.jinja2",
             incident=found,
             alerts=await service.incidents.alerts(found.id),
+            alert_count=await service.incidents.count_alerts(found.id),
             investigations=investigations,
             answered=answered,
             answer=answer,
@@ -73,6 +75,11 @@ def incident_routes(routes: APIRouter, service: Service) -> None:
             default_model=service.settings.model.model,
             signed_in=_can_log_out(service),
         )
+
+    @routes.post("/incidents/{identity}/close", dependencies=[Depends(own_form)])
+    async def close(identity: str) -> Response:
+        await service.incidents.close(IncidentId(_known(identity)))
+        return RedirectResponse(f"/incidents/{_known(identity)}", 303, headers=PAGE_HEADERS)
 
 
 def investigation_routes(routes: APIRouter, service: Service) -> None:
@@ -91,7 +98,7 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/investigations/{identity}/cancel", dependencies=[Depends(own_form)])
     async def cancel(identity: str) -> Response:
-        await service.investigations.cancel(InvestigationId(_known(identity)))
+        await cancel_investigation(service, InvestigationId(_known(identity)))
         return RedirectResponse(f"/investigations/{_known(identity)}", 303, headers=PAGE_HEADERS)
 
     @routes.get("/investigations/{identity}/outputs/{event_id}")

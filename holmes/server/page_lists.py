@@ -5,7 +5,6 @@ Nonsense in the address is left out: a list answers always.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, get_args
@@ -13,9 +12,10 @@ from urllib.parse import urlencode
 
 from fastapi.responses import Response  # noqa: TC002  FastAPI reads the annotations
 
+from holmes.investigations.incident_lists import IncidentQuery, list_incidents, position_of
 from holmes.investigations.records import InvestigationQuery, list_investigations, queue_figures, spent_today
 from holmes.investigations.values import InvestigationId, InvestigationState
-from holmes.server.page_queries import NO_FIGURES, IncidentQuery, count_open, figures_of, list_incidents
+from holmes.server.page_queries import NO_FIGURES, count_open, figures_of
 from holmes.server.page_rendering import render
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.app.serving import Service
+    from holmes.investigations.incident_lists import ListedIncidents
     from holmes.investigations.records import QueueFigures
     from holmes.investigations.values import InvestigationRecord
-    from holmes.server.page_queries import IncidentFigures, ListedIncidents
+    from holmes.server.page_queries import IncidentFigures
 
 PAGE_ROWS: Final = 50
 _RECENT_ROWS = 10
 _TEXT_CHARACTERS = 200
 _STATES: Final[tuple[InvestigationState, ...]] = get_args(InvestigationState)
-_AFTER = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             state="open" if state == "open" else "closed" if state == "closed" else None,
             severity=severity.strip()[:_TEXT_CHARACTERS] or None,
             text=text or None,
-            after=_position(after),
+            after=position_of(after),
             limit=PAGE_ROWS,
         )
         is_first = not (text or severity or after) and query.state == "open"
@@ -78,7 +78,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             recent=read.recent,
             chosen=chosen,
             filtered=bool(text or severity or after),
-            older=_older(chosen, "{!r}_{}".format(*read.listed.next_after)) if read.listed.next_after else None,
+            older=_older(chosen, read.listed.cursor) if read.listed.cursor else None,
             **_common(service, read.strip),
         )
 
@@ -148,11 +148,6 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
 def _searched(text: str) -> str:
     """What is looked for; a zero byte, which PostgreSQL has no text for, and halves of characters find nothing."""
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
-
-
-def _position(after: str) -> tuple[float, str] | None:
-    match = _AFTER.fullmatch(after)
-    return (float(match[1]), match[2]) if match else None
 
 
 def _older(chosen: dict[str, str], after: str) -> str:

@@ -9,28 +9,16 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy import func, select
 
-from holmes.investigations.rows import incident_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import Connection
 
-    from holmes.investigations.values import Incident, IncidentId, IncidentState, InvestigationState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentQuery:
-    """Which incidents to list, the one that changed last first. `after` is where the page before this one ended."""
-
-    state: IncidentState | None = None
-    severity: str | None = None
-    text: str | None = None
-    after: tuple[float, str] | None = None
-    limit: int = 50
+    from holmes.investigations.values import IncidentId, InvestigationState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +34,6 @@ class IncidentFigures:
 
 
 NO_FIGURES = IncidentFigures()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedIncidents:
-    """One page of a list. `next_after` is where the next one goes on, as the database has it; None at the end."""
-
-    incidents: tuple[Incident, ...]
-    next_after: tuple[float, str] | None
-
-
-def list_incidents(connection: Connection, query: IncidentQuery) -> ListedIncidents:
-    """The incidents that fit."""
-    statement = select(INCIDENTS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
-    statement = statement.order_by(INCIDENTS.c.updated_at.desc(), INCIDENTS.c.id.desc()).limit(query.limit + 1)
-    rows = connection.execute(statement).all()
-    shown = rows[: query.limit]
-    is_more = len(rows) > query.limit
-    return ListedIncidents(
-        incidents=tuple(map(incident_of, shown)),
-        next_after=(float(shown[-1].updated_at), str(shown[-1].id)) if is_more else None,
-    )
 
 
 def count_open(connection: Connection) -> int:
@@ -105,21 +72,3 @@ def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str
         counted = IncidentFigures(alerts=sum(by_status.values()), firing=by_status.get("firing", 0))
         found.setdefault(incident, counted)
     return found
-
-
-def _conditions(query: IncidentQuery) -> list[ColumnElement[bool]]:
-    columns = INCIDENTS.c
-    conditions: list[ColumnElement[bool]] = []
-    if query.state:
-        conditions.append(columns.state == query.state)
-    if query.severity:
-        conditions.append(func.lower(columns.severity) == query.severity.lower())
-    if query.after:
-        conditions.append(tuple_(columns.updated_at, columns.id) < query.after)
-    if query.text:
-        found = (
-            column.icontains(query.text, autoescape=True)
-            for column in (columns.title, columns.root_cause, columns.labels, columns.severity)
-        )
-        conditions.append(or_(*found))
-    return conditions

@@ -15,7 +15,7 @@ from holmes.core.errors import ResultStoreError
 from holmes.core.messages import ResultId
 from holmes.server.page_login import problem
 from holmes.server.page_rendering import render
-from holmes.server.result_views import PICTURE_TYPES, cited_window, lines_range, window_of
+from holmes.server.result_views import PICTURE_TYPES, cited_range, cited_window, window_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,14 +50,16 @@ class StoredOutputs:
             return await asyncio.to_thread(work, content, stored)
 
 
-def result_routes(routes: APIRouter, service: Service) -> None:
-    """Add the pages of stored outputs to `routes`."""
-    outputs = StoredOutputs(service)
-    can_log_out = service.settings.server.api_key is not None
+class ResultPages:
+    """The handlers."""
 
-    @routes.get("/results/{identity}")
-    async def result(identity: str, lines: str = "", start: str = "") -> Response:
-        cited = lines_range(lines)
+    def __init__(self, service: Service) -> None:
+        self._outputs = StoredOutputs(service)
+        self._can_log_out = service.settings.server.api_key is not None
+
+    async def result(self, identity: str, lines: str = "", start: str = "") -> Response:
+        """An output, from the cited lines or a line on."""
+        cited = cited_range(lines)
         first = int(start) if start.isdecimal() and len(start) < 10 else None
 
         def work(content: bytes, stored: StoredResult) -> dict[str, object]:
@@ -65,25 +67,25 @@ def result_routes(routes: APIRouter, service: Service) -> None:
             return {"stored": stored, "window": None if is_picture else window_of(content, cited, first)}
 
         try:
-            values = await outputs.show(identity, work)
+            values = await self._outputs.show(identity, work)
         except ResultStoreError as error:
             return _gone(error)
         citing = f"lines={cited[0]}-{cited[1]}&" if cited else ""
-        return render("result.html.jinja2", cited=cited, citing=citing, signed_in=can_log_out, **values)
+        return render("result.html.jinja2", cited=cited, citing=citing, signed_in=self._can_log_out, **values)
 
-    @routes.get("/results/{identity}/lines")
-    async def cited_part(identity: str, lines: str = "") -> Response:
-        cited = lines_range(lines) or (1, 1)
+    async def cited_part(self, identity: str, lines: str = "") -> Response:
+        """Only the cited lines."""
+        cited = cited_range(lines) or (1, 1)
         try:
-            shown = await outputs.show(identity, lambda content, _stored: cited_window(content, cited))
+            shown = await self._outputs.show(identity, lambda content, _stored: cited_window(content, cited))
         except ResultStoreError as error:
             return render("lines_part.html.jinja2", lines=(), reason=_reason(error))
         return render("lines_part.html.jinja2", lines=shown, reason="The output has no such lines.")
 
-    @routes.get("/results/{identity}/raw")
-    async def raw(identity: str) -> Response:
+    async def raw(self, identity: str) -> Response:
+        """A picture, or a file."""
         try:
-            content, stored = await outputs.show(identity, lambda content, stored: (content, stored))
+            content, stored = await self._outputs.show(identity, lambda content, stored: (content, stored))
         except ResultStoreError as error:
             return _gone(error)
         if stored.media_type in PICTURE_TYPES:
@@ -91,6 +93,14 @@ def result_routes(routes: APIRouter, service: Service) -> None:
         # As a file, whatever it holds: a browser must not take it for a page of this server.
         headers = {"Content-Disposition": f'attachment; filename="{stored.id}.txt"'}
         return Response(content, headers=headers, media_type="application/octet-stream")
+
+
+def result_routes(routes: APIRouter, service: Service) -> None:
+    """Add the pages of stored outputs to `routes`."""
+    pages = ResultPages(service)
+    routes.add_api_route("/results/{identity}", pages.result, methods=["GET"])
+    routes.add_api_route("/results/{identity}/lines", pages.cited_part, methods=["GET"])
+    routes.add_api_route("/results/{identity}/raw", pages.raw, methods=["GET"])
 
 
 def _gone(error: ResultStoreError) -> Response:

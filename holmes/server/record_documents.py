@@ -6,8 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
-from holmes.investigations.deliveries import Delivery
+from holmes.investigations.deliveries import Delivery, DeliveryState
 from holmes.investigations.values import (
+    ClosedBy,
     Incident,
     IncidentState,
     InvestigationRecord,
@@ -125,7 +126,10 @@ class InvestigationReceipt(BaseModel):
 
 
 class IncidentDocument(BaseModel):
-    """Alerts that belong together. `root_cause` is the first line of the newest answer."""
+    """Alerts that belong together. `root_cause` is the first line of the newest answer.
+
+    `closed_by` is `hand`, or `stale` when no message came any more; null when its alerts closed it.
+    """
 
     id: str
     title: str
@@ -137,6 +141,7 @@ class IncidentDocument(BaseModel):
     opened_at: datetime
     updated_at: datetime
     closed_at: datetime | None
+    closed_by: ClosedBy | None
     reopened: int
     root_cause: str | None
 
@@ -154,6 +159,7 @@ class IncidentDocument(BaseModel):
             opened_at=incident.opened_at,
             updated_at=incident.updated_at,
             closed_at=incident.closed_at,
+            closed_by=incident.closed_by,
             reopened=incident.reopened,
             root_cause=incident.root_cause,
         )
@@ -163,7 +169,7 @@ class IncidentList(BaseModel):
     """The one that changed last first. `next` is what `before` must be to go on; null at the end."""
 
     incidents: list[IncidentDocument]
-    next: float | None
+    next: str | None
 
 
 class AlertDocument(BaseModel):
@@ -208,8 +214,9 @@ class DeliveryDocument(BaseModel):
     id: int
     destination: str
     event: str
+    incident_id: str
     investigation_id: str | None
-    state: str
+    state: DeliveryState
     attempts: int
     created_at: datetime
     due_at: datetime
@@ -224,6 +231,7 @@ class DeliveryDocument(BaseModel):
             id=delivery.id,
             destination=delivery.destination,
             event=delivery.event,
+            incident_id=delivery.incident_id,
             investigation_id=delivery.investigation_id,
             state=delivery.state,
             attempts=delivery.attempts,
@@ -235,9 +243,20 @@ class DeliveryDocument(BaseModel):
         )
 
 
-class IncidentDetail(IncidentDocument):
-    """An incident with everything that belongs to it, investigations newest first."""
+class DeliveryList(BaseModel):
+    """The newest first. `next` is what `before` must be to go on; null at the end."""
 
+    deliveries: list[DeliveryDocument]
+    next: int | None
+
+
+class IncidentDetail(IncidentDocument):
+    """An incident with everything that belongs to it, investigations newest first.
+
+    `alerts` are at most 200, the firing ones first; `alert_count` is how many there are.
+    """
+
+    alert_count: int
     alerts: list[AlertDocument]
     investigations: list[InvestigationDocument]
     deliveries: list[DeliveryDocument]

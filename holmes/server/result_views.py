@@ -48,12 +48,18 @@ class LineWindow:
 
 
 def lines_range(text: str | None) -> tuple[int, int] | None:
-    """The cited lines of an address, `12` or `12-18`; None when it says nothing that makes sense."""
+    """The lines that an address names, `12` or `12-18`; None when it says nothing that makes sense."""
     match = _RANGE.fullmatch(text or "")
     if match is None:
         return None
     first, last = int(match[1]), int(match[2] or match[1])
-    return (first, min(last, first + _MAX_CITED_LINES)) if 1 <= first <= last else None
+    return (first, last) if 1 <= first <= last else None
+
+
+def cited_range(text: str | None) -> tuple[int, int] | None:
+    """As `lines_range`, but not more lines than a page marks."""
+    found = lines_range(text)
+    return (found[0], min(found[1], found[0] + _MAX_CITED_LINES)) if found else None
 
 
 def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None = None) -> LineWindow:

@@ -11,10 +11,10 @@ from holmes.core.errors import ResultStoreError
 from holmes.core.evidence import NumberedText
 from holmes.core.messages import ResultId
 from holmes.server.errors import ApiError, documented
+from holmes.server.result_views import PICTURE_TYPES, lines_range
 
 _MOST_LINES: Final = 100_000
-_PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-_AS_SENT: Final = frozenset({"application/json", *_PICTURES})
+_AS_SENT: Final = frozenset({"application/json", *PICTURE_TYPES})
 
 
 def router(service: Service) -> APIRouter:
@@ -46,9 +46,9 @@ def router(service: Service) -> APIRouter:
             raise ApiError(404, f"there is no stored output {identity!r}, or its time is over") from None
         kind = stored.media_type if stored.media_type in _AS_SENT else "text/plain"
         if lines is not None:
-            if kind in _PICTURES:
+            if kind in PICTURE_TYPES:
                 raise ApiError(400, "a picture has no lines")
-            text = await asyncio.to_thread(_lines, found, lines)
+            text = await asyncio.to_thread(_lines, found, lines_range(lines))
             return Response(text, media_type="text/plain; charset=utf-8")
         kind = f"{kind}; charset=utf-8" if kind == "text/plain" else kind
         return Response(found, media_type=kind, headers={"Content-Disposition": f'inline; filename="{identity}"'})
@@ -56,11 +56,10 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _lines(content: bytes, lines: str) -> str:
-    first, _, last = lines.partition("-")
-    start, end = int(first), int(last or first)
-    if start < 1 or end < start or end - start >= _MOST_LINES:
-        raise ApiError(400, f"lines={lines} is no range of at most {_MOST_LINES:,} lines from 1 on")
+def _lines(content: bytes, wanted: tuple[int, int] | None) -> str:
+    start, end = wanted or (1, _MOST_LINES + 1)
+    if end - start >= _MOST_LINES:
+        raise ApiError(400, f"`lines` is no range of at most {_MOST_LINES:,} lines from 1 on")
     numbered = NumberedText(content)
     if start > numbered.total_lines:
         raise ApiError(404, f"the output has only {numbered.total_lines:,} lines")

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import signal
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from holmes.app.cluster_choice import chosen_cluster
@@ -19,10 +20,12 @@ from holmes.server.listening import serving, url_of
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from fastapi import FastAPI
 
     from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.serving import Service
     from holmes.core.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
@@ -40,7 +43,10 @@ async def run_server(
     """Serve until a signal. Returns the exit code. Raises what keeps the server from starting."""
     ending = _ending_on_signals()
     with listener:
-        async with chosen_cluster(settings, choice) as chosen, open_service(chosen, redactor=redactor) as service:
+        async with chosen_cluster(settings, choice) as chosen, AsyncExitStack() as stack:
+            service = await _opened_unless(ending, stack, open_service(chosen, redactor=redactor))
+            if service is None:
+                return 0
             application = create_application(service)
             async with serving(application, listener):
                 say(f"holmes: listening on {url_of(listener)}")
@@ -49,6 +55,29 @@ async def run_server(
                 await ending.wait()
                 await _drain(application, settings.investigations.drain_seconds)
     return 0
+
+
+async def _opened_unless(
+    ending: asyncio.Event, stack: AsyncExitStack, service: AbstractAsyncContextManager[Service]
+) -> Service | None:
+    """The service; None when a signal came first, since a database may be waited for."""
+    opening = asyncio.current_task()
+    assert opening is not None  # noqa: S101  a coroutine runs in one
+
+    async def end() -> None:
+        await ending.wait()
+        opening.cancel()
+
+    # Not the other way round: what is opened must be closed by the task that opened it.
+    watching = asyncio.create_task(end(), name="a signal ends the opening")
+    try:
+        return await stack.enter_async_context(service)
+    except asyncio.CancelledError:
+        if not ending.is_set() or opening.uncancel():
+            raise
+        return None
+    finally:
+        watching.cancel()
 
 
 def _ending_on_signals() -> asyncio.Event:

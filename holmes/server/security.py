@@ -138,14 +138,6 @@ async def require_webhook_key(
         raise ApiError(401, message, headers={"WWW-Authenticate": "Bearer"})
 
 
-def client_of(request: Request) -> str:
-    """Who counts as one client: a session of the page, else an address."""
-    session = request.cookies.get(SESSION_COOKIE)
-    if session and keys_of(request).required and keys_of(request).valid_session(session):
-        return f"session {session}"
-    return request.client.host if request.client else "unknown"
-
-
 def is_same_origin(headers: Headers) -> bool:
     """Whether a browser says that a page of this very server sent the request.
 
@@ -201,6 +193,8 @@ def _foreign(method: str, headers: Headers) -> ApiError | None:
 
 
 def _is_loopback(host: str) -> bool:
+    if any(sign in host for sign in "@/?#\\"):  # a name has none, and what follows it would be taken for the name
+        return False
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:

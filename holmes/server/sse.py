@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE: Final = "text/event-stream"
 STREAM_DOCUMENTATION: Final = {
     "description": "Server-sent events",
-    "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+    "content": {MEDIA_TYPE: {}},
 }
 # A reader that takes nothing for so long is gone, whatever its connection says.
 _STALLED_SECONDS: Final = 60.0

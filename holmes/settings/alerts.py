@@ -101,6 +101,11 @@ class AlertSettings(SettingsGroup):
     reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
     """Hours in which a resolved alert that fires again reopens its incident instead of starting another one."""
 
+    stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
+    """Hours after which an open incident is closed when no message about its alerts comes any more; more than
+    Alertmanager's `repeat_interval`.
+    """
+
     def with_upstream_slack(self) -> Self:
         """These settings with the destination that HolmesGPT's keys make; the same when one of the two is missing."""
         if self.slack_token is None or self.slack_channel is None or UPSTREAM_SLACK in self.destinations:

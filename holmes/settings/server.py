@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+import ipaddress
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
-from holmes.settings.setting import Setting, SettingsGroup
+from holmes.settings.setting import CommaSeparated, Setting, SettingsGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"  # noqa: S104  only with a key, see `listen_host`
@@ -37,6 +41,11 @@ class ServerSettings(SettingsGroup):
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
     """The address under which people reach the page; links in messages start with it. Unset: messages have no links."""
 
+    trusted_proxies: Annotated[CommaSeparated, Setting("HOLMES_TRUSTED_PROXIES")] = ()
+    """Addresses and ranges (`10.0.0.0/8`) of the proxies in front, comma-separated. Clients are told apart by their
+    address; behind these by what they add to `X-Forwarded-For`.
+    """
+
     session_hours: Annotated[float, Setting("HOLMES_SESSION_HOURS"), Field(gt=0)] = 12
     """Hours after which a login at the page ends."""
 
@@ -49,6 +58,13 @@ class ServerSettings(SettingsGroup):
     chats: Annotated[int, Setting("HOLMES_CHATS"), Field(ge=1)] = 16
     """Chats that may run at once in one replica; more are answered with 429."""
 
+    investigations_per_client: Annotated[int, Setting("HOLMES_INVESTIGATIONS_PER_CLIENT"), Field(ge=1)] = 20
+    """Unfinished investigations that one client may have begun over the API at one replica; more are answered with 429.
+    """
+
+    queue_limit: Annotated[int, Setting("HOLMES_QUEUE_LIMIT"), Field(ge=1)] = 1_000
+    """Investigations that may be queued or running before the API answers 429. Alerts are always taken."""
+
     resume_seconds: Annotated[float, Setting("HOLMES_RESUME_SECONDS"), Field(ge=0)] = 10
     """Seconds that a streamed chat goes on after its client went away, so that it can come back with `Last-Event-ID`.
     Then it is cancelled.
@@ -58,13 +74,32 @@ class ServerSettings(SettingsGroup):
     """Seconds of silence after which a stream sends a comment, so that proxies keep it open."""
 
     max_cost: Annotated[float | None, Setting("HOLMES_MAX_COST"), Field(ge=0)] = None
-    """The most US dollars that one investigation may spend; then `builtin/triage` answers. Unset: no limit."""
+    """The most US dollars that one investigation may spend; then `builtin/triage` answers. Clients may ask for less, a
+    route of alerts may set more. Unset: no limit.
+    """
 
     max_cost_per_day: Annotated[float | None, Setting("HOLMES_MAX_COST_PER_DAY"), Field(ge=0)] = None
     """The most US dollars that all investigations of one day (UTC) may spend. Chats are refused with 429 then, alerts
     are answered by `builtin/triage`. Unset: no limit.
     """
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            try:
+                ipaddress.ip_network(each, strict=False)
+            except ValueError:
+                message = f"{each!r} is no address and no range of addresses"
+                raise ValueError(message) from None
+        return value
+
     def listen_host(self) -> str:
         """Where to listen when nobody said so: everywhere with a key, else on loopback only."""
         return self.host or (EVERYWHERE if self.api_key else LOOPBACK)
+
+
+def blank_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables of keys that are there and empty: whoever set them meant to have a key."""
+    names = ("HOLMES_API_KEY", "HOLMES_WEBHOOK_KEY")
+    return tuple(name for name in names if name in environment and not environment[name].strip())

@@ -13,6 +13,7 @@ _REQUEST_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _CALL_SECONDS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
 _TOOL_SECONDS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
+_SPENT_ON: Final = ("model", "purpose")
 PROCESS_FIGURES: Final = ("process_",)
 
 
@@ -27,7 +28,13 @@ class Instruments:
         self.build_info = Gauge(
             "holmes_build_info", "Always 1; the labels say what runs.", ("version", "python"), registry=registry
         )
+        self._make_http_instruments(registry)
+        self._make_llm_instruments(registry)
+        self._make_spending_instruments(registry)
+        self._make_tool_instruments(registry)
+        self._make_alert_instruments(registry)
 
+    def _make_http_instruments(self, registry: CollectorRegistry) -> None:
         self.http_requests = Counter(
             "holmes_http_requests",
             "HTTP requests that were answered.",
@@ -43,16 +50,13 @@ class Instruments:
         )
         self.http_streams = Gauge("holmes_http_streams", "Event streams that are open.", registry=registry)
 
+    def _make_alert_instruments(self, registry: CollectorRegistry) -> None:
         self.investigations_finished = Counter(
             "holmes_investigations_finished",
             "Investigations that came to an end in this replica, and who answered: llm, triage or nobody.",
             ("outcome", "source", "answered_by"),
             registry=registry,
         )
-
-        self._make_llm_instruments(registry)
-        self._make_tool_instruments(registry)
-
         self.alerts_received = Counter(
             "holmes_alerts_received", "Alerts that were stored, by their status.", ("status",), registry=registry
         )
@@ -67,11 +71,10 @@ class Instruments:
         )
 
     def _make_llm_instruments(self, registry: CollectorRegistry) -> None:
-        spent_on = ("model", "purpose")
         self.llm_calls = Counter(
             "holmes_llm_calls",
             "Requests to a model, failed attempts included. The purpose is investigation or compaction.",
-            spent_on,
+            _SPENT_ON,
             registry=registry,
         )
         self.llm_call_duration = Histogram(
@@ -92,13 +95,15 @@ class Instruments:
             "holmes_llm_context_overflows", "Requests that a provider refused as too long.", ("model",),
             registry=registry,
         )  # fmt: skip
+
+    def _make_spending_instruments(self, registry: CollectorRegistry) -> None:
         self.llm_tokens = Counter(
             "holmes_llm_tokens",
             "Tokens. prompt includes cached and cache_creation, completion includes reasoning.",
-            (*spent_on, "kind"),
+            (*_SPENT_ON, "kind"),
             registry=registry,
         )
-        self.llm_cost = Counter("holmes_llm_cost_dollars", "US dollars.", spent_on, registry=registry)
+        self.llm_cost = Counter("holmes_llm_cost_dollars", "US dollars.", _SPENT_ON, registry=registry)
         self.llm_cache_hits = Counter(
             "holmes_llm_cache_hits",
             "Replies whose prompt the provider found in its cache, at least in part.",

@@ -69,7 +69,7 @@ class Desk:
 
     async def incidents(self) -> tuple[Incident, ...]:
         """All incidents, the oldest first."""
-        return tuple(sorted(await IncidentRecords(self.database).list(), key=lambda each: each.id))
+        return tuple(sorted((await IncidentRecords(self.database).list()).incidents, key=lambda each: each.id))
 
     async def investigations(self) -> tuple[InvestigationRecord, ...]:
         """All investigations, the oldest first."""

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holmes.investigations.alert_questions import FENCE, alert_question, namespace_of_all
-from holmes.investigations.alert_wording import alerts_title, worst_severity
+from holmes.investigations.alert_wording import alerts_title, facts_of, worst_severity
 from holmes.investigations.values import Alert
 from holmes.llm.triage.intents import intent_of
 from holmes.llm.triage.question import parse_question
@@ -121,7 +121,7 @@ def test_however_much_alerts_say_the_question_stays_short() -> None:
 )  # fmt: skip
 def test_titles_and_severities(alerts: list[Alert], title: str, severity: str | None) -> None:
     assert alerts_title(alerts) == title
-    assert worst_severity(alerts) == severity
+    assert worst_severity(map(facts_of, alerts)) == severity
 
 
 def test_the_namespace_of_all_is_the_one_that_they_share() -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import stat
+import time
+from pathlib import Path
 
+import psutil
 import pytest
 from sqlalchemy import Connection, text
 
@@ -66,3 +70,43 @@ async def test_a_table_of_an_older_version_gets_the_columns_that_it_lacks(databa
     assert await InvestigationRecords(again).get(identity) is not None
     assert await again.read(lambda connection: connection.execute(text("SELECT name FROM holmes_keys")).scalar()) == "k"
     await again.close()
+
+
+async def test_a_server_that_hangs_is_unavailable_in_time_and_works_again_when_it_goes_on(
+    postgresql: PostgresqlServer,
+) -> None:
+    database = await Database.open(postgresql.create_database())
+    port = str(postgresql.port)
+    server = next(each for each in psutil.process_iter(["cmdline"]) if port in (each.info["cmdline"] or ()))
+    frozen = [server, *server.children(recursive=True)]
+    try:
+        for process in frozen:
+            process.suspend()
+        began = time.monotonic()
+        with pytest.raises(DatabaseUnavailable, match="no answer"):
+            await database.transaction(lambda connection: connection.execute(text("SELECT 1")), wait_seconds=0)
+        assert time.monotonic() - began < 10
+        assert "no answer" in str(database.write_problem)
+    finally:
+        for process in reversed(frozen):
+            process.resume()
+    assert await database.transaction(lambda connection: connection.execute(text("SELECT 7")).scalar()) == 7
+    assert database.write_problem is None
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql://me@127.0.0.1:1/x?password=hunter2", "postgresql://me:pa@hunter2@127.0.0.1/x", "sqlite://"],
+)
+async def test_no_form_of_an_address_shows_a_password(address: str) -> None:
+    with pytest.raises((DatabaseUnavailable, ConfigError)) as caught:
+        await Database.open(address, wait_seconds=0)
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_the_files_of_a_database_are_private(tmp_path: Path) -> None:
+    database = await Database.open(f"sqlite:///{tmp_path / 'i.db'}")
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}  # noqa: ASYNC240  a test may wait
+    assert modes == {0o600}
+    await database.close()

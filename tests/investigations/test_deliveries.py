@@ -118,7 +118,7 @@ async def test_two_replicas_never_claim_the_same(
     assert len(taken) + len(await claims.take("ops", 60)) == 60
 
 
-async def test_what_failed_is_listed_counted_and_can_be_tried_again(database: Database, claims: DeliveryClaims) -> None:
+async def test_what_failed_is_listed_and_can_be_tried_again(database: Database, claims: DeliveryClaims) -> None:
     records = DeliveryRecords(database)
     await queue(database, "opened")
     await queue(database, "opened", incident="inc2")
@@ -127,15 +127,12 @@ async def test_what_failed_is_listed_counted_and_can_be_tried_again(database: Da
     await claims.failed(first, "ops: Slack refused: invalid_auth", gave_up=False, reference='{"part": 1}')
     await claims.later(second_claim, "ops: not reachable", seconds=600, reference=None)
     await claims.delivered(third, None)
-    assert [each.last_error for each in await records.troubled()] == [
-        "ops: not reachable", "ops: Slack refused: invalid_auth",
-    ]  # fmt: skip
+    assert [each.last_error for each in await records.list(state="waiting")] == ["ops: not reachable"]
     (failed,) = await records.list(state="failed")
     assert await records.list(incident_id=failed.incident_id) == (failed,)
-    assert await records.figures() == {("ops", "failed"): 1, ("ops", "waiting"): 1, ("ops", "delivered"): 1}
+    assert await records.get(failed.id) == failed
     assert await records.retry(failed.id)
     assert not await records.retry(failed.id)
-    assert await records.retry_failed("ops") == 0
     (again,) = await claims.take("ops", 9)
     assert (again.delivery.id, again.delivery.attempts, again.reference) == (failed.id, 1, '{"part": 1}')
     assert again.delivery.last_error == "ops: Slack refused: invalid_auth"
@@ -145,6 +142,8 @@ async def test_news_for_a_destination_that_nobody_has_fails_after_a_while(
     database: Database, claims: DeliveryClaims
 ) -> None:
     await queue(database, "opened", to=("ops", "gone"))
+    (tried,) = await claims.take("gone", 1)
+    await claims.later(tried, "gone: not reachable", seconds=600, reference=None)
     assert await claims.abandon({"ops"}, older_than_seconds=time.time()) == 0
     assert await claims.abandon({"ops"}, older_than_seconds=60) == 1
     (failed,) = await DeliveryRecords(database).list(state="failed")

@@ -148,7 +148,7 @@ async def test_a_replica_is_alive_while_it_says_so(database: Database) -> None:
     await two.leave()
     assert await one.alive() == {"one"}
     await two.renew()
-    assert await Replicas(database, "three", "1", lease_seconds=-1).alive() == {"three"}
+    assert await Replicas(database, "three", "1", lease_seconds=0).alive() == {"three"}
 
 
 async def test_steps_of_one_name_in_two_investigations_do_not_meet(database: Database) -> None:

@@ -52,7 +52,7 @@ async def add_incident(database: Database, identity: str, *, state: str, days_ol
 async def add_investigation(database: Database, incident: str, *, state: str, days_old: float) -> InvestigationId:
     new = NewInvestigation(question="q", title="t", source="api", incident_id=IncidentId(incident))
     identity = await InvestigationRecords(database).add(new)
-    values = {"state": state, "finished_at": time.time() - days_old * DAY, "workflow_id": f"w-{identity}"}
+    values = {"state": state, "finished_at": time.time() - days_old * DAY, "workflow_id": f"{identity}.2"}
     changed = update(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity).values(**values)
     await database.transaction(lambda connection: connection.execute(changed))
     journal = Journal(database, Lease(investigation_id=identity, replica="a", attempt=1))
@@ -68,13 +68,14 @@ async def test_old_and_finished_goes_with_its_events_and_steps_and_its_workflow_
     await add_incident(database, "recent", state="closed", days_old=1)
     old = await add_investigation(database, "old", state="answered", days_old=40)
     running = await add_investigation(database, "open", state="running", days_old=40)
+    needed = await add_investigation(database, "open", state="answered", days_old=40)
     recent = await add_investigation(database, "recent", state="failed", days_old=1)
 
-    assert await delete_old(database, retention_seconds=30 * DAY) == (f"w-{old}",)
+    assert await delete_old(database, retention_seconds=30 * DAY) == (old, f"{old}.1", f"{old}.2")
 
-    assert await values_of(database, INVESTIGATIONS.c.id) == sorted((running, recent))
+    assert await values_of(database, INVESTIGATIONS.c.id) == sorted((running, needed, recent))
     for table in (EVENTS, STEPS):
-        assert await values_of(database, table.c.investigation_id) == sorted((running, recent))
+        assert await values_of(database, table.c.investigation_id) == sorted((running, needed, recent))
     assert await values_of(database, INCIDENTS.c.id) == await values_of(database, ALERTS.c.incident_id)
     assert await values_of(database, INCIDENTS.c.id) == ["open", "recent"]
     assert await delete_old(database, retention_seconds=30 * DAY) == ()
@@ -91,3 +92,13 @@ async def test_a_stored_output_that_is_read_again_stays(database: Database) -> N
     await delete_old(database, retention_seconds=DAY)
 
     assert await values_of(database, RESULTS.c.id) == [kept.id]
+
+
+async def test_stored_outputs_are_deleted_some_at_a_time(database: Database) -> None:
+    row = {"media_type": "text/plain", "size_bytes": 1, "content": b"x", "stored_at": 1.0}
+    rows = [{**row, "id": f"{number:04}", "used_at": float(number)} for number in range(250)]
+    await database.transaction(lambda connection: connection.execute(insert(RESULTS), rows))
+    await delete_old(database, retention_seconds=DAY)
+    assert await values_of(database, RESULTS.c.id) == [f"{number:04}" for number in range(200, 250)]
+    await delete_old(database, retention_seconds=DAY)
+    assert await values_of(database, RESULTS.c.id) == []

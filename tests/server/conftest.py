@@ -27,6 +27,7 @@ def server(_provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Ite
         HOLMES_WEBHOOK_KEY=WEBHOOK_KEY,
         HOLMES_MAX_BODY_MEGABYTES="1",
         HOLMES_CHATS_PER_CLIENT="3",
+        HOLMES_INVESTIGATIONS_PER_CLIENT="1000",
         HOLMES_RESUME_SECONDS="0.6",
         HOLMES_HEARTBEAT_SECONDS="0.2",
     ) as running:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ async def test_what_is_answered_202_is_stored(database: Database) -> None:
         first = await client.post(PATH, json=PAYLOAD)
         again = await client.post(PATH, json=PAYLOAD)
 
-    (incident,) = await IncidentRecords(database).list()
+    (incident,) = (await IncidentRecords(database).list()).incidents
     (investigation,) = await InvestigationRecords(database).list(InvestigationQuery())
     assert first.status_code == again.status_code == 202
     assert first.json() == {
@@ -96,7 +97,7 @@ async def test_what_is_answered_202_is_stored(database: Database) -> None:
 async def test_secrets_in_alerts_are_not_kept(database: Database) -> None:
     async with served(database) as client:
         await client.post(PATH, json=PAYLOAD)
-    (incident,) = await IncidentRecords(database).list()
+    (incident,) = (await IncidentRecords(database).list()).incidents
     (known,) = await IncidentRecords(database).alerts(incident.id)
     (investigation,) = await InvestigationRecords(database).list(InvestigationQuery())
     assert "in an annotation" in known.alert.annotations["summary"]
@@ -117,7 +118,7 @@ async def test_only_the_key_of_webhooks_opens_it(database: Database, headers: di
     async with served(database) as client:
         answer = await client.post(PATH, json=PAYLOAD, headers=headers)
     assert answer.status_code == status
-    assert bool(await IncidentRecords(database).list()) is (status == 202)
+    assert bool((await IncidentRecords(database).list()).incidents) is (status == 202)
 
 
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"[]", b"{}", b'{"alerts": 1}', b"[" * 50_000, b"\xff"])
@@ -184,6 +185,16 @@ async def post(postgresql_url: str) -> AsyncIterator[Callable[[bytes], Awaitable
     async with served(database) as client:
         yield lambda body: client.post(PATH, content=body)
     await database.close()
+
+
+async def test_names_that_are_too_long_to_index_are_taken_too(
+    post: Callable[[bytes], Awaitable[httpx.Response]],
+) -> None:
+    """Random text, because PostgreSQL would compress other text until it fits."""
+    name = "".join(chr(0x20000 + number) for number in random.Random(1).sample(range(40_000), 1_000))  # noqa: S311
+    for key in ({}, {"groupKey": name * 3}):
+        payload = {"alerts": [{"status": "firing", "labels": {"alertname": name}}], **key}
+        assert (await post(json.dumps(payload).encode())).status_code == 202
 
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -10,9 +11,12 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
-from holmes.server.bodies import MAX_JSON_DEPTH, json_depth
-from tests.server.http_server import JSON, KEY, HttpServer
+from holmes.server.bodies import MAX_JSON_DEPTH, BoundedBodies, json_depth
+from holmes.server.security import Keys
+from holmes.settings.load import load_settings
+from tests.server.http_server import JSON, KEY, WEBHOOK_KEY, HttpServer
 
 MEGABYTE = 1_000_000
 
@@ -94,3 +98,43 @@ def test_a_hostile_text_costs_no_more_than_its_length() -> None:
     json_depth(b"[" * 100 + b'"' + b'\\"' * 500_000)
 
     assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_json_is_utf8_or_nothing(client: httpx.Client, encoding: str) -> None:
+    answer = client.post("/api/chat", content='{"ask": "ä"}'.encode(encoding), headers=JSON)
+
+    assert answer.status_code == 400
+    assert "UTF-8" in answer.json()["error"]["message"]
+
+
+async def test_strangers_have_little_time_to_send_a_body() -> None:
+    sent: list[Message] = []
+
+    async def application(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    keys = Keys(load_settings({"HOLMES_API_KEY": KEY}).server)
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": [(b"content-length", b"5")]}
+    await BoundedBodies(application, keys, MEGABYTE, strangers_seconds=0.05)(scope, receive, send)
+
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
+def test_a_webhook_with_a_slash_too_many_is_no_redirect(server: HttpServer) -> None:
+    answer = httpx.post(
+        f"{server.url}/api/alerts/alertmanager/",
+        json={"alerts": []},
+        headers={"Authorization": f"Bearer {WEBHOOK_KEY}", "Host": "evil"},
+    )
+
+    assert answer.status_code == 202
+    assert httpx.get(f"{server.url}/api/model/", headers={"X-API-Key": KEY}).status_code == 404

@@ -216,11 +216,20 @@ def test_the_models_are_a_json_list_in_a_string(client: httpx.Client) -> None:
 def test_costs_of_chats_count_for_the_budget_of_the_day(
     server: HttpServer, client: httpx.Client, scripted: Provider
 ) -> None:
-    before = server.run(server.service.investigations.spent_today)
+    def spent() -> float:
+        return server.run(server.service.investigations.spent_today)
+
+    before = spent()
+    scripted.play(Reply(text="Let me look.", tool_calls=(call("kubernetes_diagnose"),)), Hang())
+    with client.stream("POST", "/api/chat", json=STREAMED) as response:
+        events = events_of(response)
+        assert any(event.name == "tool_calling_result" for event in events)
+        assert spent() == pytest.approx(before + 0.12)  # while it runs
+        client.delete(f"/api/chat/{response.headers['x-holmes-run']}")
+        assert [event.name for event in events][-1] == "error"
     scripted.play(Reply(text="Cheap."))
     client.post("/api/chat", json=ASK)
-
-    wait_until(lambda: server.run(server.service.investigations.spent_today) > before)
+    assert spent() == pytest.approx(before + 0.24)
 
 
 def wait_until(condition: object) -> None:

@@ -63,7 +63,7 @@ def test_it_says_where_it_listens_logs_lines_of_json_and_ends_on_sigterm(process
         (["--model", "gpt-4o"], {"LOG_LEVEL": "loud"}, 2, "LOG_LEVEL"),
         (["--demo", "--context", "x"], {}, 2, "exclude each other"),
         (["--port", "99999"], {}, 2, "99999"),
-        ([], {"HOLMES_API_KEY": "short"}, 2, "HOLMES_API_KEY"),
+        ([], {"HOLMES_API_KEY": "short"}, 2, "HOLMES_API_KEY: needs at least 8 characters"),
         ([], {"HOLMES_DATABASE_URL": "mysql://x"}, 2, "HOLMES_DATABASE_URL"),
     ],
 )
@@ -76,6 +76,27 @@ def test_what_cannot_work_is_one_line_with_the_fix(
     assert problem in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_an_empty_key_is_told_and_a_signal_ends_it_also_while_it_waits_for_the_database(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    address = f"postgresql://me:hidden@127.0.0.1:{port}/holmes"
+    home = Home.make(tmp_path / "home", HOLMES_DATABASE_URL=address, HOLMES_API_KEY=" ")
+    with home.start("serve", "--port", "0", "--model", "builtin/triage") as process:
+        assert process.stderr is not None
+        empty, waits = (json.loads(process.stderr.readline()) for _ in range(2))
+        process.send_signal(signal.SIGTERM)
+        rest, stderr = process.communicate(timeout=10)
+
+    assert empty["level"] == "warning"
+    assert "HOLMES_API_KEY is empty" in empty["message"]
+    assert "waiting for the database" in waits["message"]
+    assert str(port) in waits["message"]
+    assert "hidden" not in waits["message"]
+    assert process.returncode == 0
+    assert rest == ""
+    assert "Traceback" not in stderr
 
 
 def test_a_port_that_is_taken_is_one_line(home: Home) -> None:

@@ -72,7 +72,15 @@ class LoadResult:
         checks = (
             (self.known == load.distinct, f"{load.distinct - self.known} distinct alerts were lost"),
             (self.received >= load.alerts, f"only {self.received} of {load.alerts} messages were counted"),
-            (self.not_linked == 0, f"{self.not_linked} alerts have no investigation"),
+            (self.not_linked == 0, f"{self.not_linked} alerts have no answered investigation of their incident"),
+            (
+                self.investigations == load.distinct // _PAYLOAD_ALERTS,
+                f"{self.investigations} investigations for {load.distinct // _PAYLOAD_ALERTS} groups of alerts",
+            ),
+            (
+                self.model_calls <= self.investigations * CALLS_PER_INVESTIGATION + self.takeovers,
+                f"{self.model_calls} model calls: more than one was paid again for each of {self.takeovers} takeovers",
+            ),
             (set(self.states) == {"answered"}, f"not every investigation was answered: {dict(self.states)}"),
         )
         return [text for holds, text in checks if not holds]
@@ -273,14 +281,19 @@ async def _until_finished(database: Database, deadline: float) -> None:
 
 async def _count(database: Database, result: LoadResult) -> None:
     alerts = await database.transaction(
-        lambda connection: connection.execute(select(ALERTS.c.received, ALERTS.c.investigation_id)).all()
+        lambda connection: connection.execute(
+            select(ALERTS.c.received, ALERTS.c.investigation_id, ALERTS.c.incident_id)
+        ).all()
     )
     rows = await database.transaction(
-        lambda connection: connection.execute(select(INVESTIGATIONS.c.state, INVESTIGATIONS.c.attempts)).all()
+        lambda connection: connection.execute(
+            select(*(INVESTIGATIONS.c[name] for name in ("id", "state", "attempts", "incident_id")))
+        ).all()
     )
     result.known = len(alerts)
     result.received = sum(row.received for row in alerts)
-    result.not_linked = sum(row.investigation_id is None for row in alerts)
+    answered = {row.id: row.incident_id for row in rows if row.state == "answered"}
+    result.not_linked = sum(answered.get(row.investigation_id) != row.incident_id for row in alerts)
     result.investigations = len(rows)
     result.states = Counter(row.state for row in rows)
     result.takeovers = sum(max(0, row.attempts - 1) for row in rows)

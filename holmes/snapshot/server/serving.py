@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import shutil
 import socket
 import tempfile
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _ADDRESS = "127.0.0.1"
 _BACKLOG = 64
+_FOLDERS = "holmes-snapshot-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIte
     prefix = f"recording-{_fingerprint(recording)}"
     server = await asyncio.to_thread(_make_server, recording, prefix, closing)
     url = f"http://{_ADDRESS}:{listener.getsockname()[1]}/{prefix}"
-    folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="holmes-snapshot-"))
+    folder = await asyncio.to_thread(_make_folder)
     task = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         namespace = recording.namespaces[0] if len(recording.namespaces) == 1 else recording.namespace
@@ -66,6 +68,26 @@ async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIte
         server.should_exit = True
         await asyncio.wait({task})
         listener.close()
+
+
+def _make_folder() -> Path:
+    """A private folder with the number of this process in its name. Removes those of processes that were killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
+        owner = left.name.removeprefix(_FOLDERS).partition("-")[0]
+        with suppress(OSError, OverflowError):
+            if owner.isdecimal() and left.lstat().st_uid == os.getuid() and not left.is_symlink() and _is_over(owner):
+                shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDERS}{os.getpid()}-"))
+
+
+def _is_over(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> uvicorn.Server:

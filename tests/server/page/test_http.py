@@ -151,6 +151,17 @@ def test_cancelling_ends_an_investigation_and_needs_a_form_of_this_page(
     assert "It was cancelled." in client.get(own.headers["location"]).text
 
 
+def test_an_open_incident_is_closed_by_a_form_of_this_page(page_server: RunningServer, client: httpx.Client) -> None:
+    address = f"/incidents/{page_server.sample.incidents['node']}"
+    assert f'action="{address}/close"' in client.get(address).text
+    assert client.post(f"{address}/close", headers={"Origin": "https://evil.example"}).status_code == 403
+    own = client.post(f"{address}/close", headers={"Origin": page_server.url})
+    assert (own.status_code, own.headers["location"]) == (303, address)
+    closed = client.get(address).text
+    assert "by hand" in closed
+    assert f"{address}/close" not in closed
+
+
 def test_a_list_of_500_incidents_pages_through_all_of_them_quickly(tmp_path: Path) -> None:
     with running_server(tmp_path) as server, httpx.Client(base_url=server.url) as client:
         server.run(lambda service: fill_many(service, 500))

@@ -10,7 +10,7 @@ import pytest
 from holmes.core.stats import RequestStats
 from holmes.investigations.values import StoredEvent
 from holmes.server import page_format
-from holmes.server.result_views import lines_range, window_of
+from holmes.server.result_views import cited_range, window_of
 from holmes.server.step_views import timeline_of
 from tests.server.page import hostile
 
@@ -60,7 +60,7 @@ def test_events_of_unknown_shape_are_left_out() -> None:
     ],
 )
 def test_lines_in_an_address(text: str, lines: tuple[int, int] | None) -> None:
-    assert lines_range(text) == lines
+    assert cited_range(text) == lines
 
 
 def test_a_window_is_bounded_also_when_every_line_is_huge() -> None:

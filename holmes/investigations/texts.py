@@ -1,0 +1,16 @@
+"""Texts of models, tools and people as every database can keep them. Used by everything that writes records."""
+
+from __future__ import annotations
+
+from typing import overload
+
+
+@overload
+def storable(text: str) -> str: ...
+@overload
+def storable(text: None) -> None: ...
+def storable(text: str | None) -> str | None:
+    """`text` without zero bytes and halves of characters, which PostgreSQL and UTF-8 have no place for."""
+    if text is None:
+        return None
+    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,89 @@
+"""An incident with thousands of firing alerts: what is said of it counts them all, and no intake waits for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import timedelta
+
+from sqlalchemy import insert, update
+
+from holmes.investigations.database import Database
+from holmes.investigations.schema import ALERTS
+from tests.investigations.alerts import GROUP, Desk, alert
+
+MANY = 10_000
+MOST_SECONDS = 0.1
+CHECKOUT = alert(pod="checkout-7b9bbf99ff-c5l4v", severity="critical")
+
+
+async def fill(desk: Desk) -> None:
+    """Ten thousand alerts of the group in the database, one of them through the intake."""
+    first = alert(pod="checkout-7b9bbf99ff-w76mq")
+    await desk.take(first)
+    await desk.set_state("answered")
+    (row,) = await desk.alerts()
+    rows = [
+        {
+            **row._asdict(),
+            "fingerprint": f"f{number}",
+            "place": f"shop/app-{number}",
+            "subject": f"workload shop/app-{number}",
+            "labels": json.dumps({**first.labels, "pod": f"app-{number}"}),
+        }
+        for number in range(MANY)
+    ]
+    await desk.database.transaction(lambda connection: connection.execute(insert(ALERTS), rows))
+
+
+async def test_one_more_alert_is_taken_quickly_and_all_are_counted(database: Database) -> None:
+    desk = Desk(database)
+    await fill(desk)
+    seconds = []
+    for number in range(3):
+        started = time.perf_counter()
+        await desk.take(alert(deployment=f"new-{number}-app", severity="critical"))
+        seconds.append(time.perf_counter() - started)
+        await desk.set_state("answered")
+    (incident,) = await desk.incidents()
+    assert incident.title == f"KubePodCrashLooping: {MANY + 4} objects in shop ({MANY + 4} alerts)"
+    assert incident.severity == "critical"
+    assert incident.labels == {"alertname": "KubePodCrashLooping", "namespace": "shop"}
+    assert min(seconds) < MOST_SECONDS, "a busy machine slows some, not all"
+
+
+async def test_a_question_that_waits_takes_in_one_of_many_quickly(database: Database) -> None:
+    desk = Desk(database)
+    await fill(desk)
+    await desk.set_state("queued")
+    started = time.perf_counter()
+    await desk.take(CHECKOUT)
+    (investigation,) = await desk.investigations()
+    assert f"alert 1 of {MANY + 2}" in investigation.question
+    assert time.perf_counter() - started < 10 * MOST_SECONDS
+    assert investigation.title.endswith(f"({MANY + 2} alerts)")
+
+
+async def test_it_stays_open_while_others_fire_and_an_answer_stands_for_the_same_thing(database: Database) -> None:
+    desk = Desk(database)
+    first = alert(pod="checkout-7b9bbf99ff-w76mq")
+    await desk.take(first, alert(deployment="catalog"))
+    await desk.set_state("answered")
+    assert (await desk.take(CHECKOUT)).queued == 0, "another alert about checkout was looked at"
+    over = timedelta(minutes=9)
+    await desk.take(
+        alert("resolved", ends=over, pod="checkout-7b9bbf99ff-w76mq"),
+        alert("resolved", ends=over, deployment="catalog"),
+    )
+    (incident,) = await desk.incidents()
+    assert (incident.state, incident.title) == ("open", "KubePodCrashLooping: shop/checkout")
+
+
+async def test_rows_of_an_older_version_count_too(database: Database) -> None:
+    desk = Desk(database)
+    await desk.take(CHECKOUT, key=GROUP)
+    nothing = dict.fromkeys(("name", "severity", "place", "namespace", "subject"))
+    await database.transaction(lambda connection: connection.execute(update(ALERTS).values(**nothing)))
+    await desk.take(alert(deployment="catalog"))
+    (incident,) = await desk.incidents()
+    assert incident.title.endswith("(2 alerts)")
