@@ -17,6 +17,7 @@ from sqlalchemy import func, select, update
 
 from holmes.core.errors import ClusterUnreachable, HolmesError
 from holmes.core.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
+from holmes.core.evidence.markers import scan_markers
 from holmes.investigations.durable_steps import DurableStepRunner
 from holmes.investigations.event_recorder import EventRecorder
 from holmes.investigations.journal import Journal, Lease, LostInvestigation
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 MAX_BARREN_ATTEMPTS = 10
 _CLUSTER_PAUSE_SECONDS = 5.0
 _ROOT_CAUSE_CHARACTERS = 400
-_CAUSE = re.compile(r"root cause\b", re.IGNORECASE)
+_CAUSE = re.compile(r"root cause\b(?: \([^)]{1,40}\))?:? ?", re.IGNORECASE)
 _FINISH_WAIT_SECONDS = 600.0
 _WITHOUT_MODEL_SECONDS = 300.0
 _WITHOUT_MODEL = "without-model/"
@@ -261,11 +262,17 @@ def _summary(record: InvestigationRecord) -> str:
 
 
 def root_cause(answer: str) -> str | None:
-    """The line of an answer that names the cause: the one that says so, else the first one that is no heading."""
+    """The line of an answer that names the cause: the one that says so, else the first one that is no heading.
+
+    Citations and the words "root cause" themselves are left out: whoever shows it, labels it.
+    """
     lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
     said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)
     chosen = said or next((line for line in lines if line and not line.endswith(":")), None)
-    return chosen[:_ROOT_CAUSE_CHARACTERS] if chosen else None
+    if chosen is None:
+        return None
+    plain = "".join(piece for piece in scan_markers(_CAUSE.sub("", chosen)) if isinstance(piece, str))
+    return " ".join(plain.split())[:_ROOT_CAUSE_CHARACTERS]
 
 
 def _bug(record: InvestigationRecord, error: Exception) -> Outcome:
