@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -115,7 +116,14 @@ async def test_after_kill_9_it_goes_on_from_the_last_finished_step_and_pays_none
 
 
 async def test_a_replica_that_is_told_to_end_hands_over_at_once(postgresql_url: str, tmp_path: Path) -> None:
-    with OpenAIServer(replies) as provider:
+    handed_over = threading.Event()
+
+    def slow(body: Body) -> Scripted:
+        if round_of(body) == 3:  # the first replica is still waiting for this one when it is told to end
+            handed_over.wait(60)
+        return replies(body)
+
+    with OpenAIServer(slow) as provider:
         home = Home.make(tmp_path / "home", config=provider_config(provider.base_url)).path
         variables = {"HOLMES_DATABASE_URL": postgresql_url, "HOLMES_DRAIN_SECONDS": "0", "HOLMES_LEASE_SECONDS": "8"}
         watched = Watched(await Database.open(postgresql_url))
@@ -129,6 +137,7 @@ async def test_a_replica_that_is_told_to_end_hands_over_at_once(postgresql_url: 
             with replica(home, name="second", **variables):
                 first.send_signal(signal.SIGTERM)
                 assert await asyncio.to_thread(first.wait, 30) == 0
+                handed_over.set()
                 await until(lambda: watched.finished(identity))
         record = await watched.record(identity)
         await watched.database.close()
