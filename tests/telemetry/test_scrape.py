@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 import httpx
@@ -81,8 +82,8 @@ async def test_the_queue_is_shown_and_a_database_that_is_down_costs_less_than_a_
         await database.close()
 
 
-async def test_figures_need_the_key() -> None:
-    database = await Database.open("sqlite://")
+async def test_figures_need_the_key(tmp_path: Path) -> None:
+    database = await Database.open(f"sqlite:///{tmp_path / 'i.db'}")
     try:
         refused = await scrape(application(database), key="wrong")
     finally:

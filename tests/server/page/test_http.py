@@ -12,7 +12,7 @@ import pytest
 from tests.server.page.sample import add_one, fill_many
 from tests.server.page.serving import RunningServer, running_server
 
-FAST_SECONDS = 0.05
+FAST_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
