@@ -70,6 +70,7 @@ benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/scan.py
 	$(BIN)/python benchmarks/diagnosis.py
 	$(BIN)/python benchmarks/alerts.py
+	$(BIN)/python benchmarks/serving.py
 
 # Hashes of everything, no index addresses. The image gets the same versions, without what only development needs.
 lock:

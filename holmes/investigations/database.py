@@ -213,7 +213,7 @@ def _make_private(file: Path) -> None:
 
 
 def _create_tables(connection: Connection) -> None:
-    """Create what is missing: tables, and columns that a newer version added to a table of an older one."""
+    """Create what is missing: tables, and columns and indexes that a newer version added to those of an older one."""
     lock_intake(connection)  # two replicas that start at once
     METADATA.create_all(connection)
     inspector = inspect(connection)

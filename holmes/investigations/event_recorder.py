@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.wire_events import wire_events
+from holmes.investigations.wire_events import NOTICE, wire_events
 
 if TYPE_CHECKING:
     from holmes.core.events import AgentEvent
@@ -18,7 +18,6 @@ _PASSING: Final = frozenset({"text_delta", "attempt_discarded"})
 """What is worth seeing only while it happens."""
 
 _LONGEST_ID: Final = 100
-NOTICE: Final = "notice"
 
 
 class EventRecorder:

@@ -71,11 +71,6 @@ class InvestigationQueue:
         self._keeping: tuple[asyncio.Task[None], ...] = ()
         self._stopping: asyncio.Task[None] | None = None
 
-    @property
-    def running(self) -> tuple[InvestigationId, ...]:
-        """What this replica is working on."""
-        return tuple(self._running)
-
     async def start(self) -> None:
         """Begin to work. Raises `DatabaseUnavailable`."""
         await self._replicas.join()  # before DBOS may be handed anything
