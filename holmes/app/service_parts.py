@@ -1,4 +1,4 @@
-"""The larger parts of the server, each made from the settings. Called by `holmes.app.serving`."""
+"""The larger parts of the server, each made from the settings. Called by `serving` and `work`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 from holmes import __version__
 from holmes.app.alert_intake import destinations_of
 from holmes.app.alerts import alert_routes
+from holmes.core.redaction.redactor import Redactor
+from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.deliveries import queue_finished
+from holmes.investigations.keys import shared_key
 from holmes.investigations.news import NewsComposer
 from holmes.investigations.queue import InvestigationQueue, QueueSettings
 from holmes.investigations.replicas import Replicas
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.app.investigators import Investigators
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.core.results import ResultStore
     from holmes.investigations.database import Database
     from holmes.investigations.values import InvestigationRecord
     from holmes.settings.settings import Settings
@@ -39,6 +42,18 @@ def database_address(settings: Settings) -> str:
     folder: Path = settings.storage.results_path.parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return f"sqlite:///{folder / DEFAULT_DATABASE}"
+
+
+async def shared_redactor(database: Database, own: Redactor | None) -> Redactor | None:
+    """`own`, or one with the key that all replicas have in common; None when redaction is switched off."""
+    if own is None or not database.shared:
+        return own
+    return Redactor(await shared_key(database, "redaction"))
+
+
+def shared_results(settings: Settings, database: Database) -> ResultStore | None:
+    """Where outputs of tools lie for all replicas; None for files, and when nothing is to be kept."""
+    return DatabaseResultStore(database) if database.shared and settings.storage.results_enabled else None
 
 
 def news_composer(settings: Settings, database: Database, redactor: Redactor | None) -> NewsComposer:

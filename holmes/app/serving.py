@@ -6,26 +6,25 @@ import logging
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holmes.app.alert_intake import alert_intake
-from holmes.app.background import in_background
 from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.memory import limit_arenas
-from holmes.app.service_parts import database_address
+from holmes.app.service_parts import database_address, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
-from holmes.app.work import open_work
-from holmes.core.redaction.redactor import Redactor
 from holmes.investigations.database import Database, DatabaseUnavailable
-from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.deliveries import DeliveryRecords
-from holmes.investigations.keys import shared_key
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
 from holmes.investigations.single_owner import single_owner
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
+    from prometheus_client import Metric
+
+    from holmes.core.redaction.redactor import Redactor
     from holmes.core.results import ResultStore
     from holmes.investigations.intake import AlertIntake
     from holmes.settings.settings import Settings
@@ -36,12 +35,31 @@ _SWITCH_SECONDS: Final = 0.001
 _log = logging.getLogger(__name__)
 
 
+class Worker(Protocol):
+    """The half that works, see `work_process`."""
+
+    def working(self, settings: Settings) -> AbstractAsyncContextManager[None]:
+        """Let it work; leaving waits until what runs has finished or is handed over. Raises `HolmesError`."""
+        ...
+
+    def wake(self) -> None:
+        """Something was queued."""
+        ...
+
+    def begin_to_end(self) -> None:
+        """Let it take nothing new; what runs may finish meanwhile."""
+        ...
+
+    async def figures(self) -> Sequence[Metric]:
+        """What it has counted."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """Everything that the HTTP interface and the page work with. Made by `open_service`.
 
-    `results` is where outputs of tools lie; None when that is switched off. `wake` says that something was queued,
-    `begin_to_end` that the server will end: what runs may finish meanwhile.
+    `results` is where outputs of tools lie; None when that is switched off.
     """
 
     settings: Settings
@@ -54,12 +72,11 @@ class Service:
     deliveries: DeliveryRecords
     intake: AlertIntake
     results: ResultStore | None
-    wake: Callable[[], None]
-    begin_to_end: Callable[[], None]
+    worker: Worker
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, *, redactor: Redactor | None) -> AsyncIterator[Service]:
+async def open_service(settings: Settings, *, redactor: Redactor | None, worker: Worker) -> AsyncIterator[Service]:
     """The parts of a running server; leaving the context ends them in order.
 
     Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`. A cluster or provider that does not
@@ -71,21 +88,17 @@ async def open_service(settings: Settings, *, redactor: Redactor | None) -> Asyn
         database = await _opened(database_address(settings))
         stack.push_async_callback(database.close)
         stack.enter_context(single_owner(database))
-        results: ResultStore | None = None
-        if database.shared:
-            results = DatabaseResultStore(database) if settings.storage.results_enabled else None
-            redactor = Redactor(await shared_key(database, "redaction")) if redactor is not None else None
+        redactor = await shared_redactor(database, redactor)
         telemetry = await stack.enter_async_context(open_telemetry(settings))
         investigations = InvestigationRecords(database)
         parts = InvestigatorsParts(
-            redactor=redactor, results=results, spent_today=investigations.spent_today, telemetry=telemetry
+            redactor=redactor,
+            results=shared_results(settings, database),
+            spent_today=investigations.spent_today,
+            telemetry=telemetry,
         )
         investigators = await stack.enter_async_context(Investigators(settings, parts))
-        work, over_there = await stack.enter_async_context(in_background(open_work(settings, database, parts)))
-
-        def wake() -> None:
-            over_there.call(work.wake)
-
+        await stack.enter_async_context(worker.working(settings))
         yield Service(
             settings=settings,
             redactor=redactor,
@@ -95,10 +108,9 @@ async def open_service(settings: Settings, *, redactor: Redactor | None) -> Asyn
             investigations=investigations,
             incidents=IncidentRecords(database),
             deliveries=DeliveryRecords(database),
-            intake=alert_intake(settings, database, investigators.model_names(), wake),
+            intake=alert_intake(settings, database, investigators.model_names(), worker.wake),
             results=investigators.results,
-            wake=wake,
-            begin_to_end=lambda: over_there.call(work.begin_to_end),
+            worker=worker,
         )
 
 

@@ -1,7 +1,6 @@
-"""The half of the server that works: the queue of investigations, deliveries, and cleaning up. Opened by `serving`.
+"""The half of the server that works: the queue of investigations, deliveries, and cleaning up. Opened by `work_main`.
 
-It runs on an event loop of its own, see `background`, with investigators of its own: the half that answers requests
-must not wait until a model's library has built twenty requests.
+It shares nothing with the half that answers requests but the database, see `work_process`.
 """
 
 from __future__ import annotations
@@ -12,32 +11,41 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.app.destinations import open_destinations
-from holmes.app.investigators import Investigators
+from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.memory import give_back
-from holmes.app.service_parts import investigation_queue, news_composer
+from holmes.app.service_parts import (
+    database_address,
+    investigation_queue,
+    news_composer,
+    shared_redactor,
+    shared_results,
+)
+from holmes.app.telemetry import open_telemetry
 from holmes.investigations.closing import close_stale
+from holmes.investigations.database import Database
 from holmes.investigations.delivery_worker import DeliveryWorker
 from holmes.investigations.periodic import repeat
-from holmes.investigations.records import SECONDS_PER_DAY, SECONDS_PER_HOUR
+from holmes.investigations.records import SECONDS_PER_DAY, SECONDS_PER_HOUR, InvestigationRecords
 from holmes.investigations.retention import delete_old
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
 
-    from holmes.app.investigators import InvestigatorsParts
-    from holmes.investigations.database import Database
+    from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.queue import InvestigationQueue
     from holmes.settings.settings import Settings
+    from holmes.telemetry.metrics import Metrics
 
 _RETENTION_PAUSE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What works. `wake` must be called on its own loop."""
+    """What works, on the loop that opened it. `metrics` counts what it does."""
 
     queue: InvestigationQueue
     deliveries: DeliveryWorker
+    metrics: Metrics
 
     def wake(self) -> None:
         """Something was queued: investigations, news, or both."""
@@ -50,19 +58,29 @@ class Work:
 
 
 @asynccontextmanager
-async def open_work(settings: Settings, database: Database, parts: InvestigatorsParts) -> AsyncIterator[Work]:
+async def open_work(settings: Settings, redactor: Redactor | None) -> AsyncIterator[Work]:
     """Work until the context is left, then let what runs finish, see `InvestigationQueue.stop`.
 
-    Raises `ConfigError` for destinations that cannot work and `DatabaseUnavailable`.
+    Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`.
     """
     async with AsyncExitStack() as stack:
+        database = await Database.open(database_address(settings))
+        stack.push_async_callback(database.close)
+        redactor = await shared_redactor(database, redactor)
+        telemetry = await stack.enter_async_context(open_telemetry(settings))
+        parts = InvestigatorsParts(
+            redactor=redactor,
+            results=shared_results(settings, database),
+            spent_today=InvestigationRecords(database).spent_today,
+            telemetry=telemetry,
+        )
         destinations = await stack.enter_async_context(open_destinations(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))
-        metrics = parts.telemetry.metrics
+        metrics = telemetry.metrics
         deliveries = DeliveryWorker(
             database,
             destinations,
-            news_composer(settings, database, parts.redactor).compose,
+            news_composer(settings, database, redactor).compose,
             count=lambda destination, outcome: metrics.delivery(destination=destination, outcome=outcome),
         )
 
@@ -76,7 +94,7 @@ async def open_work(settings: Settings, database: Database, parts: Investigators
         stack.push_async_callback(queue.stop)
         await queue.start()
         await stack.enter_async_context(_running(_clean_up(settings, database, queue), "holmes-retention"))
-        yield Work(queue=queue, deliveries=deliveries)
+        yield Work(queue=queue, deliveries=deliveries, metrics=metrics)
 
 
 @asynccontextmanager

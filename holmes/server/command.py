@@ -74,10 +74,11 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
     import logging
 
     from holmes.app.redaction import make_redactor
+    from holmes.app.work_process import work_process
     from holmes.core.errors import ConfigError
     from holmes.server.listening import listen
     from holmes.server.logs import set_up_logs
-    from holmes.server.running import run_server
+    from holmes.server.running import ServerJob, run_server
     from holmes.settings.errors import SettingsError
     from holmes.settings.load import load_settings
     from holmes.settings.process import process_environment
@@ -92,8 +93,10 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
     set_up_logs(environment.get("LOG_LEVEL", "INFO"), redactor)
     for name in blank_keys(environment):
         logging.getLogger(__name__).warning("%s is empty, which means no key", name)
-    listener = listen(settings.server)
-    return asyncio.run(run_server(settings, choice, redactor, listener, _say))
+    # Before the socket, or the other process would keep it.
+    with work_process(redactor) as worker:
+        listener = listen(settings.server)
+        return asyncio.run(run_server(ServerJob(settings, choice, redactor, worker), listener, _say))
 
 
 def _say(line: str) -> None:

@@ -43,7 +43,7 @@ def router(service: Service) -> APIRouter:
             raise ApiError(404, f"there is no delivery {identity}")
         if not retried:
             raise ApiError(409, f"the delivery {identity} has not failed: it is {delivery.state}")
-        service.wake()
+        service.worker.wake()
         return DeliveryDocument.of(delivery)
 
     return routes

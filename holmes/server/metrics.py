@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, get_args
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -35,8 +36,8 @@ def router(service: Service) -> APIRouter:
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )
     async def metrics(request: Request) -> Response:
-        reading = await scrape.reading()
-        shown = await service.metrics.exposition(reading, request.headers.get("accept", ""))
+        reading, others = await asyncio.gather(scrape.reading(), service.worker.figures())
+        shown = await service.metrics.exposition(reading, request.headers.get("accept", ""), others)
         return Response(shown.content, headers={"content-type": shown.content_type, "cache-control": "no-store"})
 
     return routes

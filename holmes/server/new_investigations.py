@@ -68,7 +68,7 @@ class NewInvestigations:
             new = replace(new, without_llm=await spent_budget(self._service))
             identity = await self._service.investigations.add(new)
             self._slots.took(client, identity)
-        self._service.wake()
+        self._service.worker.wake()
         return identity
 
     async def _masked(self, text: str) -> str:

@@ -1,6 +1,7 @@
 """The life of `holmes serve`: opens the parts, serves, and ends in order on a signal. Called by the command.
 
-The first signal lets running chats finish for `drain_seconds`; the second one does not wait.
+The first signal lets running chats finish for `drain_seconds`; the second one does not wait. When the process that
+investigates is lost, the server ends as on a signal and says so: whoever started it starts it again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 import os
 import signal
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.app.cluster_choice import chosen_cluster
@@ -26,35 +28,55 @@ if TYPE_CHECKING:
 
     from holmes.app.cluster_choice import ClusterChoice
     from holmes.app.serving import Service
+    from holmes.app.work_process import WorkProcess
     from holmes.core.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
+_WORKER_LOST = 1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger(__name__)
 
 
-async def run_server(
-    settings: Settings,
-    choice: ClusterChoice,
-    redactor: Redactor | None,
-    listener: socket.socket,
-    say: Callable[[str], None],
-) -> int:
+@dataclass(frozen=True, slots=True)
+class ServerJob:
+    """What to serve, and the process that works for it."""
+
+    settings: Settings
+    choice: ClusterChoice
+    redactor: Redactor | None
+    worker: WorkProcess
+
+
+async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str], None]) -> int:
     """Serve until a signal. Returns the exit code. Raises what keeps the server from starting."""
     ending = _ending_on_signals()
     with listener:
-        async with chosen_cluster(settings, choice) as chosen, AsyncExitStack() as stack:
-            service = await _opened_unless(ending, stack, open_service(chosen, redactor=redactor))
+        async with chosen_cluster(job.settings, job.choice) as chosen, AsyncExitStack() as stack:
+            opening = open_service(chosen, redactor=job.redactor, worker=job.worker)
+            service = await _opened_unless(ending, stack, opening)
             if service is None:
                 return 0
             application = create_application(service)
             async with serving(application, listener):
                 say(f"holmes: listening on {url_of(listener)}")
-                if choice.notice:
-                    _log.warning("%s", choice.notice)
-                await ending.wait()
-                await _drain(application, settings.investigations.drain_seconds)
-    return 0
+                if job.choice.notice:
+                    _log.warning("%s", job.choice.notice)
+                code = await _until_ending(ending, job.worker)
+                await _drain(application, chosen.investigations.drain_seconds)
+    return code
+
+
+async def _until_ending(ending: asyncio.Event, worker: WorkProcess) -> int:
+    """Wait for a signal, or until the worker is lost. Returns the exit code."""
+    told = asyncio.create_task(ending.wait(), name="a signal ends the server")
+    lost = asyncio.create_task(worker.lost(), name="the worker is lost")
+    await asyncio.wait({told, lost}, return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    lost.cancel()
+    if ending.is_set():
+        return 0
+    _log.error("the process that investigates %s; the server ends, so that both are started again", lost.result())
+    return _WORKER_LOST
 
 
 async def _opened_unless(
@@ -97,5 +119,5 @@ def _ending_on_signals() -> asyncio.Event:
 async def _drain(application: FastAPI, seconds: float) -> None:
     """Nothing new is begun, streams that only watch end, and chats and investigations may finish, both at once."""
     application.state.draining.begin()
-    application.state.service.begin_to_end()
+    application.state.service.worker.begin_to_end()
     await application.state.chats.drain(seconds)

@@ -38,11 +38,14 @@ from holmes.core.events import (
 )
 from holmes.telemetry.instruments import Instruments
 from holmes.telemetry.label_values import KnownValues, LimitedValues
+from holmes.telemetry.merged_figures import MergedFigures
 from holmes.telemetry.queue_gauges import QueueGauges
 from holmes.telemetry.run_metrics import RunMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from prometheus_client import Metric
 
     from holmes.core.events import AgentEvent
     from holmes.core.stats import RequestStats
@@ -145,8 +148,14 @@ class Metrics:
         """Count an attempt to tell a destination."""
         self.instruments.deliveries.labels(self._destinations.of(destination), outcome).inc()
 
-    async def exposition(self, queue: QueueReading | None, accept: str = "") -> Exposition:
-        """All figures as text. `queue` is what the database says now, None when it does not answer.
+    def families(self) -> tuple[Metric, ...]:
+        """All figures, for the process that shows them."""
+        return tuple(self.instruments.registry.collect())
+
+    async def exposition(
+        self, queue: QueueReading | None, accept: str = "", others: Sequence[Metric] = ()
+    ) -> Exposition:
+        """All figures as text, with what `others` counted. `queue` is what the database says now, None for nothing.
 
         `accept` is the header of the request: Prometheus asks for OpenMetrics, everybody else gets the text format.
         """
@@ -154,7 +163,7 @@ class Metrics:
 
         def render() -> bytes:
             with self._queue.showing(queue):
-                return encode(self.instruments.registry)
+                return encode(MergedFigures(self.instruments.registry.collect(), others))
 
         return Exposition(content=await asyncio.to_thread(render), content_type=content_type)
 

@@ -32,6 +32,7 @@ from holmes.server.application import create_application
 from holmes.server.listening import listen, serving, url_of
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings
+from tests.server.workers import HereWorker, NoWorker
 from tests.support.openai_server import Body, OpenAIServer, Reply, Scripted
 
 T = TypeVar("T")
@@ -117,7 +118,9 @@ def http_server(folder: Path, *, provider_url: str = "", queue: bool = False, **
     async def serve_on(listener: socket.socket, redactor: Redactor | None) -> None:
         async with (
             chosen_cluster(settings, ClusterChoice(demo=True)) as chosen,
-            (open_service if queue else service_without_queue)(chosen, redactor=redactor) as service,
+            open_service(chosen, redactor=redactor, worker=HereWorker(redactor))
+            if queue
+            else service_without_queue(chosen, redactor=redactor) as service,
         ):
             application = create_application(service)
             async with serving(application, listener):
@@ -160,16 +163,12 @@ async def service_without_queue(settings: Settings, *, redactor: Redactor | None
             "database": database,
             "investigations": records,
             "incidents": IncidentRecords(database),
-            "wake": _nobody_wakes,
-            "intake": alert_intake(settings, database, investigators.model_names(), _nobody_wakes),
+            "worker": NoWorker(),
+            "intake": alert_intake(settings, database, investigators.model_names(), NoWorker().wake),
             "results": investigators.results,
         }
         yield Service(**{each.name: parts.get(each.name) for each in fields(Service)})
     await database.close()
-
-
-def _nobody_wakes() -> None:
-    return
 
 
 def _environment(folder: Path, provider_url: str, variables: Mapping[str, str]) -> dict[str, str]:

@@ -56,7 +56,7 @@ def start_replica(home: Path, *, name: str = "replica", **variables: str) -> sub
 async def _work(config: Path) -> None:
     from holmes.app.cluster_choice import ClusterChoice, chosen_cluster
     from holmes.app.redaction import make_redactor
-    from holmes.app.serving import open_service
+    from holmes.app.work import open_work
     from holmes.settings.load import load_settings
 
     ended = asyncio.Event()
@@ -65,7 +65,7 @@ async def _work(config: Path) -> None:
     choice = ClusterChoice(demo=not os.environ.get("HOLMES_TEST_LIVE"))
     async with (
         chosen_cluster(settings, choice) as chosen,
-        open_service(chosen, redactor=make_redactor(chosen)),
+        open_work(chosen, make_redactor(chosen)),
     ):
         sys.stdout.write(f"{READY}\n")
         sys.stdout.flush()

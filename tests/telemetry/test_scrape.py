@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from holmes.app.serving import Service
+from holmes.app.serving import Service, Worker
 from holmes.investigations.database import Database
 from holmes.investigations.records import InvestigationRecords
 from holmes.investigations.values import NewInvestigation
@@ -23,6 +23,7 @@ from holmes.server.security import Keys
 from holmes.settings.server import ServerSettings
 from holmes.telemetry.metrics import Metrics
 from holmes.telemetry.queue_gauges import QueueReading, QueueScrape
+from tests.server.workers import NoWorker
 from tests.services.fixtures import PostgresqlServer
 
 KEY = "a-key-of-the-test"
@@ -34,12 +35,13 @@ class Parts:
 
     investigations: InvestigationRecords
     metrics: Metrics
+    worker: Worker
 
 
 def application(database: Database) -> FastAPI:
     made = FastAPI()
     made.state.keys = Keys(ServerSettings(api_key=SecretStr(KEY)))
-    parts = Parts(investigations=InvestigationRecords(database), metrics=Metrics(models=[]))
+    parts = Parts(investigations=InvestigationRecords(database), metrics=Metrics(models=[]), worker=NoWorker())
     made.include_router(router(cast("Service", parts)))
     add_error_handlers(made)
     return made

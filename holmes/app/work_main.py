@@ -1,0 +1,88 @@
+"""The process that works: what `work_process` forks. Obeys the orders that come through its pipe, and nobody else.
+
+Signals of a terminal or a supervisor reach both processes; only the one that answers requests decides what they mean.
+When that one is gone, so is this one, at once: the lease ends, and other replicas take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+from holmes.app.memory import limit_arenas
+from holmes.app.work import open_work
+from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake
+from holmes.core.errors import HolmesError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from holmes.app.work import Work
+    from holmes.app.work_messages import Order, Report
+    from holmes.core.redaction.redactor import Redactor
+    from holmes.settings.settings import Settings
+
+_ORPHANED: Final = 1
+_NICENESS: Final = 5
+"""People and senders of alerts wait for the other process; this one and its tools take what time is left."""
+_log = logging.getLogger(__name__)
+
+
+def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
+    """Wait for `Begin`, work until `End`."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        order = pipe.recv()
+    except EOFError:
+        return  # whoever forked this never began
+    if isinstance(order, Begin):
+        os.nice(_NICENESS)
+        limit_arenas()
+        try:
+            asyncio.run(_work(order.settings, redactor, pipe))
+        except Exception:  # noqa: BLE001  the edge of the process: what nobody expected is logged, with its secrets masked
+            _log.exception("the process that investigates failed")
+            sys.exit(1)
+
+
+async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[Report, Order]) -> None:
+    orders: asyncio.Queue[Order] = asyncio.Queue()
+    threading.Thread(
+        target=_listen, args=(pipe, asyncio.get_running_loop(), orders), name="holmes-orders", daemon=True
+    ).start()
+    try:
+        async with open_work(settings, redactor) as opened:
+            pipe.send(Begun())
+            await _obey(opened, orders, pipe)
+    except HolmesError as error:
+        pipe.send(Failed(message=str(error), exit_code=error.exit_code))
+
+
+async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
+    while not isinstance(order := await orders.get(), End):
+        match order:
+            case Begin():
+                pass  # it came first
+            case Wake():
+                opened.wake()
+            case BeginToEnd():
+                opened.begin_to_end()
+            case TellFigures():
+                pipe.send(Figures(families=await asyncio.to_thread(opened.metrics.families)))
+
+
+def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
+    """In a thread of its own, so that the end of the other process is noticed whatever the loop does."""
+    try:
+        while not isinstance(order := pipe.recv(), End):
+            loop.call_soon_threadsafe(orders.put_nowait, order)
+        loop.call_soon_threadsafe(orders.put_nowait, order)
+        pipe.recv()
+    except (EOFError, OSError):
+        os._exit(_ORPHANED)

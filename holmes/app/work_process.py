@@ -1,0 +1,170 @@
+"""The half of the server that works, as a process of its own. Forked by `holmes serve`, used by `serving`.
+
+Python runs one thread at a time: twenty investigations, whose requests a model's library builds, would keep pages,
+probes and alerts waiting. The fork comes before there are threads, and shares the memory of what both have imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import multiprocessing
+import signal
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from holmes.app.work_main import work
+from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake
+from holmes.core.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkProcess
+
+    from prometheus_client import Metric
+
+    from holmes.app.work_messages import Order, Report
+    from holmes.core.redaction.redactor import Redactor
+    from holmes.settings.settings import Settings
+
+_PATIENCE_SECONDS: Final = 0.5
+_ENDING_SECONDS: Final = 15.0
+"""How much longer than its drain the process may take to end."""
+_log = logging.getLogger(__name__)
+
+
+class WorkFailed(HolmesError):
+    """The work cannot begin, or the process ended by itself."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
+    """Fork. The process waits until `working` is entered, and is gone when this context is left.
+
+    To be called by the main thread before there are others, and before an event loop.
+    """
+    forking = multiprocessing.get_context("fork")
+    here, there = multiprocessing.Pipe()
+    # What has been imported by now stays as it is: the garbage collector must not touch pages that both share.
+    gc.collect()
+    gc.freeze()
+    process = forking.Process(target=_forked, args=(here, there, redactor), name="holmes-work")
+    process.start()
+    there.close()
+    try:
+        yield WorkProcess(process, here)
+    finally:
+        here.close()
+        process.join(_ENDING_SECONDS)
+        if process.is_alive():
+            process.kill()
+            process.join()
+
+
+def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
+    here.close()  # or the end of the other process would not end the pipe
+    work(there, redactor)
+
+
+class WorkProcess:
+    """Orders to the process, and what it says. Belongs to one event loop."""
+
+    def __init__(self, process: ForkProcess, pipe: Connection[Order, Report]) -> None:
+        self._process = process
+        self._pipe = pipe
+        self._begun: asyncio.Future[None] | None = None
+        self._gone = asyncio.Event()
+        self._told: asyncio.Future[None] | None = None
+        self._families: tuple[Metric, ...] = ()
+
+    @asynccontextmanager
+    async def working(self, settings: Settings) -> AsyncIterator[None]:
+        """Let it work. Leaving waits until what runs has finished or is handed over. Raises `WorkFailed`."""
+        loop = asyncio.get_running_loop()
+        self._begun = loop.create_future()
+        loop.add_reader(self._pipe.fileno(), self._read)
+        try:
+            self._tell(Begin(settings=settings))
+            await self._begun
+            yield
+        finally:
+            self._tell(End())
+            await self._ended(settings.investigations.drain_seconds + _ENDING_SECONDS)
+            loop.remove_reader(self._pipe.fileno())
+
+    def wake(self) -> None:
+        """Something was queued."""
+        self._tell(Wake())
+
+    def begin_to_end(self) -> None:
+        """Let it take nothing new; what runs may finish meanwhile."""
+        self._tell(BeginToEnd())
+
+    async def figures(self) -> tuple[Metric, ...]:
+        """What it has counted; what it said last when it has no time to answer."""
+        if self._gone.is_set():
+            return self._families
+        if self._told is None:
+            self._told = asyncio.get_running_loop().create_future()
+            self._tell(TellFigures())
+        await asyncio.wait({self._told}, timeout=_PATIENCE_SECONDS)
+        return self._families
+
+    async def lost(self) -> str:
+        """Wait until it ended without being told to, and say how."""
+        await self._gone.wait()
+        await asyncio.to_thread(self._process.join, _PATIENCE_SECONDS)
+        return self._how_it_ended()
+
+    def _read(self) -> None:
+        try:
+            while self._pipe.poll():
+                self._hear(self._pipe.recv())
+        except (EOFError, OSError):
+            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
+            self._gone.set()
+            if self._begun is not None and not self._begun.done():
+                self._process.join(_PATIENCE_SECONDS)
+                self._settle(WorkFailed(f"the process that investigates {self._how_it_ended()}"))
+
+    def _hear(self, report: Report) -> None:
+        match report:
+            case Begun():
+                self._settle(None)
+            case Failed():
+                self._settle(WorkFailed(report.message, report.exit_code))
+            case Figures():
+                self._families = report.families
+                if self._told is not None:
+                    self._told.set_result(None)
+                    self._told = None
+
+    def _settle(self, failure: WorkFailed | None) -> None:
+        """Whoever waits in `working` goes on, or hears why not; later failures are logged."""
+        if self._begun is None or self._begun.done():
+            if failure is not None:
+                _log.error("the process that investigates failed: %s", failure)
+        elif failure is None:
+            self._begun.set_result(None)
+        else:
+            self._begun.set_exception(failure)
+
+    def _tell(self, order: Order) -> None:
+        with suppress(OSError):  # it is gone; whoever waits in `lost` knows
+            self._pipe.send(order)
+
+    async def _ended(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._gone.wait(), seconds)
+
+    def _how_it_ended(self) -> str:
+        code = self._process.exitcode
+        if code is not None and code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return "ended" if code is None else f"ended with exit code {code}"
