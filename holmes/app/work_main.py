@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.app.memory import limit_arenas
 from holmes.app.work import open_work
-from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake
+from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake, Woken
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case Begin():
                 pass  # it came first
             case Wake():
+                pipe.send(Woken())
                 opened.wake()
             case BeginToEnd():
                 opened.begin_to_end()

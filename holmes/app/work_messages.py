@@ -1,6 +1,7 @@
 """What the two processes of the server say to each other. Between `work_process` and `work_main`.
 
-Pickled by `multiprocessing`: nobody else can reach the pipe.
+Pickled by `multiprocessing`: nobody else can reach the pipe. No more than one order of a kind is under way, so that the
+pipe always has room and nobody waits for a process that has stopped.
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ class Begun:
     """The work has begun."""
 
 
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """`Wake` was heard; the next one may come."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The work cannot begin; the text and exit code of the error."""
@@ -62,4 +68,4 @@ class Figures:
 
 
 Order: TypeAlias = Begin | Wake | BeginToEnd | End | TellFigures
-Report: TypeAlias = Begun | Failed | Figures
+Report: TypeAlias = Begun | Woken | Failed | Figures

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.work_main import work
-from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake
+from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake, Woken
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class WorkProcess:
         self._begun: asyncio.Future[None] | None = None
         self._gone = asyncio.Event()
         self._told: asyncio.Future[None] | None = None
+        self._waking = False
+        self._wake_again = False
         self._families: tuple[Metric, ...] = ()
 
     @asynccontextmanager
@@ -99,7 +101,11 @@ class WorkProcess:
             loop.remove_reader(self._pipe.fileno())
 
     def wake(self) -> None:
-        """Something was queued."""
+        """Something was queued. Any number of calls are one order until it was heard."""
+        if self._waking:
+            self._wake_again = True
+            return
+        self._waking = True
         self._tell(Wake())
 
     def begin_to_end(self) -> None:
@@ -137,6 +143,11 @@ class WorkProcess:
         match report:
             case Begun():
                 self._settle(None)
+            case Woken():
+                self._waking = False
+                if self._wake_again:
+                    self._wake_again = False
+                    self.wake()
             case Failed():
                 self._settle(WorkFailed(report.message, report.exit_code))
             case Figures():

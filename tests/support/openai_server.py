@@ -177,7 +177,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the requests are recorded."""
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", "0")))
+        length = int(self.headers.get("content-length", "0"))
+        raw = self.rfile.read(length)
+        if len(raw) < length:
+            return  # whoever asked was killed
         if not self.path.endswith(("/chat/completions", "/messages")):
             self._send_error(ErrorReply(status=404, message=f"no such path: {self.path}"))
             return
