@@ -94,7 +94,7 @@ def test_broad_excepts_only_in_the_tool_executor_and_at_the_edge_of_a_face() -> 
         "holmes.server.errors",
         "holmes.server.chat_runs",  # a chat that nobody awaits
         "holmes.investigations.worker",  # a job
-        "holmes.investigations.delivery_worker",  # a delivery
+        "holmes.investigations.deliveries.worker",  # a delivery
         "holmes.investigations.periodic",  # a loop
     }
     broad = set()

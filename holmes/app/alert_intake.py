@@ -6,18 +6,18 @@ import time
 from typing import TYPE_CHECKING
 
 from holmes.app.alerts import alert_routes
-from holmes.investigations.deliveries import NewDelivery, queue_delivery
-from holmes.investigations.intake import AlertIntake, IntakePolicy
+from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy
+from holmes.investigations.deliveries.records import NewDelivery, queue_delivery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from sqlalchemy import Connection
 
+    from holmes.investigations.alerts.intake import OnNews
+    from holmes.investigations.alerts.intake_state import IncidentEvent
+    from holmes.investigations.alerts.routes import Route
     from holmes.investigations.database import Database
-    from holmes.investigations.intake import OnNews
-    from holmes.investigations.intake_state import IncidentEvent
-    from holmes.investigations.routes import Route
     from holmes.investigations.values import Incident
     from holmes.settings.settings import Settings
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import regex
 
 from holmes.core.errors import ConfigError
-from holmes.investigations.intake_plan import IntakePlan
-from holmes.investigations.intake_state import IntakeRules, IntakeState
-from holmes.investigations.routes import LabelPattern, Route, Routes
+from holmes.investigations.alerts.intake_plan import IntakePlan
+from holmes.investigations.alerts.intake_state import IntakeRules, IntakeState
+from holmes.investigations.alerts.routes import LabelPattern, Route, Routes
 from holmes.settings.located import nearest
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from holmes.app.alert_intake import destinations_of
 from holmes.app.alerts import alert_routes
 from holmes.core.redaction.redactor import Redactor
 from holmes.investigations.database_results import DatabaseResultStore
-from holmes.investigations.deliveries import queue_finished
+from holmes.investigations.deliveries.news import NewsComposer
+from holmes.investigations.deliveries.records import queue_finished
 from holmes.investigations.keys import shared_key
-from holmes.investigations.news import NewsComposer
 from holmes.investigations.queue import InvestigationQueue, QueueSettings
 from holmes.investigations.replicas import Replicas
 from holmes.investigations.worker import InvestigationWorker, WorkerParts

@@ -14,7 +14,7 @@ from holmes.app.memory import limit_arenas
 from holmes.app.service_parts import database_address, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
 from holmes.investigations.database import Database, DatabaseUnavailable
-from holmes.investigations.deliveries import DeliveryRecords
+from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
 from holmes.investigations.single_owner import single_owner
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from holmes.core.redaction.redactor import Redactor
     from holmes.core.results import ResultStore
-    from holmes.investigations.intake import AlertIntake
+    from holmes.investigations.alerts.intake import AlertIntake
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
 

@@ -23,7 +23,7 @@ from holmes.app.service_parts import (
 from holmes.app.telemetry import open_telemetry
 from holmes.investigations.closing import close_stale
 from holmes.investigations.database import Database
-from holmes.investigations.delivery_worker import DeliveryWorker
+from holmes.investigations.deliveries.worker import DeliveryWorker
 from holmes.investigations.periodic import repeat
 from holmes.investigations.records import SECONDS_PER_DAY, SECONDS_PER_HOUR, InvestigationRecords
 from holmes.investigations.retention import delete_old

@@ -22,7 +22,7 @@ from holmes.cli.sanitize import one_line
 from holmes.cli.session import Session, SessionParts
 from holmes.cli.streams import is_terminal, write_line
 from holmes.core.errors import ConfigError, HolmesError
-from holmes.investigations.alert_payload import AlertPayloadError, parse_alerts
+from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
 from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
 from holmes.sources.label_matchers import matches_all
 

@@ -1,7 +1,7 @@
 """`POST /api/alerts/alertmanager`: the webhook. Answers 202 only when the alerts are stored.
 
 The sender tries again after anything else that is not its own mistake; a payload that it cannot send otherwise is
-answered 400 once. Which alerts are investigated, and how, is decided by `holmes.investigations.intake`.
+answered 400 once. Which alerts are investigated, and how, is decided by `holmes.investigations.alerts.intake`.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from holmes.app.alerts import masked_group
 from holmes.app.serving import Service
-from holmes.investigations.alert_payload import AlertPayloadError, parse_alertmanager
+from holmes.investigations.alerts.payload import AlertPayloadError, parse_alertmanager
 from holmes.investigations.values import AlertGroup
 from holmes.server.errors import ApiError, documented
 from holmes.server.security import require_webhook_key

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from holmes.app.serving import Service
-from holmes.investigations.deliveries import DeliveryState
+from holmes.investigations.deliveries.records import DeliveryState
 from holmes.investigations.values import IncidentId
 from holmes.server.errors import ApiError, documented
 from holmes.server.record_documents import DeliveryDocument, DeliveryList

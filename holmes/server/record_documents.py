@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue
 
-from holmes.investigations.deliveries import Delivery, DeliveryState
+from holmes.investigations.deliveries.records import Delivery, DeliveryState
 from holmes.investigations.values import (
     ClosedBy,
     Incident,

@@ -11,8 +11,8 @@ from holmes.app.alert_intake import alert_intake
 from holmes.app.alerts import alert_routes, investigations_of, masked_group
 from holmes.core.errors import ConfigError
 from holmes.core.redaction.redactor import Redactor
+from holmes.investigations.alerts.routes import NO_ROUTE, Routes
 from holmes.investigations.database import Database
-from holmes.investigations.routes import NO_ROUTE, Routes
 from holmes.investigations.schema import DELIVERIES
 from holmes.investigations.values import Alert, AlertGroup
 from holmes.settings.load import load_settings

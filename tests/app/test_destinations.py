@@ -12,8 +12,8 @@ from holmes.app.alerts import alert_routes
 from holmes.app.destinations import open_destinations
 from holmes.core.errors import ConfigError
 from holmes.investigations.database import Database
-from holmes.investigations.delivery_worker import DeliveryWorker
-from holmes.investigations.news import NewsComposer
+from holmes.investigations.deliveries.news import NewsComposer
+from holmes.investigations.deliveries.worker import DeliveryWorker
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings
 from tests.destinations.incidents import news

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Row, select, update
 
+from holmes.investigations.alerts.fingerprints import fingerprint_of
+from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy, IntakeReceipt
+from holmes.investigations.alerts.intake_state import IncidentEvent
+from holmes.investigations.alerts.routes import Route, Routes
 from holmes.investigations.database import Database
-from holmes.investigations.fingerprints import fingerprint_of
-from holmes.investigations.intake import AlertIntake, IntakePolicy, IntakeReceipt
-from holmes.investigations.intake_state import IncidentEvent
 from holmes.investigations.records import IncidentRecords, InvestigationQuery, InvestigationRecords
-from holmes.investigations.routes import Route, Routes
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.values import (
     Alert,

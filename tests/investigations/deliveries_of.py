@@ -12,8 +12,8 @@ from sqlalchemy import Connection, insert, select, update
 from holmes.destinations.destination import DeliveryFailed
 from holmes.destinations.message import IncidentNews, NewsKind
 from holmes.investigations.database import Database
-from holmes.investigations.deliveries import Delivery, NewDelivery, delivery_of, queue_delivery
-from holmes.investigations.delivery_worker import DeliveryPolicy
+from holmes.investigations.deliveries.records import Delivery, NewDelivery, delivery_of, queue_delivery
+from holmes.investigations.deliveries.worker import DeliveryPolicy
 from holmes.investigations.schema import DELIVERIES, INCIDENTS
 from holmes.investigations.values import IncidentId
 

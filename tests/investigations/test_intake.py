@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import insert
 
+from holmes.investigations.alerts.intake import IntakePolicy
+from holmes.investigations.alerts.routes import LabelPattern, Route
 from holmes.investigations.database import Database
-from holmes.investigations.intake import IntakePolicy
 from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.routes import LabelPattern, Route
 from holmes.investigations.schema import STEPS
 from holmes.investigations.values import Alert, AlertGroup
 from tests.investigations.alerts import Desk, alert, all_of, group, incident_ids

@@ -10,8 +10,8 @@ from holmes.core.redaction.redactor import Redactor
 from holmes.core.stats import RequestStats
 from holmes.destinations.message import IncidentNews
 from holmes.investigations.database import Database
-from holmes.investigations.deliveries import Delivery
-from holmes.investigations.news import NewsComposer
+from holmes.investigations.deliveries.news import NewsComposer
+from holmes.investigations.deliveries.records import Delivery
 from holmes.investigations.records import add_investigation
 from holmes.investigations.rows import stats_to_json
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from holmes.investigations.routes import NO_ROUTE, LabelPattern, Route, Routes
+from holmes.investigations.alerts.routes import NO_ROUTE, LabelPattern, Route, Routes
 
 
 def test_the_first_route_whose_expressions_match_whole_values_decides() -> None:

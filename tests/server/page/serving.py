@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from holmes.app.serving import Service
 from holmes.investigations.database import Database
-from holmes.investigations.deliveries import DeliveryRecords
+from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
 from holmes.server.application import create_application
 from holmes.settings.context import ContextSettings

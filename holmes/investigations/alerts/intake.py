@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import func, select
 
+from holmes.investigations.alerts.intake_plan import IntakePlan
+from holmes.investigations.alerts.intake_rows import read_state, write_changes
+from holmes.investigations.alerts.intake_state import IntakeRules
 from holmes.investigations.database import lock_intake
-from holmes.investigations.intake_plan import IntakePlan
-from holmes.investigations.intake_rows import read_state, write_changes
-from holmes.investigations.intake_state import IntakeRules
 from holmes.investigations.records import SECONDS_PER_HOUR, spent_today
 from holmes.investigations.rows import moment
 from holmes.investigations.schema import INVESTIGATIONS
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from holmes.investigations.alerts.intake_state import IncidentEvent, IntakeChanges, IntakeCounts
+    from holmes.investigations.alerts.routes import Route, Routes
     from holmes.investigations.database import Database
-    from holmes.investigations.intake_state import IncidentEvent, IntakeChanges, IntakeCounts
-    from holmes.investigations.routes import Route, Routes
     from holmes.investigations.values import AlertGroup, Incident, IncidentId, InvestigationId
 
 

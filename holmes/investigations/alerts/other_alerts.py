@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
-from holmes.investigations.alert_wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
+from holmes.investigations.alerts.subjects import subject_key
+from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.rows import known_alert_of
 from holmes.investigations.schema import ALERTS, INVESTIGATIONS
-from holmes.investigations.subjects import subject_key
 from holmes.investigations.values import InvestigationId
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.subjects import namespace_of, subject_of
+from holmes.investigations.alerts.subjects import namespace_of, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.investigations.subjects import Subject
+    from holmes.investigations.alerts.subjects import Subject
     from holmes.investigations.values import Alert
 
 FENCE: Final = "```"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from sqlalchemy import and_, bindparam, insert, or_, select, update
 
-from holmes.investigations.intake_state import IntakeState, KnownInvestigation
-from holmes.investigations.other_alerts import StoredOtherAlerts, facts_row
+from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestigation
+from holmes.investigations.alerts.other_alerts import StoredOtherAlerts, facts_row
+from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.records import add_investigations
 from holmes.investigations.rows import incident_of, known_alert_of, labels_to_json, optional_moment, seconds_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.subjects import subject_key
 from holmes.investigations.values import IncidentId, InvestigationId
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection
 
-    from holmes.investigations.intake_state import IntakeChanges
+    from holmes.investigations.alerts.intake_state import IntakeChanges
     from holmes.investigations.values import AlertGroup, Incident, KnownAlert, NewInvestigation
 
     T = TypeVar("T")

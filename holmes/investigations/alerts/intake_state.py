@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from holmes.investigations.alert_wording import NO_OTHER_FACTS
-from holmes.investigations.routes import Routes
+from holmes.investigations.alerts.routes import Routes
+from holmes.investigations.alerts.wording import NO_OTHER_FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
-    from holmes.investigations.alert_wording import OtherFacts
-    from holmes.investigations.routes import Route
+    from holmes.investigations.alerts.routes import Route
+    from holmes.investigations.alerts.wording import OtherFacts
     from holmes.investigations.values import (
         Alert,
         Incident,

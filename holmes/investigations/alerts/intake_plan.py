@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.alert_questions import alert_question, namespace_of_all
-from holmes.investigations.alert_wording import NO_OTHER_FACTS, alerts_title, facts_of, title_of, worst_severity
-from holmes.investigations.intake_state import IntakeChanges, IntakeCounts
-from holmes.investigations.subjects import subject_key
+from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts
+from holmes.investigations.alerts.questions import alert_question, namespace_of_all
+from holmes.investigations.alerts.subjects import subject_key
+from holmes.investigations.alerts.wording import NO_OTHER_FACTS, alerts_title, facts_of, title_of, worst_severity
 from holmes.investigations.time_ids import time_id
 from holmes.investigations.values import (
     Incident,
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from holmes.investigations.intake_state import IncidentEvent, IntakeRules, IntakeState
-    from holmes.investigations.routes import Route
+    from holmes.investigations.alerts.intake_state import IncidentEvent, IntakeRules, IntakeState
+    from holmes.investigations.alerts.routes import Route
     from holmes.investigations.values import Alert, AlertGroup
 
 _MOST_TRIES: Final = 3

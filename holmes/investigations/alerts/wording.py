@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holmes.investigations.subjects import namespace_of, subject_of
+from holmes.investigations.alerts.subjects import namespace_of, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from holmes.core.errors import HolmesError
 from holmes.destinations.destination import DeliveryFailed
 from holmes.investigations.database import DatabaseUnavailable
-from holmes.investigations.delivery_claims import DeliveryClaims
+from holmes.investigations.deliveries.claims import DeliveryClaims
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from holmes.destinations.destination import Destination
     from holmes.destinations.message import IncidentNews
     from holmes.investigations.database import Database
-    from holmes.investigations.deliveries import Delivery
-    from holmes.investigations.delivery_claims import Claim
+    from holmes.investigations.deliveries.claims import Claim
+    from holmes.investigations.deliveries.records import Delivery
     from holmes.telemetry.metrics import DeliveryOutcome
 
 Compose: TypeAlias = "Callable[[Delivery], Awaitable[IncidentNews | None]]"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, exists, func, or_, select, update
 
-from holmes.investigations.deliveries import delivery_of
+from holmes.investigations.deliveries.records import delivery_of
 from holmes.investigations.replicas import now_seconds
 from holmes.investigations.schema import DELIVERIES
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Row, Update
 
     from holmes.investigations.database import Database
-    from holmes.investigations.deliveries import Delivery
+    from holmes.investigations.deliveries.records import Delivery
 
 _NOT_CONFIGURED = "this destination is not in the configuration any more"
 # Whoever takes comes again a second later anyway.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.investigations.database import Database
-    from holmes.investigations.deliveries import Delivery
+    from holmes.investigations.deliveries.records import Delivery
     from holmes.investigations.values import Alert, Incident, InvestigationRecord, KnownAlert
 
 _MOST_ALERTS: Final = 100

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import HolmesError
-from holmes.investigations.fingerprints import fingerprint_of
-from holmes.investigations.subjects import bounded_key
+from holmes.investigations.alerts.fingerprints import fingerprint_of
+from holmes.investigations.alerts.subjects import bounded_key
 from holmes.investigations.values import Alert, AlertGroup
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""News of incidents on their way to destinations, until they are delivered."""
