@@ -6,6 +6,7 @@ It shares nothing with the half that answers requests but the database, see `wor
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -111,8 +112,11 @@ async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterato
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
     retention_seconds = settings.investigations.retention_days * SECONDS_PER_DAY
 
+    stale_seconds, began = settings.alerts.stale_hours * SECONDS_PER_HOUR, time.monotonic()
+
     async def clean_up() -> None:
-        await close_stale(database, stale_seconds=settings.alerts.stale_hours * SECONDS_PER_HOUR)
+        listening_seconds = time.monotonic() - began
+        await close_stale(database, stale_seconds=stale_seconds, listening_seconds=listening_seconds)
         await queue.forget(await delete_old(database, retention_seconds=retention_seconds))
 
     await repeat(clean_up, _RETENTION_PAUSE_SECONDS)

@@ -22,14 +22,19 @@ if TYPE_CHECKING:
     from holmes.investigations.values import ClosedBy, IncidentId
 
 _AT_ONCE: Final = 200
+_REPEAT_SECONDS: Final = 5 * 3_600.0
+"""Alertmanager repeats what fires every four hours, unless it is told otherwise."""
 
 
-async def close_stale(database: Database, *, stale_seconds: float) -> int:
+async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:
     """Close open incidents without any message for so long, some at a time; returns how many there were.
 
-    Their alerts stay as they are: one that still fires opens its incident again with its next message. Raises
-    `DatabaseUnavailable`.
+    `listening_seconds` is for how long somebody has been there to hear a message: after an outage everything seems
+    quiet until senders have repeated what still fires. Alerts of a closed incident stay as they are: one that still
+    fires opens it again with its next message. Raises `DatabaseUnavailable`.
     """
+    if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):
+        return 0
     return await database.transaction(lambda connection: _close_stale(connection, stale_seconds, time.time()))
 
 

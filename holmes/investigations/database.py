@@ -71,6 +71,7 @@ class Database:
         self.url = url
         self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
         self.write_problem: str | None = None
+        self._file: tuple[int, int] | None = None
         self._reading = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database-read")
 
     @classmethod
@@ -84,6 +85,7 @@ class Database:
             database = cls(url)
             stack.push_async_callback(database.close)
             await database.transaction(_create_tables, wait_seconds=wait_seconds)
+            database._file = _identity(url)
             stack.pop_all()
         return database
 
@@ -106,6 +108,7 @@ class Database:
         Raises `DatabaseUnavailable`. Cancelling waits for nothing: the thread ends its transaction by itself.
         """
         try:
+            self._require_file()
             result = await self._tried((self._writer, self._writing), work, wait_seconds)
         except DatabaseUnavailable as error:
             self.write_problem = str(error)
@@ -116,6 +119,11 @@ class Database:
     async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
         """Like `transaction`, for work that changes nothing: it waits for no writer."""
         return await self._tried((self._reader, self._reading), work, wait_seconds)
+
+    def _require_file(self) -> None:
+        """SQLite writes on into a file that was deleted, and all of it would be lost with the process."""
+        if self._file is not None and _identity(self.url) != self._file:
+            raise DatabaseUnavailable(self._name(), "its file was removed or replaced; start holmes serve again")
 
     async def _tried(
         self, way: tuple[Engine, ThreadPoolExecutor], work: Callable[[Connection], T], wait_seconds: float
@@ -179,6 +187,17 @@ def _parsed(address: str) -> URL:
 
 def _is_postgresql(url: URL) -> bool:
     return url.get_backend_name() == "postgresql"
+
+
+def _identity(url: URL) -> tuple[int, int] | None:
+    """Device and number of the file; None for a database without one, and when it is gone."""
+    if _is_postgresql(url) or not url.database:
+        return None
+    try:
+        found = Path(url.database).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _once(engine: Engine, work: Callable[[Connection], T]) -> T:

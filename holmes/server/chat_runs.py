@@ -7,6 +7,7 @@ cancelled: the connection to the provider is closed and tools are ended. Nothing
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import uuid
 from contextlib import aclosing
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from holmes.server.draining import Draining
 
 _CANCELLED_CODE = 130
+_SIGNING = b"holmes conversations "
 _log = logging.getLogger(__name__)
 
 
@@ -114,9 +116,17 @@ class ChatRuns:
         self._codec: ConversationCodec | None = None
 
     async def codec(self) -> ConversationCodec:
-        """What signs conversations, with the key of the database. Raises `DatabaseUnavailable`."""
+        """What signs conversations: with the configured key, else with that of the database.
+
+        Raises `DatabaseUnavailable`.
+        """
         if self._codec is None:
-            self._codec = ConversationCodec(await shared_key(self._service.database, "conversations"))
+            own = self._service.settings.server.approval_signing_key
+            if own is not None:
+                key = hashlib.sha256(_SIGNING + own.get_secret_value().encode()).digest()
+            else:
+                key = await shared_key(self._service.database, "conversations")
+            self._codec = ConversationCodec(key)
         return self._codec
 
     async def start(self, job: ChatJob, client: str) -> ChatRun:

@@ -38,6 +38,15 @@ class ServerSettings(SettingsGroup):
     webhook_key: Annotated[SecretStr | None, Setting("HOLMES_WEBHOOK_KEY"), Field(min_length=8)] = None
     """The key of alert webhooks, which opens nothing else. Unset: the API key."""
 
+    approval_signing_key: Annotated[
+        SecretStr | None,
+        Setting("HOLMES_APPROVAL_SIGNING_KEY", shown_default="a key kept in the database"),
+        Field(min_length=8),
+    ] = None
+    """Signs the results and the calls to be approved that clients of chats send back. Set the same one for servers with
+    databases of their own that share clients.
+    """
+
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
     """The address under which people reach the page; links in messages start with it. Unset: messages have no links."""
 
@@ -101,5 +110,5 @@ class ServerSettings(SettingsGroup):
 
 def blank_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The variables of keys that are there and empty: whoever set them meant to have a key."""
-    names = ("HOLMES_API_KEY", "HOLMES_WEBHOOK_KEY")
+    names = ("HOLMES_API_KEY", "HOLMES_WEBHOOK_KEY", "HOLMES_APPROVAL_SIGNING_KEY")
     return tuple(name for name in names if name in environment and not environment[name].strip())

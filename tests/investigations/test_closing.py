@@ -33,8 +33,8 @@ async def test_an_incident_without_any_message_for_long_is_closed_and_nobody_is_
     await desk.take(CATALOG, key="two")
     await age(database, 25, CHECKOUT.fingerprint)
 
-    assert await close_stale(database, stale_seconds=24 * HOUR) == 1
-    assert await close_stale(database, stale_seconds=24 * HOUR) == 0
+    assert await close_stale(database, stale_seconds=24 * HOUR, listening_seconds=24 * HOUR) == 1
+    assert await close_stale(database, stale_seconds=24 * HOUR, listening_seconds=24 * HOUR) == 0
     stale, heard = await desk.incidents()
     assert (stale.state, stale.closed_by, heard.state) == ("closed", "stale", "open")
     assert stale.closed_at == stale.updated_at is not None
@@ -45,11 +45,21 @@ async def test_a_stale_incident_opens_again_when_its_alert_still_fires(database:
     desk = Desk(database)
     await desk.take(CHECKOUT)
     await age(database, 25)
-    await close_stale(database, stale_seconds=24 * HOUR)
+    await close_stale(database, stale_seconds=24 * HOUR, listening_seconds=24 * HOUR)
     await desk.take(CHECKOUT)
 
     (incident,) = await desk.incidents()
     assert (incident.state, incident.closed_by, incident.reopened) == ("open", None, 1)
+
+
+async def test_after_an_outage_nothing_is_stale_until_senders_could_repeat_it(database: Database) -> None:
+    desk = Desk(database)
+    await desk.take(CHECKOUT)
+    await age(database, 25)
+
+    for stale, listening in ((24, 0), (24, 4.9), (2, 1.9)):
+        assert await close_stale(database, stale_seconds=stale * HOUR, listening_seconds=listening * HOUR) == 0
+    assert await close_stale(database, stale_seconds=24 * HOUR, listening_seconds=5 * HOUR) == 1
 
 
 async def test_what_a_person_closed_opens_again_only_when_it_fires_anew(database: Database) -> None:

@@ -48,6 +48,25 @@ async def test_a_transaction_waits_for_a_database_that_comes_back(postgresql: Po
         await database.close()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_was_removed_is_noticed_before_anything_is_lost(tmp_path: Path, *, replaced: bool) -> None:
+    file = tmp_path / "investigations.db"
+    database = await Database.open(f"sqlite:///{file}")
+    try:
+        records = InvestigationRecords(database)
+        await records.add(NewInvestigation(question="kept?", title="kept?", source="api"))
+        file.unlink()
+        if replaced:
+            (tmp_path / "other.db").touch()
+            (tmp_path / "other.db").rename(file)
+
+        with pytest.raises(DatabaseUnavailable, match="removed or replaced; start holmes serve again"):
+            await records.add(NewInvestigation(question="lost?", title="lost?", source="api"))
+        assert database.write_problem
+    finally:
+        await database.close()
+
+
 async def test_the_same_result_is_stored_once_and_read_back(database: Database) -> None:
     store = DatabaseResultStore(database)
     one = await store.put(b"\x00bytes", tool_name="t", call_id=ToolCallId("1"), media_type="text/plain")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.server.event_stream import events_of, named
-from tests.server.http_server import Provider
+from tests.server.http_server import Provider, http_server
 from tests.support.openai_server import Reply, call
 
 ASK = {"ask": "say hello", "enable_tool_approval": True}
@@ -104,3 +105,20 @@ def test_a_stream_ends_with_the_calls_that_wait(client: httpx.Client, scripted: 
     assert last.name == "approval_required"
     assert last.data["pending_approvals"][0]["tool_call_id"] == "risky-1"
     assert last.data["conversation_history"][-1]["role"] == "assistant"
+
+
+@pytest.mark.parametrize(("key", "status"), [("the same key everywhere", 200), ("another key", 400)])
+def test_a_decision_counts_at_every_server_with_the_same_signing_key(
+    scripted: Provider, tmp_path: Path, key: str, status: int
+) -> None:
+    scripted.play(Reply(text="I try.", tool_calls=(RISKY,)), Reply(text="Done."))
+    url, same = scripted.server.base_url, "the same key everywhere"
+    one = http_server(tmp_path / "one", provider_url=url, HOLMES_APPROVAL_SIGNING_KEY=same)
+    other = http_server(tmp_path / "other", provider_url=url, HOLMES_APPROVAL_SIGNING_KEY=key)
+
+    with one as first, first.client() as client:
+        asked = client.post("/api/chat", json=ASK).json()
+    with other as second, second.client() as client:
+        answer = client.post("/api/chat", json=decided(asked, approved=True))
+
+    assert answer.status_code == status
