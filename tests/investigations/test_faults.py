@@ -19,6 +19,7 @@ from holmes.investigations.values import InvestigationRecord, NewInvestigation
 from tests.investigations.test_durability import Watched, until
 from tests.services.fixtures import PostgresqlServer
 from tests.support.command_line import Home
+from tests.support.holmes_server import holmes_server
 from tests.support.openai_server import Body, ErrorReply, Hang, OpenAIServer, Reply, Scripted, call
 from tests.support.replicas import replica
 
@@ -238,7 +239,7 @@ async def test_a_full_disk_is_said_and_nothing_is_accepted_that_could_not_be_kep
 async def test_a_second_server_on_the_same_file_is_refused_in_one_line(tmp_path: Path) -> None:
     address = f"sqlite:///{tmp_path / 'i.db'}"
     home = Home.make(tmp_path / "home", config="model: builtin/triage\n", HOLMES_DATABASE_URL=address)
-    with replica(home.path, HOLMES_DATABASE_URL=address):
+    with holmes_server(home, "--demo"):
         done = await asyncio.to_thread(home.run, "serve", "--demo", "--port", "0")
     assert done.exit_code == 2
     assert "another holmes serve uses the database" in done.stderr.splitlines()[-1]
