@@ -36,9 +36,12 @@ class Telemetry:
 
 
 @asynccontextmanager
-async def open_telemetry(settings: Settings) -> AsyncIterator[Telemetry]:
-    """Metrics and traces for the server. Leaving the context sends the last spans, within seconds."""
-    async with open_tracer(settings) as tracer:
+async def open_telemetry(settings: Settings, *, warn: bool = True) -> AsyncIterator[Telemetry]:
+    """Metrics and traces for one process of the server. Leaving the context sends the last spans, within seconds.
+
+    `warn` says whether to say why there are no traces.
+    """
+    async with open_tracer(settings, warn=warn) as tracer:
         yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
 
 
@@ -54,20 +57,22 @@ def make_metrics(settings: Settings) -> Metrics:
 
 
 @asynccontextmanager
-async def open_tracer(settings: Settings) -> AsyncIterator[InvestigationTracer | None]:
+async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator[InvestigationTracer | None]:
     """What traces with; None when nobody asked for traces, or when they cannot be sent (then one line says why)."""
+    level = logging.WARNING if warn else logging.DEBUG
     address = settings.telemetry.traces_address()
     problem = _problem(address, settings.telemetry.otlp_protocol)
     if address is None or problem is not None:
         if problem is not None:
-            _log.warning("traces are off: %s", problem)
+            _log.log(level, "traces are off: %s", problem)
         yield None
         return
     try:
         from holmes.telemetry.export import SpanExport
         from holmes.telemetry.tracing import InvestigationTracer
     except ImportError as error:
-        _log.warning(
+        _log.log(
+            level,
             "traces are off: OTEL_EXPORTER_OTLP_ENDPOINT is set, but %r is missing: pip install 'holmes[otel]'",
             error.name,
         )

@@ -68,7 +68,7 @@ async def open_work(settings: Settings, redactor: Redactor | None) -> AsyncItera
         database = await Database.open(database_address(settings))
         stack.push_async_callback(database.close)
         redactor = await shared_redactor(database, redactor)
-        telemetry = await stack.enter_async_context(open_telemetry(settings))
+        telemetry = await stack.enter_async_context(open_telemetry(settings, warn=False))
         parts = InvestigatorsParts(
             redactor=redactor,
             results=shared_results(settings, database),

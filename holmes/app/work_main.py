@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
     """Wait for `Begin`, work until `End`."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+        # Not SIG_IGN, which tools would inherit: what they start would never hear a signal.
+        signal.signal(number, lambda *_: None)
     try:
         order = pipe.recv()
     except EOFError:
@@ -75,15 +76,14 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                pipe.send(Figures(families=await asyncio.to_thread(opened.metrics.families)))
+                # Within milliseconds, and here: no order may wait for a thread.
+                pipe.send(Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
     """In a thread of its own, so that the end of the other process is noticed whatever the loop does."""
     try:
-        while not isinstance(order := pipe.recv(), End):
-            loop.call_soon_threadsafe(orders.put_nowait, order)
-        loop.call_soon_threadsafe(orders.put_nowait, order)
-        pipe.recv()
+        while True:
+            loop.call_soon_threadsafe(orders.put_nowait, pipe.recv())
     except (EOFError, OSError):
         os._exit(_ORPHANED)

@@ -11,6 +11,7 @@ import gc
 import logging
 import multiprocessing
 import signal
+import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +20,7 @@ from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figu
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkProcess
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
 
 _PATIENCE_SECONDS: Final = 0.5
-_ENDING_SECONDS: Final = 15.0
-"""How much longer than its drain the process may take to end."""
+_ENDING_SECONDS: Final = 10.0
+"""How much longer than its drain the process may take to end. The chart's grace period is longer by five."""
 _log = logging.getLogger(__name__)
 
 
@@ -60,11 +61,10 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
     try:
         yield WorkProcess(process, here)
     finally:
-        here.close()
-        process.join(_ENDING_SECONDS)
         if process.is_alive():
             process.kill()
-            process.join()
+        process.join()
+        here.close()
 
 
 def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
@@ -79,6 +79,8 @@ class WorkProcess:
         self._process = process
         self._pipe = pipe
         self._begun: asyncio.Future[None] | None = None
+        self._drain_seconds = 0.0
+        self._ends_at: float | None = None
         self._gone = asyncio.Event()
         self._told: asyncio.Future[None] | None = None
         self._waking = False
@@ -90,15 +92,20 @@ class WorkProcess:
         """Let it work. Leaving waits until what runs has finished or is handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
-        loop.add_reader(self._pipe.fileno(), self._read)
+        self._drain_seconds = settings.investigations.drain_seconds
+        threading.Thread(target=self._listen, args=(loop,), name="holmes-reports", daemon=True).start()
+        self._tell(Begin(settings=settings))
         try:
-            self._tell(Begin(settings=settings))
             await self._begun
+        except asyncio.CancelledError:
+            self._process.kill()  # nothing has begun that could be finished
+            raise
+        try:
             yield
         finally:
+            self.begin_to_end()
             self._tell(End())
-            await self._ended(settings.investigations.drain_seconds + _ENDING_SECONDS)
-            loop.remove_reader(self._pipe.fileno())
+            await self._end()
 
     def wake(self) -> None:
         """Something was queued. Any number of calls are one order until it was heard."""
@@ -109,8 +116,10 @@ class WorkProcess:
         self._tell(Wake())
 
     def begin_to_end(self) -> None:
-        """Let it take nothing new; what runs may finish meanwhile."""
-        self._tell(BeginToEnd())
+        """Let it take nothing new; what runs may finish meanwhile, but not for ever. Doing it again changes nothing."""
+        if self._ends_at is None:
+            self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
+            self._tell(BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
         """What it has counted; what it said last when it has no time to answer."""
@@ -125,19 +134,38 @@ class WorkProcess:
     async def lost(self) -> str:
         """Wait until it ended without being told to, and say how."""
         await self._gone.wait()
-        await asyncio.to_thread(self._process.join, _PATIENCE_SECONDS)
         return self._how_it_ended()
 
-    def _read(self) -> None:
+    async def _end(self) -> None:
+        """Wait for its end, and bring it about when it is time."""
+        loop = asyncio.get_running_loop()
+        assert self._ends_at is not None  # noqa: S101  see `working`
         try:
-            while self._pipe.poll():
-                self._hear(self._pipe.recv())
+            await asyncio.wait_for(self._gone.wait(), max(0.0, self._ends_at - loop.time()))
+        except TimeoutError:
+            _log.error("the process that investigates did not end in time and is killed; what ran goes on elsewhere")
+            self._process.kill()
+            return
+        if self._process.exitcode != 0:
+            _log.error("the process that investigates %s; what ran goes on elsewhere", self._how_it_ended())
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread of its own: a report may come in pieces, and the loop must not wait for the next one."""
+        try:
+            while True:
+                self._on_loop(loop, self._hear, self._pipe.recv())
         except (EOFError, OSError):
-            asyncio.get_running_loop().remove_reader(self._pipe.fileno())
-            self._gone.set()
-            if self._begun is not None and not self._begun.done():
-                self._process.join(_PATIENCE_SECONDS)
-                self._settle(WorkFailed(f"the process that investigates {self._how_it_ended()}"))
+            self._process.join(_PATIENCE_SECONDS)
+            self._on_loop(loop, self._end_of_pipe)
+
+    @staticmethod
+    def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(function, *arguments)
+
+    def _end_of_pipe(self) -> None:
+        self._gone.set()
+        self._settle(WorkFailed(f"the process that investigates {self._how_it_ended()}"))
 
     def _hear(self, report: Report) -> None:
         match report:
@@ -149,30 +177,28 @@ class WorkProcess:
                     self._wake_again = False
                     self.wake()
             case Failed():
-                self._settle(WorkFailed(report.message, report.exit_code))
+                if not self._settle(WorkFailed(report.message, report.exit_code)):
+                    _log.error("the process that investigates failed: %s", report.message)
             case Figures():
                 self._families = report.families
                 if self._told is not None:
                     self._told.set_result(None)
                     self._told = None
 
-    def _settle(self, failure: WorkFailed | None) -> None:
-        """Whoever waits in `working` goes on, or hears why not; later failures are logged."""
+    def _settle(self, failure: WorkFailed | None) -> bool:
+        """Whoever waits in `working` goes on, or hears why not. False when nobody waits any more."""
         if self._begun is None or self._begun.done():
-            if failure is not None:
-                _log.error("the process that investigates failed: %s", failure)
-        elif failure is None:
+            return False
+        if failure is None:
             self._begun.set_result(None)
         else:
             self._begun.set_exception(failure)
+        return True
 
     def _tell(self, order: Order) -> None:
+        """There is always room in the pipe: see `work_messages`."""
         with suppress(OSError):  # it is gone; whoever waits in `lost` knows
             self._pipe.send(order)
-
-    async def _ended(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._gone.wait(), seconds)
 
     def _how_it_ended(self) -> str:
         code = self._process.exitcode

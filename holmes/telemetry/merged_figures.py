@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.samples import Sample
 
-_FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_seconds", "process_max_fds"})
+_FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_seconds"})
 
 
 class MergedFigures(Collector):
@@ -35,20 +35,12 @@ class MergedFigures(Collector):
 
 
 def _sum(one: Metric, other: Metric) -> Metric:
+    """Both are made by `Instruments`, so that their histograms have the same buckets, which stay together."""
     samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for each in (*one.samples, *other.samples):
         key = (each.name, tuple(sorted(each.labels.items())))
         known = samples.get(key)
         samples[key] = each if known is None else known._replace(value=known.value + each.value)
     summed = Metric(one.name, one.documentation, one.type, one.unit)
-    summed.samples = _with_their_series(samples.values())
+    summed.samples = list(samples.values())
     return summed
-
-
-def _with_their_series(samples: Iterable[Sample]) -> list[Sample]:
-    """In an order in which the samples of one histogram stand together, as the formats demand."""
-    series: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
-    for each in samples:
-        labels = tuple(sorted((name, value) for name, value in each.labels.items() if name != "le"))
-        series.setdefault(labels, []).append(each)
-    return [each for together in series.values() for each in together]

@@ -7,14 +7,11 @@ import signal
 import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from holmes.server.logs import JsonLines
 from tests.server.event_stream import events_of, named
@@ -134,72 +131,6 @@ def test_a_chat_may_finish_while_the_server_ends_and_one_that_hangs_is_told(tmp_
     assert last.name == "error"
     assert "ending" in last.data["description"]
     assert process.returncode == 0
-
-
-def worker_of(process: subprocess.Popen[str]) -> psutil.Process:
-    """The process that investigates."""
-    (worker,) = psutil.Process(process.pid).children()
-    return worker
-
-
-def test_without_the_process_that_investigates_the_server_ends_and_says_so(process: subprocess.Popen[str]) -> None:
-    url = url_of(process)
-    worker_of(process).kill()
-
-    _, stderr = process.communicate(timeout=30)
-
-    assert process.returncode == 1
-    last = json.loads(stderr.splitlines()[-1])
-    assert last["level"] == "error"
-    assert "the process that investigates was ended by SIGKILL" in last["message"]
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(f"{url}/healthz")
-
-
-def test_the_process_that_investigates_does_not_outlive_the_server(process: subprocess.Popen[str]) -> None:
-    url_of(process)
-    worker = worker_of(process)
-
-    process.kill()
-
-    assert psutil.wait_procs([worker], timeout=5)[1] == []
-
-
-def test_a_signal_for_the_process_that_investigates_alone_ends_nothing(process: subprocess.Popen[str]) -> None:
-    url = url_of(process)
-    worker = worker_of(process)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        worker.send_signal(number)
-
-    begun = httpx.post(f"{url}/api/investigations", json={"question": "why is checkout failing in namespace shop?"})
-    until(lambda: httpx.get(f"{url}{begun.headers['location']}").json()["state"] == "answered")
-    assert worker.is_running()
-
-
-def test_what_both_processes_count_is_one_figure(process: subprocess.Popen[str]) -> None:
-    url = url_of(process)
-    question = "why is checkout failing in namespace shop?"
-
-    begun = httpx.post(f"{url}/api/investigations", json={"question": question})
-    until(lambda: httpx.get(f"{url}{begun.headers['location']}").json()["state"] == "answered")
-    chat = httpx.post(f"{url}/api/chat", json={"ask": question}, timeout=30)
-
-    assert chat.status_code == 200
-    families = {each.name: each for each in text_string_to_metric_families(httpx.get(f"{url}/metrics").text)}
-    finished = {sample.labels["source"]: sample.value for sample in families["holmes_investigations_finished"].samples}
-    assert finished == {"api": 1, "chat": 1}
-    memory = families["process_resident_memory_bytes"].samples[0].value
-    assert memory > psutil.Process(process.pid).memory_info().rss
-    assert families["holmes_build_info"].samples[0].value == 1
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for it, for half a minute."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_destination_that_cannot_work_is_one_line(tmp_path: Path) -> None:

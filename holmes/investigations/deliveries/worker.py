@@ -1,4 +1,4 @@
-"""Sends what is queued for destinations, each at its own pace. Run by `holmes.app.serving` in every replica.
+"""Sends what is queued for destinations, each at its own pace. Run by `holmes.app.work` in every replica.
 
 At least once: a delivery is marked after it was sent, so a replica that dies in between sends it again, with the same
 key. Each destination has a lane of its own, so that one that is slow or away does not hold up another.
