@@ -7,6 +7,7 @@ When that one is gone, so is this one, at once: the lease ends, and other replic
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -27,17 +28,21 @@ if TYPE_CHECKING:
     from holmes.core.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
+_PR_SET_PDEATHSIG: Final = 1
 _NICENESS: Final = 5
 """People and senders of alerts wait for the other process; this one and its tools take what time is left."""
 _log = logging.getLogger(__name__)
 
 
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
-    """Wait for `Begin`, work until `End`."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    """Wait for `Begin`, work until `End`. `ENDING_SIGNALS` are blocked when this is called."""
+    for number in ENDING_SIGNALS:
         # Not SIG_IGN, which tools would inherit: what they start would never hear a signal.
         signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
+    _end_with_parent()
     try:
         order = pipe.recv()
     except EOFError:
@@ -50,6 +55,12 @@ def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
         except Exception:  # noqa: BLE001  the edge of the process: what nobody expected is logged, with its secrets masked
             _log.exception("the process that investigates failed")
             sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process, which may be stopped, with the one that forked it. Linux only; see `_listen`."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[Report, Order]) -> None:

@@ -15,7 +15,7 @@ import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from holmes.app.work_main import work
+from holmes.app.work_main import ENDING_SIGNALS, work
 from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake, Woken
 from holmes.core.errors import HolmesError
 
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
 
 _PATIENCE_SECONDS: Final = 0.5
+_WATCH_SECONDS: Final = 5.0
+_SILENT_WATCHES: Final = 12
+"""How many watches in a row may pass without a sign of life. Not one long one: a machine that slept is no silence."""
+_GOES_ON: Final = "what it was doing goes on after the next start, or at another replica"
 _ENDING_SECONDS: Final = 10.0
 """How much longer than its drain the process may take to end. The chart's grace period is longer by five."""
 _log = logging.getLogger(__name__)
@@ -48,15 +52,22 @@ class WorkFailed(HolmesError):
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
     """Fork. The process waits until `working` is entered, and is gone when this context is left.
 
-    To be called by the main thread before there are others, and before an event loop.
+    To be called by the main thread before there are others, and before an event loop. Raises `WorkFailed`.
     """
-    forking = multiprocessing.get_context("fork")
-    here, there = multiprocessing.Pipe()
     # What has been imported by now stays as it is: the garbage collector must not touch pages that both share.
     gc.collect()
     gc.freeze()
-    process = forking.Process(target=_forked, args=(here, there, redactor), name="holmes-work")
-    process.start()
+    # A signal in the middle of a fork would leave locks behind that nobody releases.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+    try:
+        here, there = multiprocessing.Pipe()
+        forked = (here, there, redactor)
+        process = multiprocessing.get_context("fork").Process(target=_forked, args=forked, name="holmes-work")
+        process.start()
+    except OSError as error:
+        raise WorkFailed(f"the process that investigates cannot be started: {error.strerror or error}") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     there.close()
     try:
         yield WorkProcess(process, here)
@@ -82,6 +93,7 @@ class WorkProcess:
         self._drain_seconds = 0.0
         self._ends_at: float | None = None
         self._gone = asyncio.Event()
+        self._reported = False
         self._told: asyncio.Future[None] | None = None
         self._waking = False
         self._wake_again = False
@@ -123,18 +135,35 @@ class WorkProcess:
 
     async def figures(self) -> tuple[Metric, ...]:
         """What it has counted; what it said last when it has no time to answer."""
-        if self._gone.is_set():
-            return self._families
-        if self._told is None:
-            self._told = asyncio.get_running_loop().create_future()
-            self._tell(TellFigures())
-        await asyncio.wait({self._told}, timeout=_PATIENCE_SECONDS)
+        if not self._gone.is_set():
+            await asyncio.wait({self._asked_for_figures()}, timeout=_PATIENCE_SECONDS)
         return self._families
 
     async def lost(self) -> str:
-        """Wait until it ended without being told to, and say how."""
-        await self._gone.wait()
+        """Wait until it ended without being told to, and say how. One that gives no sign of life is killed."""
+        silent = 0
+        while not self._gone.is_set():
+            asked = self._asked_for_figures()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), _WATCH_SECONDS)
+            silent = 0 if asked.done() else silent + 1
+            if silent == _SILENT_WATCHES:
+                _log.error("the process that investigates says nothing for a minute and is killed")
+                self._process.kill()
+        self._reported = True
         return self._how_it_ended()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended otherwise than it was told to. To be asked when `working` has been left."""
+        return self._process.exitcode != 0
+
+    def _asked_for_figures(self) -> asyncio.Future[None]:
+        """Done when the figures have come."""
+        if self._told is None:
+            self._told = asyncio.get_running_loop().create_future()
+            self._tell(TellFigures())
+        return self._told
 
     async def _end(self) -> None:
         """Wait for its end, and bring it about when it is time."""
@@ -143,11 +172,11 @@ class WorkProcess:
         try:
             await asyncio.wait_for(self._gone.wait(), max(0.0, self._ends_at - loop.time()))
         except TimeoutError:
-            _log.error("the process that investigates did not end in time and is killed; what ran goes on elsewhere")
+            _log.error("the process that investigates did not end in time and is killed; %s", _GOES_ON)
             self._process.kill()
             return
-        if self._process.exitcode != 0:
-            _log.error("the process that investigates %s; what ran goes on elsewhere", self._how_it_ended())
+        if self.failed and not self._reported:
+            _log.error("the process that investigates %s; %s", self._how_it_ended(), _GOES_ON)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         """In a thread of its own: a report may come in pieces, and the loop must not wait for the next one."""

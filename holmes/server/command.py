@@ -6,7 +6,6 @@ the world without a key. Imported by name from `holmes.cli.main`, so it must not
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -100,5 +99,4 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    click.echo(line)  # flushes, and says nothing where standard output is closed

@@ -6,8 +6,10 @@ do wrong on a connection; and a line that repeats itself is written once a minut
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -38,12 +40,16 @@ _QUIET: Final = ("httpx", "httpcore", "LiteLLM", "litellm", "dbos", "uvicorn.acc
 
 
 class PatientHandler(logging.StreamHandler[TextIO]):
-    """Writes a line that repeats itself once in `seconds`; how often it came meanwhile is said the next time."""
+    """Writes a line that repeats itself once in `seconds`; how often it came meanwhile is said the next time.
+
+    Processes that are forked from this one write in turns: long lines, those with a trace, would mix in a pipe.
+    """
 
     def __init__(self, stream: TextIO, seconds: float = _MINUTE) -> None:
         super().__init__(stream)
         self._seconds = seconds
         self._written: dict[tuple[str, int, int], _Written] = {}
+        self._turns = _file_of_turns()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write it, unless it was written a moment ago."""
@@ -63,7 +69,14 @@ class PatientHandler(logging.StreamHandler[TextIO]):
         self._written[key] = _Written(at=now)
         if len(self._written) > _REMEMBERED:
             del self._written[next(iter(self._written))]
-        super().emit(record)
+        if self._turns is None:
+            super().emit(record)
+            return
+        fcntl.lockf(self._turns, fcntl.LOCK_EX)  # the kernel unlocks for a process that dies
+        try:
+            super().emit(record)
+        finally:
+            fcntl.lockf(self._turns, fcntl.LOCK_UN)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,6 +85,16 @@ class _Written:
 
     at: float
     more: int = 0
+
+
+def _file_of_turns() -> int | None:
+    """A file in memory that forked processes inherit and lock; None where there are none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.memfd_create("holmes-log")
+    except OSError:
+        return None
 
 
 class JsonLines(logging.Formatter):

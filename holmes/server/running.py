@@ -63,7 +63,7 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
                     _log.warning("%s", job.choice.notice)
                 code = await _until_ending(ending, job.worker)
                 await _drain(application, chosen.investigations.drain_seconds)
-    return code
+    return code or (_WORKER_LOST if job.worker.failed else 0)
 
 
 async def _until_ending(ending: asyncio.Event, worker: WorkProcess) -> int:

@@ -6,6 +6,7 @@ import json
 import signal
 import sqlite3
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,6 +19,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.services.service import free_port
 from tests.support.alert_load import payload
 from tests.support.command_line import Home, provider_config
 from tests.support.openai_server import Body, Hang, OpenAIServer, Reply, Scripted, call
@@ -104,15 +106,17 @@ def is_answered(address: str) -> bool:
 def test_without_the_process_that_investigates_the_server_ends_and_says_so(server: Server) -> None:
     server.worker.kill()
 
-    last = server.log()[-1]
+    (error,) = [each for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert last["level"] == "error"
-    assert "the process that investigates was ended by SIGKILL" in last["message"]
+    assert "the process that investigates was ended by SIGKILL; the server ends" in error["message"]
 
 
-def test_the_process_that_investigates_does_not_outlive_the_server(server: Server) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_process_that_investigates_does_not_outlive_the_server(server: Server, *, stopped: bool) -> None:
     worker = server.worker
+    if stopped:
+        worker.suspend()
 
     server.process.kill()
 
@@ -216,6 +220,7 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
     assert statuses == {202}
     assert time.monotonic() - began < 1 + 15  # the chart's grace period
     assert "did not end in time and is killed" in log[-1]["message"]
+    assert server.process.returncode == 1
     assert server.rows("SELECT count(*) FROM holmes_alerts") == [(400,)]
 
 
@@ -229,3 +234,43 @@ def test_a_signal_during_the_start_ends_both(tmp_path: Path) -> None:
             process.communicate(timeout=30)
             assert process.returncode in {0, -signal.SIGTERM}
             assert psutil.wait_procs(children, timeout=5)[1] == []
+
+
+def test_a_signal_in_the_middle_of_the_fork_ends_both(tmp_path: Path) -> None:
+    home = Home.make(tmp_path / "home", config="model: builtin/triage\n")
+    with home.start("serve", "--demo", "--port", "0") as process:
+        parent, deadline = psutil.Process(process.pid), time.monotonic() + 30
+        while not (children := parent.children()):
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+
+
+def test_long_lines_of_two_processes_do_not_mix() -> None:
+    program = (
+        "import logging, os; from holmes.server.logs import set_up_logs; set_up_logs('INFO', None); child = os.fork()\n"
+        "for number in range(200): logging.info('%d %d %s', child, number, 'x' * 6000)\n"
+        "if child: os.waitpid(child, 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, check=True)
+
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert len(lines) == 400
+
+
+def test_a_server_without_standard_output_serves(tmp_path: Path) -> None:
+    home = Home.make(tmp_path / "home", config="model: builtin/triage\n")
+    port = free_port()
+    command = f"exec {sys.executable} -m holmes serve --demo --port {port} >&-"
+    with subprocess.Popen(["sh", "-c", command], env=home.environment(), stderr=subprocess.DEVNULL) as process:
+        until(lambda: answers(f"http://127.0.0.1:{port}/readyz"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False
