@@ -62,7 +62,7 @@ class Server:
 
     def log(self) -> list[dict[str, Any]]:
         """Wait for the end; returns what was logged."""
-        _, stderr = self.process.communicate(timeout=60)
+        _, stderr = self.process.communicate(timeout=120)
         return [json.loads(line) for line in stderr.splitlines()]
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -222,6 +222,19 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
     assert "did not end in time and is killed" in log[-1]["message"]
     assert server.process.returncode == 1
     assert server.rows("SELECT count(*) FROM holmes_alerts") == [(400,)]
+
+
+@pytest.mark.slow
+def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_server(server: Server) -> None:
+    server.worker.suspend()
+    began = time.monotonic()
+
+    messages = [each["message"] for each in server.log() if each["level"] == "error"]
+
+    assert server.process.returncode == 1
+    assert 55 < time.monotonic() - began < 80
+    assert "says nothing for a minute and is killed" in messages[0]
+    assert "the server ends" in messages[1]
 
 
 def test_a_signal_during_the_start_ends_both(tmp_path: Path) -> None:
