@@ -105,7 +105,9 @@ def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tm
 def test_what_cannot_be_read_is_told_and_never_called_healthy(
     home: Home, tmp_path: Path, answer: Answer, why: str
 ) -> None:
-    done = scan_of(home, tmp_path, lambda api: api.on(PODS, answer), "--timeout", "2")
+    seconds = "2" if answer.delay_seconds else "20"
+
+    done = scan_of(home, tmp_path, lambda api: api.on(PODS, answer), "--timeout", seconds)
 
     assert done.exit_code == 0
     assert done.stdout.startswith("No incidents found in the whole cluster in what could be checked\n")

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.slow
 async def test_a_storm_of_alerts_on_dying_replicas_loses_none_and_doubles_none(
     postgresql_url: str, tmp_path: Path
 ) -> None:
-    load = Load(alerts=60, distinct=20, seconds=3, kill_every_seconds=3, deadline_seconds=150, concurrency=4)
+    load = Load(
+        alerts=60, distinct=20, seconds=3, kill_every_seconds=3, most_kills=4, deadline_seconds=240, concurrency=4
+    )
     async with serve_snapshot(demo_recording()) as cluster:
         result = await run_load(load, postgresql_url, cluster.kubeconfig, tmp_path)
     assert result.kills > 0

@@ -38,13 +38,17 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """`alerts` messages about `distinct` alerts within `seconds`; a replica dies every `kill_every_seconds`."""
+    """`alerts` messages about `distinct` alerts within `seconds`; a replica dies every `kill_every_seconds`.
+
+    No more than `most_kills` times: how far a replica gets between two kills depends on the machine.
+    """
 
     alerts: int = 1_000
     distinct: int = 200
     seconds: float = 10.0
     senders: int = 4
     kill_every_seconds: float = 4.0
+    most_kills: int = 1_000
     deadline_seconds: float = 480.0
     concurrency: int = 8
 
@@ -203,14 +207,12 @@ class Servers:
 
 async def _kill(servers: Servers, load: Load, result: LoadResult) -> None:
     """One after the other, each as soon as the last one is back: one of them is always there."""
-    number = 0
-    while True:
+    for number in range(load.most_kills):
         await asyncio.sleep(load.kill_every_seconds)
         await asyncio.to_thread(servers.kill, number % 2)
         result.kills += 1
         servers.start(number % 2)
         await asyncio.to_thread(servers.wait_until_ready, number % 2)
-        number += 1
 
 
 def payload(numbers: list[int]) -> dict[str, object]:

