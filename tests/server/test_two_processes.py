@@ -181,7 +181,7 @@ def test_what_cannot_finish_is_handed_over_to_whoever_comes_next(tmp_path: Path)
             until(lambda: is_answered(address))
 
     assert server.process.returncode == 0
-    assert took < 8
+    assert took < 12  # a second of draining, and room for a busy machine
     assert any("waiting up to 1 s for 1 investigation" in each["message"] for each in log)
     assert left == []
 
@@ -214,7 +214,7 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
         began = time.monotonic()
         assert client.get(f"{server.url}/metrics").status_code == 200
         assert client.get(f"{server.url}/healthz").status_code == 200
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 5
         began = time.monotonic()
         log = server.end()
 
@@ -233,7 +233,7 @@ def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_serv
     messages = [each["message"] for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert 55 < time.monotonic() - began < 80
+    assert 55 < time.monotonic() - began < 100
     assert "says nothing for a minute and is killed" in messages[0]
     assert "the server ends" in messages[1]
 
