@@ -93,7 +93,7 @@ class WorkProcess:
         self._drain_seconds = 0.0
         self._ends_at: float | None = None
         self._gone = asyncio.Event()
-        self._reported = False
+        self._lost = False
         self._told: asyncio.Future[None] | None = None
         self._waking = False
         self._wake_again = False
@@ -150,13 +150,13 @@ class WorkProcess:
             if silent == _SILENT_WATCHES:
                 _log.error("the process that investigates says nothing for a minute and is killed")
                 self._process.kill()
-        self._reported = True
+        self._lost = True
         return self._how_it_ended()
 
     @property
     def failed(self) -> bool:
         """Whether it ended otherwise than it was told to. To be asked when `working` has been left."""
-        return self._process.exitcode != 0
+        return self._lost or self._process.exitcode != 0
 
     def _asked_for_figures(self) -> asyncio.Future[None]:
         """Done when the figures have come."""
@@ -175,7 +175,7 @@ class WorkProcess:
             _log.error("the process that investigates did not end in time and is killed; %s", _GOES_ON)
             self._process.kill()
             return
-        if self.failed and not self._reported:
+        if not self._lost and self.failed:
             _log.error("the process that investigates %s; %s", self._how_it_ended(), _GOES_ON)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.cluster_choice import chosen_cluster
 from holmes.app.serving import open_service
+from holmes.app.work_main import ENDING_SIGNALS
 from holmes.server.application import create_application
 from holmes.server.listening import serving, url_of
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
 
 _WORKER_LOST = 1
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger(__name__)
 
 
@@ -61,22 +61,20 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
                 say(f"holmes: listening on {url_of(listener)}")
                 if job.choice.notice:
                     _log.warning("%s", job.choice.notice)
-                code = await _until_ending(ending, job.worker)
+                await _until_ending(ending, job.worker)
                 await _drain(application, chosen.investigations.drain_seconds)
-    return code or (_WORKER_LOST if job.worker.failed else 0)
+    return _WORKER_LOST if job.worker.failed else 0
 
 
-async def _until_ending(ending: asyncio.Event, worker: WorkProcess) -> int:
-    """Wait for a signal, or until the worker is lost. Returns the exit code."""
+async def _until_ending(ending: asyncio.Event, worker: WorkProcess) -> None:
+    """Wait for a signal, or until the worker is lost."""
     told = asyncio.create_task(ending.wait(), name="a signal ends the server")
     lost = asyncio.create_task(worker.lost(), name="the worker is lost")
     await asyncio.wait({told, lost}, return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     lost.cancel()
-    if ending.is_set():
-        return 0
-    _log.error("the process that investigates %s; the server ends, so that both are started again", lost.result())
-    return _WORKER_LOST
+    if not ending.is_set():
+        _log.error("the process that investigates %s; the server ends, so that both are started again", lost.result())
 
 
 async def _opened_unless(
@@ -111,7 +109,7 @@ def _ending_on_signals() -> asyncio.Event:
         _log.info("%s: ending", signal.Signals(number).name)
         ending.set()
 
-    for number in _SIGNALS:
+    for number in ENDING_SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
     return ending
 
