@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from holmes.app.context_policies import context_policy
+from holmes.core.calibration import Calibration
 from holmes.core.errors import ConfigError
 from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
@@ -44,9 +46,16 @@ def build_models(settings: Settings) -> ModelChain:
                 model=build(entry),
                 policy=_policy(settings, entry),
                 summary_model=build(writer) if writer is not None else None,
+                calibration=_calibration(entry.api_base, entry.model),
             )
         )
     return ModelChain(models=tuple(models), configured=tuple(built.values()))
+
+
+@cache
+def _calibration(_endpoint: str | None, _model: str) -> Calibration:
+    """What a model at an endpoint taught this process, whatever its entries in the model list are called."""
+    return Calibration()
 
 
 def _policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:

@@ -61,7 +61,7 @@ class LoopModel:
     """One model of the chain, and how its window is managed (C9).
 
     `summary_model` writes summaries in its place (K12). `calibration` is what the model taught about its counting,
-    shared by all runs.
+    shared by all that ask the same model at the same endpoint.
     """
 
     model: ChatModel
@@ -120,6 +120,7 @@ class Investigation:
         self.tool_calls = 0
         self._parts = parts
         self._model_index = 0
+        self._warned_of: set[str] = set()
         self._guard = CompactionGuard()
         self._repeated = RepeatedCalls.of(history.messages(), history.counter)
         self._citations = CitationVerifier(parts.store)
@@ -312,11 +313,12 @@ class Investigation:
         return self.history.tokens() + self.counter.count_tools(self._parts.executor.tools)
 
     async def _calibrate(self, reply: ModelReply, sent_tokens: int | None) -> None:
-        """Learn how the provider counts, and notice when it counted far less than was sent (S5)."""
+        """Learn how the provider counts, and warn once when it counted far less than was sent (S5)."""
         if sent_tokens is None or reply.reported_prompt_tokens is None:
             return
         seen = self.current.calibration.observe(sent_tokens, reply.reported_prompt_tokens)
-        if seen.suspicious:
+        if seen.suspicious and self.model.name not in self._warned_of:
+            self._warned_of.add(self.model.name)
             await self.emit(
                 PromptShortened(
                     model=self.model.name, estimated_tokens=sent_tokens, reported_tokens=reply.reported_prompt_tokens

@@ -175,8 +175,8 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
         row="S5",
         what="far too few tokens are learned as a factor",
         file="holmes/core/calibration.py",
-        snippet="            if ratio >= SUSPICIOUS_RATIO:",
-        replacement="            if ratio >= 0:",
+        snippet="        if ratio < SUSPICIOUS_RATIO:",
+        replacement="        if ratio < 0:",
         test="tests/core/test_calibration.py::test_far_fewer_tokens_than_were_sent_are_suspicious_and_no_factor",
     ),
     Mutation(
