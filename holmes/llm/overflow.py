@@ -54,8 +54,7 @@ _WITH_WINDOW = tuple(
         rf"current length is \d[\d,_]* while limit is {_NUMBER}",
         rf"`inputs` tokens \+ `max_new_tokens` must be <= {_NUMBER}",
         rf"`inputs` must have less than {_NUMBER}",
-        rf"tokens in the prompt cannot exceed {_NUMBER}",
-        rf"too many tokens: .{{0,120}}limit for this model is {_NUMBER} tokens",
+        rf"too many tokens: .{{0,400}}?(cannot exceed|limit for this model is) {_NUMBER}",
         rf"max input tokens: {_NUMBER}",
         rf"max size: {_NUMBER} tokens",
         rf"prompt tokens limit exceeded: \d[\d,_]* > {_NUMBER}",
@@ -85,6 +84,8 @@ _WITHOUT_WINDOW = re.compile(
     r"|too large for model with|^\s*400 status code \(no body\)|error code: 400\s*$",
     _FLAGS,
 )
+# A wrong key, a missing right or model: a shorter conversation changes none of it.
+_ABOUT_THE_CALLER = frozenset({401, 403, 404, 407})
 _STATED_ASIDE = re.compile(rf"\bn_ctx={_NUMBER}")
 _MIN_WINDOW_TOKENS = 1_000
 
@@ -94,6 +95,8 @@ def overflow_window(message: str, status: int | None) -> Overflow | None:
 
     `status` is the HTTP status when there was one.
     """
+    if status in _ABOUT_THE_CALLER:
+        return None
     message = _QUOTED_INPUT.sub("", message)
     if status == 429 or _RATE_LIMIT.search(message):
         return _larger_than_allowance(message)
@@ -124,7 +127,9 @@ def names_another_cause(message: str, status: int | None) -> bool:
 
     litellm takes some of these for an overflow.
     """
-    if status == 429 or _RATE_LIMIT.search(message) or _ABOUT_THE_REPLY.search(message):
+    if status == 429 or status in _ABOUT_THE_CALLER:
+        return True
+    if _RATE_LIMIT.search(message) or _ABOUT_THE_REPLY.search(message):
         return True
     if _ABOUT_A_FIELD.search(message) and not _ABOUT_THE_MESSAGES.search(message):
         return True
