@@ -71,7 +71,7 @@ def resolve_limits(
         vision=bool(vision),
         encoding=_encoding(facts.model),
         image_formula=_image_formula(facts),
-        thinking_tokens=thinking_tokens(config),
+        thinking_tokens=max(thinking_tokens(config), facts.thinking_tokens),
     )
 
 

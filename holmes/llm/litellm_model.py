@@ -197,7 +197,7 @@ class LitellmModel:
         arguments: dict[str, Any] = {
             **ready.arguments,
             "messages": messages,
-            **reply_arguments(self._config, request.max_output_tokens),
+            **reply_arguments(ready.limits.thinking_tokens, request.max_output_tokens),
         }
         if tools:
             arguments["tools"] = tools

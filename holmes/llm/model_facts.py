@@ -23,6 +23,8 @@ _OLLAMA = ("ollama", "ollama_chat")
 LOCAL_PROVIDERS = frozenset(
     {*_OLLAMA, "hosted_vllm", "vllm", "lm_studio", "llamafile", "xinference", "docker_model_runner"}
 )
+_EFFORTS = {"minimal": 1_024, "low": 1_024, "medium": 2_048, "high": 4_096, "xhigh": 8_192, "max": 16_384}
+_ROOM_FOR_ANY_BUDGET = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,8 @@ class ModelFacts:
     """`model` is litellm's id without its provider. `is_local` says that it runs on the user's own machine or network.
 
     `api_base` is the address that litellm will use when none is configured, as far as it tells. The sizes are in
-    tokens. `is_priced` says whether litellm's map has a price.
+    tokens. `native_calls` says whether the model makes tool calls by itself. `thinking_tokens` is the budget that the
+    configured thinking or effort becomes for this provider. `is_priced` says whether litellm's map has a price.
     """
 
     provider: str
@@ -40,6 +43,8 @@ class ModelFacts:
     context_window_tokens: int | None = None
     max_output_tokens: int | None = None
     vision: bool | None = None
+    native_calls: bool | None = None
+    thinking_tokens: int = 0
     is_priced: bool = False
 
 
@@ -50,6 +55,7 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     info = _map_entry(litellm, model, provider)
+    calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")
     vision = info.get("supports_vision")
     return ModelFacts(
@@ -60,6 +66,8 @@ def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFact
         context_window_tokens=window if isinstance(window, int) else None,
         max_output_tokens=output if isinstance(output, int) else None,
         vision=vision if isinstance(vision, bool) else None,
+        native_calls=calls if isinstance(calls, bool) else None,
+        thinking_tokens=_thinking_tokens(litellm, config, model, provider),
         is_priced=info.get("input_cost_per_token") is not None,
     )
 
@@ -91,6 +99,34 @@ def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
     import difflib
 
     return difflib.get_close_matches(model, litellm.model_cost.keys(), n=2, cutoff=0.75)
+
+
+def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: str, provider: str) -> int:
+    """The budget in what litellm would send; 0 where it sends none, as for models that think at their own discretion.
+
+    A router gets the effort itself and makes a budget of it for models that need one, with litellm's numbers at most.
+    """
+    wishes = {"thinking": config.thinking, "reasoning_effort": config.reasoning_effort}
+    wishes = {name: value for name, value in wishes.items() if value is not None}
+    if not wishes:
+        return 0
+    try:
+        sent: Mapping[str, Any] = litellm.utils.get_optional_params(
+            model=model, custom_llm_provider=provider, max_tokens=_ROOM_FOR_ANY_BUDGET, drop_params=True, **wishes
+        )
+    except (litellm.exceptions.BadRequestError, ValueError):  # the request itself will say what is wrong
+        return 0
+    budgets = (
+        _budget(sent.get("thinking"), "budget_tokens"),
+        _budget(sent.get("thinkingConfig"), "thinkingBudget"),
+        _EFFORTS.get(str(sent.get("reasoning_effort")), 0) if "claude" in model.lower() else 0,
+    )
+    return max(budgets)
+
+
+def _budget(thinking: object, name: str) -> int:
+    budget = thinking.get(name) if isinstance(thinking, dict) else None
+    return budget if isinstance(budget, int) and budget > 0 else 0
 
 
 def _map_entry(litellm: LitellmModule, model: str, provider: str) -> Mapping[str, Any]:

@@ -42,14 +42,14 @@ def thinking_tokens(config: LitellmModelConfig) -> int:
     return budget if isinstance(budget, int) and budget > 0 else 0
 
 
-def reply_arguments(config: LitellmModelConfig, max_tokens: int) -> dict[str, Any]:
+def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
     """How long the reply may be: what was kept free for it, and never more, or the request would leave the window.
 
-    Where that has no room for the thinking budget (a short summary, a small window), the model is not asked to think:
-    providers refuse a budget that is not below max_tokens.
+    Where that has no room for the thinking budget (a short summary, a small window), the model is not asked to think,
+    by `thinking` or by an effort: providers refuse a budget that is not below max_tokens.
     """
-    if max_tokens <= thinking_tokens(config):
-        return {"max_tokens": max_tokens, "thinking": None}
+    if budget_tokens and max_tokens <= budget_tokens:
+        return {"max_tokens": max_tokens, "thinking": None, "reasoning_effort": None}
     return {"max_tokens": max_tokens}
 
 

@@ -68,6 +68,9 @@ __all__ = [
     "read_script",
 ]
 
+# OpenAI, Anthropic, Bedrock, Gemini.
+_PATHS = ("/chat/completions", "/messages", "/converse-stream", ":streamGenerateContent")
+
 Responder: TypeAlias = Callable[[Body], Scripted]
 Script: TypeAlias = Sequence[Scripted | Responder] | Responder
 
@@ -181,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(length)
         if len(raw) < length:
             return  # whoever asked was killed
-        if not self.path.endswith(("/chat/completions", "/messages")):
+        if not self.path.partition("?")[0].endswith(_PATHS):
             self._send_error(ErrorReply(status=404, message=f"no such path: {self.path}"))
             return
         request = RecordedRequest(
