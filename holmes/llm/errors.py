@@ -117,8 +117,8 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
             )
         if kind == ("openai", "APIError"):
             return _told_in_the_stream(below)
-        if kind == ("httpx", "TooManyRedirects"):
-            return UnusableAnswer("it redirects without end", "check the API base address")
+        if kind[1] in {"RedirectRefused", "TooManyRedirects"}:
+            return _redirected(below)
         if kind == ("httpx", "DecodingError") or (kind[1] == "RemoteProtocolError" and "illegal" in str(below)):
             return UnusableAnswer(f"it is not HTTP ({_reason(below)})", "check the API base address", max_attempts=2)
     return None
@@ -218,6 +218,12 @@ def _missing_package(error: ModuleNotFoundError) -> UnusableAnswer:
     return UnusableAnswer(
         f"the Python package {error.name!r} is missing", "install it; for Vertex AI that is the extra 'vertex'"
     )
+
+
+def _redirected(error: BaseException) -> UnusableAnswer:
+    if type(error).__name__ == "TooManyRedirects":
+        return UnusableAnswer("it redirects without end", "check the API base address")
+    return UnusableAnswer(_reason(error), "if that is the right address, set it as the API base")
 
 
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:

@@ -75,9 +75,12 @@ def _import_litellm() -> LitellmModule:
         import litellm
         import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
 
+    from holmes.llm.redirects import refuse_redirects
+
     # What odd providers send is judged where it is read; a warning about it on stderr helps nobody.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # of what it imports for some providers
+    refuse_redirects(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
     litellm.disable_hf_tokenizer_download = True  # or it fetches one to count what a provider did not count

@@ -1,0 +1,62 @@
+"""A provider's redirect never takes the prompt to another origin, whichever client litellm uses for the provider."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holmes.core.errors import ModelError
+from holmes.llm.config import LitellmModelConfig
+from tests.llm.conftest import Recorder, provider, request
+from tests.support.openai_server import ErrorReply, OpenAIServer, Reply
+
+AWS = (("aws_access_key_id", "a"), ("aws_secret_access_key", "b"), ("aws_region_name", "us-east-1"))
+# One for each way in which litellm makes a client.
+FAMILIES = (
+    "openai/gpt-4o",
+    "azure/gpt-4o",
+    "anthropic/claude-sonnet-4-5",
+    "gemini/gemini-2.5-flash",
+    "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "hosted_vllm/qwen",
+    "openrouter/qwen",
+    "deepseek/deepseek-chat",
+    "mistral/mistral-large-latest",
+    "databricks/dbrx",
+    "groq/llama-3.3-70b-versatile",
+    "xai/grok-4",
+    "together_ai/qwen",
+)
+
+
+@pytest.mark.parametrize("model", FAMILIES)
+@pytest.mark.parametrize("status", [302, 307, 308])
+async def test_no_redirect_to_another_origin_is_followed(model: str, status: int, recorder: Recorder) -> None:
+    def change(config: LitellmModelConfig) -> LitellmModelConfig:
+        base = str(config.api_base)
+        without = ("anthropic", "gemini", "bedrock", "azure")
+        return replace(
+            config,
+            api_base=base.removesuffix("/v1") if model.startswith(without) else base,
+            api_version="2024-06-01" if model.startswith("azure") else None,
+            extra_arguments=AWS if model.startswith("bedrock") else (),
+        )
+
+    with OpenAIServer([Reply(text="gotcha")]) as elsewhere:
+        target = f"{elsewhere.base_url}/chat/completions"
+        moved = ErrorReply(status=status, headers={"location": f"{target}?key=x#y"})
+        with provider([moved], model=model, change=change) as parts, pytest.raises(ModelError) as caught:
+            await parts.model.complete(request(), recorder.emit)
+        assert len(parts.server.requests) == 1, "it was not asked again"
+        assert elsewhere.requests == ()
+    assert f"redirects to another place, {target}, and the prompt is not sent there" in str(caught.value)
+    assert "if that is the right address, set it as the API base" in str(caught.value)
+
+
+async def test_a_redirect_within_the_origin_is_followed(recorder: Recorder) -> None:
+    moved = ErrorReply(status=307, headers={"location": "/v1/moved/chat/completions"})
+    with provider([moved, Reply(text="here")]) as parts:
+        reply = await parts.model.complete(request(), recorder.emit)
+        assert [asked.path for asked in parts.server.requests][-1] == "/v1/moved/chat/completions"
+    assert reply.message.text == "here"
