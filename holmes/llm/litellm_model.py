@@ -20,7 +20,7 @@ from holmes.llm.codec import MessageCodec
 from holmes.llm.errors import UnusableAnswer, describe_failure, model_error
 from holmes.llm.limits import resolve_limits
 from holmes.llm.litellm_stream import read_stream
-from holmes.llm.model_facts import model_facts
+from holmes.llm.model_facts import LOCAL_PROVIDERS, model_facts
 from holmes.llm.prompt_cache import cache_marks, mark_for_cache
 from holmes.llm.readiness import usable_api_key
 from holmes.llm.reply_assembler import ReplyAssembler
@@ -77,6 +77,7 @@ class LitellmModel:
         self._answer_limits = answer_limits
         self._prepared: _Ready | None = None
         self._has_asked_the_server = False
+        self._has_called_natively = False
 
     def __repr__(self) -> str:
         return f"LitellmModel({self._config!r})"
@@ -230,7 +231,8 @@ class LitellmModel:
         }
         finish = _FINISH_REASONS.get(assembler.finish_reason or "stop", "stop")
         text, calls = assembler.text, repaired_calls(assembler.calls, known_ids=known_ids, cut_off=finish == "length")
-        if not calls and request.tools and request.tool_choice == "auto":
+        self._has_called_natively |= bool(calls)
+        if not calls and finish == "stop" and request.tool_choice == "auto" and self._may_write_calls(ready.facts):
             text, calls = calls_in_text(text, {tool.name for tool in request.tools})
         if calls and finish == "stop":
             finish = "tool_calls"
@@ -245,3 +247,9 @@ class LitellmModel:
             context_tokens=stats.prompt_tokens,
             reported_prompt_tokens=stats.prompt_tokens if stats.prompt_tokens and not stats.estimated else None,
         )
+
+    def _may_write_calls(self, facts: ModelFacts) -> bool:
+        """Whether a call in the text can be meant: some servers hand out the calls of their models as text."""
+        if self._has_called_natively:
+            return False
+        return facts.provider in LOCAL_PROVIDERS or not facts.native_calls

@@ -95,13 +95,11 @@ def overflow_window(message: str, status: int | None) -> Overflow | None:
 
     `status` is the HTTP status when there was one.
     """
-    if status in _ABOUT_THE_CALLER:
-        return None
     message = _QUOTED_INPUT.sub("", message)
+    if status in _ABOUT_THE_CALLER or _ABOUT_THE_REPLY.search(message):
+        return None
     if status == 429 or _RATE_LIMIT.search(message):
         return _larger_than_allowance(message)
-    if _ABOUT_THE_REPLY.search(message):
-        return None
     stated = _stated_window(message)
     if stated is not None:
         return _overflow(stated)

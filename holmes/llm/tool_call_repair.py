@@ -1,8 +1,8 @@
-"""Makes tool calls of what small and local models write. Called by `LitellmModel` on a finished reply; pure.
+"""Makes tool calls of what small and local models write. Pure.
 
-Arguments that are nearly JSON are repaired into an object; a call that was written as a fenced block into the text is
-recognised when there is no native one and it names an offered tool. It refuses to repair arguments that the token limit
-cut off, since the guess would be a different command.
+Arguments that are nearly JSON are repaired into an object. A reply that is a call written as text is recognised when it
+names an offered tool; a call that an answer quotes stays text. It refuses to repair arguments that the token limit cut
+off, since the guess would be a different command.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _BLOCK = re.compile(
     r"|<tool_call>(?P<tagged>.*?)(?:</tool_call>|\Z)",
     re.DOTALL,
 )
+# What may stand around a call: "Let me look at the pods." More than that, or after the last call, is an answer.
+_ASIDE = re.compile(r"[^\n.!?]{0,200}[.!?:]?")
 _REPAIR_LIMIT_CHARACTERS = 200_000
 _MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the arguments later can parse them
 
@@ -46,18 +48,23 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
 
 
 def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[ToolCall]]:
-    """The text without its written tool calls, and those calls; blocks that name no offered tool stay text."""
-    calls: list[ToolCall] = []
+    """The text without its written tool calls, and those calls.
 
-    def take(match: re.Match[str]) -> str:
+    Blocks that name no offered tool stay text. So does everything when the text says more than the calls: when words
+    follow the last one, or more than a short sentence stands before one, it is an answer that quotes.
+    """
+    asides, calls, position = list[str](), list[ToolCall](), 0
+    for match in _BLOCK.finditer(text):
         found = _written_call(match["fenced"] if match["fenced"] is not None else match["tagged"], tool_names)
         if found is None:
-            return match[0]
+            return text, []
+        asides.append(text[position : match.start()].strip())
         calls.append(found)
-        return ""
-
-    remaining = _BLOCK.sub(take, text)
-    return (remaining.strip(), calls) if calls else (text, [])
+        position = match.end()
+    quoted = text[position:].strip() or not all(map(_ASIDE.fullmatch, asides))
+    if not calls or quoted:
+        return text, []
+    return "\n".join(filter(None, asides)), calls
 
 
 def fresh_call_id() -> ToolCallId:

@@ -116,7 +116,9 @@ def test_the_factor_stays_within_its_bounds_and_is_never_below_what_was_just_see
 
 
 @given(OBSERVATIONS, st.lists(st.integers(-10, 2_000_000), max_size=10))
-def test_within_an_hour_the_window_never_grows_and_is_never_tiny(observations: list[tuple[int, int]], stated: list[int]) -> None:
+def test_within_an_hour_the_window_never_grows_and_is_never_tiny(
+    observations: list[tuple[int, int]], stated: list[int]
+) -> None:
     calibration, before = Calibration(lambda: 0.0), 10**9
     for number, (estimated, reported) in enumerate(observations):
         calibration.observe(estimated, reported)

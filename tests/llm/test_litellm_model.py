@@ -138,13 +138,33 @@ async def test_arguments_cut_by_the_token_limit_are_not_guessed(recorder: Record
     assert reply.message.tool_calls[0].malformed == '{"kind": "po'
 
 
-async def test_call_written_into_the_text_is_recognised_and_taken_out(recorder: Recorder) -> None:
-    text = 'Let me look.\n```json\n{"name": "kubectl_get", "arguments": {"kind": "pod"}}\n```'
-    with provider([Reply(text=text)]) as parts:
+WRITTEN = 'Let me look.\n```json\n{"name": "kubectl_get", "arguments": {"kind": "pod"}}\n```'
+
+
+@pytest.mark.parametrize("model", ["openai/house-model", "hosted_vllm/qwen2.5-1.5b-instruct", "lm_studio/gpt-4o"])
+async def test_call_written_into_the_text_is_recognised_and_taken_out(model: str, recorder: Recorder) -> None:
+    with provider([Reply(text=WRITTEN)], model=model) as parts:
         reply = await parts.model.complete(request(), recorder.emit)
     assert reply.message.text == "Let me look."
     assert [(made.name, made.arguments) for made in reply.message.tool_calls] == [("kubectl_get", '{"kind": "pod"}')]
     assert reply.finish_reason == "tool_calls"
+
+
+async def test_text_of_a_model_with_native_calls_is_never_a_call(recorder: Recorder) -> None:
+    native = Reply(tool_calls=(Call(name="kubectl_get", arguments="{}", id="a"),))
+    with provider([Reply(text=WRITTEN)]) as parts:
+        known = await parts.model.complete(request(), recorder.emit)
+    with provider([Reply(text=WRITTEN), native, Reply(text=WRITTEN)], model="openai/house-model") as parts:
+        replies = [await parts.model.complete(request(), recorder.emit) for _ in range(3)]
+    assert (known.message.text, known.message.tool_calls, known.finish_reason) == (WRITTEN, (), "stop")
+    assert [len(reply.message.tool_calls) for reply in replies] == [1, 1, 0], "it has shown that it has native calls"
+
+
+async def test_text_that_was_cut_off_is_never_a_call(recorder: Recorder) -> None:
+    cut = '<tool_call>{"name": "kubectl_get", "arguments": {"kind": "pod"}}'
+    with provider([Reply(text=cut, finish_reason="length")], model="openai/house-model") as parts:
+        reply = await parts.model.complete(request(), recorder.emit)
+    assert (reply.message.text, reply.message.tool_calls, reply.finish_reason) == (cut, (), "length")
 
 
 @pytest.mark.row("S8")

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from holmes.core.errors import ModelError
-from holmes.core.json_types import JsonValue
 from holmes.llm.config import LitellmModelConfig
 from tests.llm.conftest import Recorder, provider, request
 from tests.support.openai_server import ErrorReply
 
 AWS = (("aws_access_key_id", "a"), ("aws_secret_access_key", "b"), ("aws_region_name", "us-east-1"))
-BUDGET: JsonValue = {"type": "enabled", "budget_tokens": 4_096}
+Change: TypeAlias = Callable[[LitellmModelConfig], LitellmModelConfig]
+
+
+def with_effort(config: LitellmModelConfig) -> LitellmModelConfig:
+    return replace(config, reasoning_effort="high")
+
+
+def with_budget(config: LitellmModelConfig) -> LitellmModelConfig:
+    return replace(config, thinking={"type": "enabled", "budget_tokens": 4_096})
+
+
 FAMILIES = {
     "anthropic/claude-sonnet-4-5": "",
     "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0": "",
@@ -27,12 +37,12 @@ FAMILIES = {
 }
 
 
-async def sent_body(model: str, max_tokens: int, recorder: Recorder, **thinking: Any) -> dict[str, Any]:
+async def sent_body(model: str, max_tokens: int, recorder: Recorder, thinking: Change) -> dict[str, Any]:
     """What the provider receives. It refuses, since only the request is looked at."""
 
     def change(config: LitellmModelConfig) -> LitellmModelConfig:
         base = str(config.api_base).removesuffix("/v1") + FAMILIES.get(model, "/v1")
-        return replace(config, api_base=base, extra_arguments=AWS if "bedrock" in model else (), **thinking)
+        return thinking(replace(config, api_base=base, extra_arguments=AWS if "bedrock" in model else ()))
 
     with provider([ErrorReply(status=400, message="no")], model=model, change=change) as parts:
         with pytest.raises(ModelError):
@@ -53,24 +63,22 @@ def limit_and_budget(body: dict[str, Any]) -> tuple[int, int]:
 
 @pytest.mark.row("K5")
 @pytest.mark.parametrize("model", FAMILIES)
-@pytest.mark.parametrize("thinking", [{"reasoning_effort": "high"}, {"thinking": BUDGET}], ids=["effort", "budget"])
-async def test_a_short_reply_is_asked_for_without_thinking(
-    model: str, thinking: dict[str, Any], recorder: Recorder
-) -> None:
-    limit, budget = limit_and_budget(await sent_body(model, 2_000, recorder, **thinking))
+@pytest.mark.parametrize("thinking", [with_effort, with_budget])
+async def test_a_short_reply_is_asked_for_without_thinking(model: str, thinking: Change, recorder: Recorder) -> None:
+    limit, budget = limit_and_budget(await sent_body(model, 2_000, recorder, thinking))
     assert (limit, budget) == (2_000, 0)
 
 
 @pytest.mark.parametrize("model", [name for name in FAMILIES if not name.startswith("openai")])
-@pytest.mark.parametrize("thinking", [{"reasoning_effort": "high"}, {"thinking": BUDGET}], ids=["effort", "budget"])
-async def test_a_long_reply_keeps_its_thinking(model: str, thinking: dict[str, Any], recorder: Recorder) -> None:
-    limit, budget = limit_and_budget(await sent_body(model, 8_000, recorder, **thinking))
+@pytest.mark.parametrize("thinking", [with_effort, with_budget])
+async def test_a_long_reply_keeps_its_thinking(model: str, thinking: Change, recorder: Recorder) -> None:
+    limit, budget = limit_and_budget(await sent_body(model, 8_000, recorder, thinking))
     assert (limit, budget) == (8_000, 4_096)
 
 
 async def test_an_effort_without_a_budget_rule_stays(recorder: Recorder) -> None:
-    body = await sent_body("openai/o3", 500, recorder, reasoning_effort="low", temperature=None)
-    assert (body["max_completion_tokens"], body["reasoning_effort"]) == (500, "low")
+    body = await sent_body("openai/o3", 500, recorder, with_effort)
+    assert (body["max_completion_tokens"], body["reasoning_effort"]) == (500, "high")
 
 
 @pytest.mark.row("K5")

@@ -95,6 +95,12 @@ def test_several_written_calls_keep_their_order_and_get_different_ids() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        f"Run this yourself:\n```json\n{CALL}\n```\nIt lists the pods.",
+        f"The pod is killed for its memory. To see it, run this:\n```json\n{CALL}\n```",
+        f"# Root cause\nmemory\n\n```json\n{CALL}\n```",
+        f"- memory\n- next step:\n```json\n{CALL}\n```",
+        f"I called <tool_call>{CALL}</tool_call> and saw three pods.",
+        f"```json\n{CALL}\n```\n\n```yaml\nkind: Pod\n```",
         'The manifest:\n```json\n{"kind": "Pod", "name": "checkout"}\n```',
         'Run this:\n```json\n{"name": "rm_rf", "arguments": {}}\n```',
         "```yaml\nname: kubectl_get\n```",
