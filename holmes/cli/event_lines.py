@@ -130,7 +130,7 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
                 return Line(text=f"{text}stored, the model sees a preview", style="dim")
             return Line(text=f"{text}it could not be stored, the model is told to ask for less", style="warning")
         case ApprovalRequired():
-            return Line(text=f"  not approved: {one_line(event.description)}", style="warning")
+            return Line(text=f"  needs approval: {one_line(event.description)}", style="warning")
         case _:
             assert_never(event)
 

@@ -77,7 +77,7 @@ class LiveRenderer:
         self._clock = clock
         self._console: Console = markdown_console(sys.stdout if answer_is_live else sys.stderr)
         self._live: Live | None = None
-        self._paused = False
+        self._held: list[AgentEvent] | None = None
         self._calls: dict[ToolCallId, _Moving] = {}
         self._status: _Moving | None = None
         self._thinking = "thinking"
@@ -101,6 +101,9 @@ class LiveRenderer:
 
     def show(self, event: AgentEvent) -> None:
         """Show an event."""
+        if self._held is not None:
+            self._held.append(event)
+            return
         self._open()
         self._summary.note(event)
         self._sources.note(event)
@@ -128,13 +131,15 @@ class LiveRenderer:
             self._live = None
 
     def pause(self) -> None:
-        """Take the foot away until `resume`."""
-        self._paused = True
+        """Take the foot away and hold events back until `resume`."""
+        self._held = []
         self.stop()
 
     def resume(self) -> None:
-        """Draw the foot again."""
-        self._paused = False
+        """Show what was held back, and draw the foot again."""
+        held, self._held = self._held or (), None
+        for event in held:
+            self.show(event)
         self._open()
 
     def notice(self, text: str) -> None:
@@ -142,7 +147,7 @@ class LiveRenderer:
         self._console.print(Text(sanitized(text), style="dim"))
 
     def _open(self) -> None:
-        if self._live is None and not self._paused:
+        if self._live is None and self._held is None:
             self._live = Live(
                 console=self._console,
                 get_renderable=self._foot,

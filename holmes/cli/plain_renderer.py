@@ -31,6 +31,7 @@ class PlainRenderer:
         self._clock = clock
         self._summary = RunSummary(clock())
         self._sources = CitedSources()
+        self._held: list[AgentEvent] | None = None
 
     def start(self) -> None:
         """Start the clock."""
@@ -38,6 +39,9 @@ class PlainRenderer:
 
     def show(self, event: AgentEvent) -> None:
         """Print what the event says."""
+        if self._held is not None:
+            self._held.append(event)
+            return
         self._summary.note(event)
         self._sources.note(event)
         for line in event_lines(event, self._detail):
@@ -59,10 +63,14 @@ class PlainRenderer:
         """Nothing is open."""
 
     def pause(self) -> None:
-        """Nothing moves."""
+        """Hold events back until `resume`."""
+        self._held = []
 
     def resume(self) -> None:
-        """Nothing was paused."""
+        """Show what was held back."""
+        held, self._held = self._held or (), None
+        for event in held:
+            self.show(event)
 
     def notice(self, text: str) -> None:
         """A line on standard error."""

@@ -1,6 +1,6 @@
-"""Calls that a person must allow. A wrapper around a toolset; `holmes.app` puts it there.
+"""Calls that a person must allow. A wrapper around a toolset.
 
-Nobody to ask means not run: the result says so, and the reader of the stream sees `ApprovalRequired`.
+The loop emits `ApprovalRequired` before the call reaches the gate. Nobody to ask means not run, and the result says so.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ class ApprovalGate(WrapperToolset):
     patterns: tuple[str, ...]
     approver: Approver | None
 
+    def needs_approval(self, invocation: ToolInvocation) -> bool:
+        """Whether a pattern matches."""
+        return any(fnmatchcase(invocation.tool.name, pattern) for pattern in self.patterns)
+
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """The wrapped result, or status `approval_required` when nobody is there or the person refused."""
         name = invocation.tool.name
-        if not any(fnmatchcase(name, pattern) for pattern in self.patterns):
+        if not self.needs_approval(invocation):
             return await self.inner.call(invocation)
         decision = None
         if self.approver is not None:

@@ -111,7 +111,7 @@ class ToolResultSpilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequired:
-    """A tool call waits for a person's decision."""
+    """A tool call needs a person's decision. It comes before the decision, once for each such call."""
 
     call: ToolCall
     description: str

@@ -18,6 +18,7 @@ from holmes.core.history import History
 from holmes.core.messages import AssistantMessage, UserMessage
 from holmes.core.model import ModelRequest
 from holmes.core.redaction.messages import redact_message_off_loop
+from holmes.core.reply_use import ReplyUse
 from holmes.core.stats import RequestStats
 from holmes.core.tokens import make_counter
 from holmes.core.tools_utils.pointers import round_limit_text
@@ -116,8 +117,8 @@ class Investigation:
         self.history = history
         self.stats = RequestStats()
         self.emit = emit
-        self.empty_replies = 0
         self.tool_calls = 0
+        self.use = ReplyUse()
         self._parts = parts
         self._model_index = 0
         self._warned_of: set[str] = set()
@@ -233,7 +234,7 @@ class Investigation:
             self.adopt(await compact_if_necessary(self.history, context))
         except CompactionInsufficientError as insufficient:
             self._charge(insufficient)
-            await self._switch_model(insufficient, step, larger_window=True)
+            await self.switch_model(insufficient, step, larger_window=True)
 
     async def complete(self, step: int, *, tool_choice: Literal["auto", "none"]) -> ModelReply:
         """Ask the model; on overflow shrink and ask once more; on failure go on with the next model of the chain."""
@@ -248,11 +249,11 @@ class Investigation:
                 overflows += 1
                 stuck = await self._shrink(overflow, f"step-{step}/overflow-{self._model_index}", overflows)
                 if stuck is not None:
-                    await self._switch_model(stuck, step, larger_window=True)
+                    await self.switch_model(stuck, step, larger_window=True)
                     overflows = 0
             except ModelError as error:
                 self._charge(error)
-                await self._switch_model(error, step)
+                await self.switch_model(error, step)
                 overflows = 0
             else:
                 await self._calibrate(reply, sent_tokens)
@@ -348,12 +349,13 @@ class Investigation:
             return insufficient
         return None
 
-    async def _switch_model(
+    async def switch_model(
         self, error: ModelError | CompactionInsufficientError, step: int, *, larger_window: bool = False
     ) -> None:
         """Go on with the next model of the chain, or raise `error` when there is none that could do better.
 
-        The history is fitted to the new window, and the other provider's reasoning is dropped.
+        The history is fitted to the new window, and the other provider's reasoning is dropped. What was counted about
+        the failed model does not count for the next one.
         """
         failed = self.model
         needed = self.current.window_tokens if larger_window else 0  # as large as it turned out to be
@@ -362,6 +364,7 @@ class Investigation:
         if index is None:
             raise error
         self._model_index = index
+        self._guard, self.use = CompactionGuard(), ReplyUse()
         self.history = History([_without_reasoning(message) for message in self.history], self.current.make_counter())
         await self.emit(ModelSwitched(from_model=failed.name, to_model=self.model.name, reason=str(error)))
         try:

@@ -5,7 +5,7 @@ Knows neither provider nor tool nor face: whoever wants to see an investigation 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -19,16 +19,17 @@ from holmes.core.events import (
     TokensCounted,
     ToolCallFinished,
     ToolCallStarted,
-    ToolResultSpilled,
     TurnStarted,
 )
 from holmes.core.hook_runner import HookRunner
 from holmes.core.investigation import Investigation
 from holmes.core.messages import AssistantMessage, user_text
+from holmes.core.tools_utils.reply_calls import bound_reply
 from holmes.core.tools_utils.tool_context_window_limiter import (
     SpillOutcome,
     spill_oversized_tool_result,
 )
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
 from holmes.core.tools_utils.tool_result_message import tool_result_message
 
 if TYPE_CHECKING:
@@ -38,19 +39,7 @@ if TYPE_CHECKING:
     from holmes.core.investigation import LoopParts
     from holmes.core.messages import Message, ToolCall, ToolMessage
     from holmes.core.model import EmitEvent, ModelReply
-
-_MAX_EMPTY_REPLIES = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutcome:
-    """What one tool step leaves behind: small enough for a journal, since large data is in the store."""
-
-    spill: SpillOutcome
-    cap_tokens: int
-    invocation: str | None
-    error: str | None
-    elapsed_seconds: float
+    from holmes.core.tools_utils.reply_calls import BoundedReply
 
 
 class ToolCallingLLM:
@@ -90,14 +79,17 @@ class ToolCallingLLM:
             reply = await investigation.complete(step, tool_choice="none" if last else "auto")
             if last:  # calls that a model makes all the same can have no results, and pairing must hold
                 reply = replace(reply, message=replace(reply.message, tool_calls=()))
+            bounded = bound_reply(reply.message)
+            reply = replace(reply, message=bounded.message)
             await self._join_reply(investigation, reply)
-            if not reply.message.tool_calls:
-                if reply.message.text.strip():
-                    await hooks.run("turn_end", step)
-                    return await self._answer(investigation, reply, step)
-                self._refuse_silence(investigation, reply, last=last)
-            else:
-                await self._run_tool_calls(investigation, reply.message.tool_calls, step)
+            if reply.message.tool_calls:
+                await self._run_tool_calls(investigation, bounded, step)
+            elif reply.message.text.strip():
+                await hooks.run("turn_end", step)
+                return await self._answer(investigation, reply, step)
+            elif last:
+                break
+            await self._require_use(investigation, reply, step)
             await hooks.run("turn_end", step)
         raise StepLimitReached(self._unanswered(investigation))
 
@@ -129,19 +121,18 @@ class ToolCallingLLM:
             citations=await investigation.citations(text),
         )
 
-    def _refuse_silence(self, investigation: Investigation, reply: ModelReply, *, last: bool) -> None:
-        """An empty reply is answered with a nudge, twice at most; on the last step it ends the run."""
-        if last:
-            raise StepLimitReached(self._unanswered(investigation))
-        investigation.empty_replies += 1
-        if investigation.empty_replies > _MAX_EMPTY_REPLIES:
-            message = (
-                f"The model {reply.model!r} answered {investigation.empty_replies} times with nothing "
-                f"(finish reason {reply.finish_reason!r}). "
-                "Try again, another model, or a larger OVERRIDE_MAX_OUTPUT_TOKEN."
-            )
-            raise ModelError(message, provider="", model=reply.model, retryable=True)
-        investigation.history.append(user_text(self._parts.prompts.empty_reply, kind="note"))
+    async def _require_use(self, investigation: Investigation, reply: ModelReply, step: int) -> None:
+        """Nudge a model that said nothing. One that makes no use of its turns gives way to the next of the chain."""
+        problems = [self._parts.executor.problem(call) for call in reply.message.tool_calls]
+        if None in problems:
+            investigation.use.useful()
+            return
+        if not problems:
+            investigation.history.append(user_text(self._parts.prompts.empty_reply, kind="note"))
+        try:
+            investigation.use.useless(reply, problems[-1] if problems else None)
+        except ModelError as error:
+            await investigation.switch_model(error, step)
 
     def _unanswered(self, investigation: Investigation) -> str:
         """What a run without an answer says: the limit, the way out, and the last thing the model wrote."""
@@ -149,32 +140,35 @@ class ToolCallingLLM:
         last_words = f" It wrote last: {found}" if found else ""
         return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
 
-    async def _run_tool_calls(self, investigation: Investigation, calls: tuple[ToolCall, ...], step: int) -> None:
+    async def _run_tool_calls(self, investigation: Investigation, reply: BoundedReply, step: int) -> None:
         """Run all calls of one reply at once; the results join in the order of the calls, fitted to their own cap."""
+        calls = reply.message.tool_calls
         messages = await concurrently(
-            self._run_tool_call(investigation, call, f"step-{step}/tool-{index}") for index, call in enumerate(calls)
+            self._run_tool_call(investigation, call, f"step-{step}/tool-{index}", answer)
+            for index, (call, answer) in enumerate(zip(calls, reply.answers, strict=True))
         )
         await investigation.join_results(calls, messages)
 
-    async def _run_tool_call(self, investigation: Investigation, call: ToolCall, step_name: str) -> ToolMessage:
-        executor = self._parts.executor
+    async def _run_tool_call(
+        self, investigation: Investigation, call: ToolCall, step_name: str, answer: ToolMessage | None = None
+    ) -> ToolMessage:
+        """Run `call` as a step, unless it has its `answer`. `ApprovalRequired` comes before anybody decides."""
+        executor, emit = self._parts.executor, investigation.emit
         toolset, description = executor.toolset_name(call), executor.describe(call)
-        await investigation.emit(ToolCallStarted(call=call, toolset=toolset, description=description))
-        outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(investigation, call))
+        await emit(ToolCallStarted(call=call, toolset=toolset, description=description))
+        asks = answer is None and executor.needs_approval(call)
+        if asks:
+            await emit(ApprovalRequired(call=call, description=description))
+        if answer is None:
+            outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(investigation, call))
+        else:
+            outcome = ToolOutcome.of(answer)
         message = await investigation.answer_repeated(call, outcome.spill.message)
-        if outcome.spill.spilled:
-            await investigation.emit(
-                ToolResultSpilled(
-                    call=call,
-                    tokens=outcome.spill.tokens,
-                    cap_tokens=outcome.cap_tokens,
-                    stored=outcome.spill.stored,
-                    limit=outcome.spill.limit,
-                )
-            )
-        if message.status == "approval_required":
-            await investigation.emit(ApprovalRequired(call=call, description=description))
-        await investigation.emit(
+        if spilled := outcome.spilled(call):
+            await emit(spilled)
+        if message.status == "approval_required" and not asks:  # the tool itself knows that it may not run
+            await emit(ApprovalRequired(call=call, description=description))
+        await emit(
             ToolCallFinished(
                 call=call,
                 toolset=toolset,

@@ -159,6 +159,10 @@ class WrapperToolset:
         """The wrapped toolset's line."""
         return self.inner.describe(invocation)
 
+    def needs_approval(self, invocation: ToolInvocation) -> bool:
+        """Whether a wrapper inside asks a person before the call runs."""
+        return isinstance(self.inner, WrapperToolset) and self.inner.needs_approval(invocation)
+
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """The wrapped toolset's result."""
         return await self.inner.call(invocation)

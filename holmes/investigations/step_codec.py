@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from holmes.core.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
 from holmes.core.model import ModelReply
 from holmes.core.stats import RequestStats
-from holmes.core.tool_calling_llm import ToolOutcome
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

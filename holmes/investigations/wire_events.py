@@ -183,8 +183,8 @@ def _of_tools(
             text = f"The result of {event.call.name} has {event.tokens:,} tokens: {kept}, the model sees a preview."
             return _notice(event.kind, text, tool_call_id=event.call.id)
         case ApprovalRequired():
-            # The run goes on without it; a chat that waits for a person ends with `approval_required`.
-            return _notice(event.kind, f"Not run without approval: {event.description}", tool_call_id=event.call.id)
+            # The stream goes on. The wire event `approval_required` ends it when only a person is missing.
+            return _notice(event.kind, f"Needs approval: {event.description}", tool_call_id=event.call.id)
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
             return _notice(event.kind, f"Shortened {event.count} old tool results: from {sizes}.")

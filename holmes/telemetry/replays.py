@@ -17,7 +17,7 @@ from holmes.core.events import (
     ToolCallFinished,
     ToolResultSpilled,
 )
-from holmes.core.tool_calling_llm import ToolOutcome
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -2,7 +2,8 @@
 
 Modes: `answer` plays the whole investigation, `fail` ends it with an error, `hang` waits for ever in the middle,
 `stubborn` does not even end when it is cancelled, `hostile` has terminal sequences everywhere, `whole` does
-not stream its text, `approve` asks the person once, `loop` is interactive.
+not stream its text, `approve` asks the person once, `flood` has a real loop with 20 calls that need a person, `loop`
+is interactive.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from holmes.cli.line_reader import make_line_reader
 from holmes.cli.masking import question_mask
 from holmes.cli.rendering import choose_renderer
 from holmes.cli.session import Session, SessionParts
+from holmes.core.approvals import ApprovalGate
 from holmes.core.events import (
     AnswerFinished,
     AssistantReplied,
@@ -34,8 +36,11 @@ from holmes.core.messages import AssistantMessage
 from holmes.core.stats import RequestStats
 from holmes.core.tools import Tool, ToolInvocation
 from holmes.core.upkeep import ContextUsage
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
 from tests.cli.events import ANSWER, EVENTS, FAILURE, PODS, STATS, finished, started, tool_message
+from tests.support.investigations import QUESTION, build_loop
+from tests.support.toolsets import FunctionToolset, echo, tool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -93,6 +98,14 @@ async def play(mode: str, folder: Path, approver: TerminalApprover) -> AsyncGene
             await asyncio.sleep(60)
 
 
+def flood(approver: TerminalApprover) -> AsyncGenerator[AgentEvent, None]:
+    """A real loop whose model calls 20 tools at once that a person must allow."""
+    gate = ApprovalGate(FunctionToolset(bodies=((tool("rm", "text"), echo),)), ("*",), approver)
+    calls = tuple(scripted_call("rm", text=f"/data/{number}") for number in range(20))
+    model = ScriptedModel([ScriptedReply(tool_calls=calls), ScriptedReply(text=ANSWER)])
+    return build_loop([model], [gate]).call_stream(QUESTION)
+
+
 async def compact(messages: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
     """A compaction that leaves the last message."""
     yield CompactionStarted(tokens=9_000, trigger_tokens=8_000)
@@ -129,6 +142,8 @@ async def main(mode: str, folder: Path) -> int:
     approver = TerminalApprover(renderer)
 
     def ask(question: Question, _earlier: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
+        if mode == "flood":
+            return flood(approver)
         return play("hang" if question.text == "hang" else mode, folder, approver)
 
     interrupts = Interrupts()

@@ -22,7 +22,7 @@ I look at the pods.
 → kubernetes_logs call-2
 ✓ kubectl_get call-1 · 1.2 s · 2 lines
   result of kubernetes_logs is too large: 120k tokens, the limit is 25,000 tokens; {STORED}
-  not approved: read logs
+  needs approval: read logs
 ✗ kubernetes_logs call-2 · 1.2 s · pod 'checkout' not found
   gpt-4.1 says the conversation is too long: maximum context length
   compacting the conversation: 130k tokens, compacted above 121.6k

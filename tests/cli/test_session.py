@@ -310,6 +310,66 @@ def test_a_person_is_asked_and_only_yes_is_a_yes(keys: str, outcome: str, tmp_pa
     assert outcome in screen.text
 
 
+def asked_again(screen: Terminal, number: int) -> None:
+    screen.wait_for(f"Holmes wants to run ({number} of 20)")
+    screen.wait_until(lambda text: text.count("Allow it? [y/N]") >= number, f"question {number}")
+
+
+def test_what_was_typed_before_the_question_never_answers_it(tmp_path: Path) -> None:
+    with terminal("approve", tmp_path, SHOW_OUTPUT="1") as screen:
+        screen.press("y\nyes\ny")
+        screen.wait_for("Allow it? [y/N]")
+        time.sleep(0.5)
+        screen.wait_until(lambda _: True, "anything")
+        assert "ALLOWED" not in screen.text
+        screen.press("\n")
+        assert screen.exit_code() == 0
+    assert "REFUSED" in screen.text
+
+
+def test_what_was_typed_for_one_question_does_not_answer_the_next(tmp_path: Path) -> None:
+    with terminal("flood", tmp_path) as screen:
+        asked_again(screen, 1)
+        screen.press("y\ny\ny\n")
+        asked_again(screen, 2)
+        time.sleep(0.3)
+        screen.press("none\n")
+        assert screen.exit_code() == 0
+    assert screen.text.count("✓ rm(") == 1
+    assert screen.text.count("· not run") == 19
+
+
+@pytest.mark.parametrize("dumb", [False, True])
+def test_all_waiting_calls_are_shown_before_the_first_question(dumb: bool, tmp_path: Path) -> None:
+    variables = {"TERM": "dumb"} if dumb else {}
+    with terminal("flood", tmp_path, **variables) as screen:
+        asked_again(screen, 1)
+        shown = screen.text[: screen.text.index("Holmes wants to run")]
+        assert [f"needs approval: rm(/data/{number})" in shown for number in range(20)] == [True] * 20
+        screen.press("\n")
+        asked_again(screen, 2)
+        screen.press("all\n")
+        assert screen.exit_code() == 0
+    assert screen.text.count("✓ rm(") == 19
+    assert screen.text.count("rm(/data/0) · not run") == 1
+
+
+def test_of_a_single_call_all_is_no_answer(tmp_path: Path) -> None:
+    with terminal("approve", tmp_path, SHOW_OUTPUT="1") as screen:
+        screen.wait_for("Allow it? [y/N]")
+        assert "1 of" not in screen.text
+        screen.press("all\n")
+        assert screen.exit_code() == 0
+    assert "REFUSED" in screen.text
+
+
+def test_ctrl_c_ends_a_question_and_all_that_wait(tmp_path: Path) -> None:
+    with terminal("flood", tmp_path) as screen:
+        asked_again(screen, 1)
+        screen.press("\x03")
+        assert screen.exit_code() == 130
+
+
 def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) -> None:
     with terminal("loop", tmp_path, PROMPT_TOOLKIT_NO_CPR="1") as screen:
         screen.wait_for("holmes>")

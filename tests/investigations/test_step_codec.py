@@ -21,8 +21,8 @@ from holmes.core.messages import (
 )
 from holmes.core.model import ModelReply
 from holmes.core.stats import RequestStats
-from holmes.core.tool_calling_llm import ToolOutcome
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
 from holmes.investigations.step_codec import UnreadableStep, cost_of, step_from_bytes, step_to_bytes
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # surrogates included: tools print anything

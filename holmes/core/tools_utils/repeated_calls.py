@@ -29,6 +29,8 @@ SMALLEST_ANSWERED_TOKENS = 60
 _DIFF_SHARE = 1 / 3
 _SMALLEST_CHARACTERS = 80
 _ANSWER = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
+IDENTICAL_CALL = "Identical to the call"
+"""How the result of a call begins that another call of the same reply answers."""
 
 _Key: TypeAlias = tuple[str, str]
 
@@ -70,10 +72,10 @@ class RepeatedCalls:
     def note(self, message: ToolMessage, call: ToolCall, step: int) -> None:
         """`message` joined the history in round `step` as the result of `call`."""
         self.rounds = max(self.rounds, step)
-        key = _key(call)
+        key = call_key(call)
         if message.masked:
             self._earlier.pop(key, None)
-        elif message.status in {"success", "no_data"}:
+        elif message.status in {"success", "no_data"} and not message.text.startswith(IDENTICAL_CALL):
             earlier = self._earlier.get(key)
             if not _ANSWER.match(message.text):
                 self._earlier[key] = _Earlier(message=message, step=step)
@@ -85,7 +87,7 @@ class RepeatedCalls:
 
         What comes back has the call id, status and stored results of `message`.
         """
-        earlier = self._earlier.get(_key(call))
+        earlier = self._earlier.get(call_key(call))
         if earlier is None or message.masked or message.status != earlier.message.status:
             return message
         if len(output_text(message)) < _SMALLEST_CHARACTERS and not _pictures(message):
@@ -161,7 +163,7 @@ def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
     )
 
 
-def _key(call: ToolCall) -> _Key:
+def call_key(call: ToolCall) -> _Key:
     """The call without its id; how the model wrote the JSON of its arguments does not matter."""
     if call.malformed is not None:
         return call.name, call.malformed

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from holmes.core.errors import HolmesError, ToolError
 from holmes.core.tools import ToolInvocation, ToolResult
+from holmes.core.tools_utils.running_limit import limit_running
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holmes.core.messages import ToolCall
-    from holmes.core.tools import Tool, Toolset
+    from holmes.core.tools import Tool, Toolset, WrapperToolset
 
 MAX_CONCURRENT_TOOL_CALLS = 16
 
@@ -27,8 +28,9 @@ _log = logging.getLogger(__name__)
 
 
 class ToolExecutor:
-    """All tools by name. At most 16 calls run at once, however many replies or investigations share the executor.
+    """All tools by name. At most 16 tools run at once, however many replies or investigations share the executor.
 
+    A call that waits for a person is not running yet, and does not count.
     `mask` hides secrets in what a tool's failure says; None when redaction is off. Results are masked by wrappers.
     """
 
@@ -40,9 +42,10 @@ class ToolExecutor:
         mask: Callable[[str], str] | None = None,
     ) -> None:
         self._mask = mask or str
-        self._toolset_by_tool: dict[str, Toolset] = {}
+        self._toolset_by_tool: dict[str, WrapperToolset] = {}
         self._tool_by_name: dict[str, Tool] = {}
-        for toolset in toolsets:
+        slots = asyncio.Semaphore(max_concurrent)
+        for toolset in (limit_running(each, slots) for each in toolsets):
             for tool in toolset.tools:
                 if tool.name in self._tool_by_name:
                     other = self._toolset_by_tool[tool.name].name
@@ -51,7 +54,6 @@ class ToolExecutor:
                 self._toolset_by_tool[tool.name] = toolset
                 self._tool_by_name[tool.name] = tool
         self._tools = tuple(self._tool_by_name.values())
-        self._slots = asyncio.Semaphore(max_concurrent)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -72,18 +74,34 @@ class ToolExecutor:
             line = f"{call.name}({call.malformed or call.arguments})"
         return " ".join(line.split())
 
+    def problem(self, call: ToolCall) -> str | None:
+        """Why `call` cannot run: an unknown tool, or arguments that do not fit. None when it can."""
+        try:
+            self._prepare(call)
+        except Exception as error:  # noqa: BLE001  as in `run`
+            return self._failure(call, error).error
+        return None
+
+    def needs_approval(self, call: ToolCall) -> bool:
+        """Whether a person is asked before `call` runs. A call that cannot run needs nobody."""
+        if self.problem(call) is not None:
+            return False
+        return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))
+
     async def run(self, call: ToolCall) -> ToolResult:
         """Run `call`. Every failure, also a bug in a toolset, is a result with status `error`."""
         try:
             invocation = self._prepare(call)
-            async with self._slots:
-                return await self._toolset_by_tool[call.name].call(invocation)
-        except HolmesError as error:
-            return ToolResult(status="error", error=self._mask(str(error)))
+            return await self._toolset_by_tool[call.name].call(invocation)
         except Exception as error:  # noqa: BLE001  a broken toolset must not end the investigation
-            _log.warning("tool %s failed", call.name, exc_info=True)
-            text = f"The tool {call.name!r} failed: {type(error).__name__}: {error}"
-            return ToolResult(status="error", error=self._mask(text))
+            return self._failure(call, error)
+
+    def _failure(self, call: ToolCall, error: Exception) -> ToolResult:
+        if isinstance(error, HolmesError):
+            return ToolResult(status="error", error=self._mask(str(error)))
+        _log.warning("tool %s failed", call.name, exc_info=error)
+        text = f"The tool {call.name!r} failed: {type(error).__name__}: {error}"
+        return ToolResult(status="error", error=self._mask(text))
 
     def _prepare(self, call: ToolCall) -> ToolInvocation:
         tool = self._tool_by_name.get(call.name)

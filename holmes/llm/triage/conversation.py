@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from holmes.core.results import label_of, output_text
+from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -149,6 +150,8 @@ def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
         if isinstance(message, AssistantMessage):
             waiting.update((call.id, _key_of(call)) for call in message.tool_calls)
         elif isinstance(message, ToolMessage) and (key := waiting.pop(message.call_id, None)) is not None:
+            if message.text.startswith(IDENTICAL_CALL):
+                continue
             outcome = _outcome(message)
             if outcome.partial and _says_unchanged(outcome.text) and key in whole:
                 outcome = whole[key]
