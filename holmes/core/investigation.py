@@ -173,7 +173,7 @@ class Investigation:
         cap_tokens = spill.cap_tokens(window_tokens)
         if spill.available_share is None:
             return cap_tokens
-        free_tokens = window_tokens - self.current.reserve_tokens - self.history.upper_bound_tokens()
+        free_tokens = window_tokens - self.current.reserve_tokens - self.history.known_tokens()
         return min(cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * spill.available_share)))
 
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:

@@ -74,6 +74,7 @@ def suffix_that_fits(
 def _length_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, characters_per_token: float, *, from_end: bool
 ) -> int:
+    counter = counter.exact  # what is shown is within its cap whatever an estimate says
     length = min(len(text), max(0, int(cap_tokens * characters_per_token)))
     while length > 0:
         piece = text[len(text) - length :] if from_end else text[:length]
@@ -101,7 +102,7 @@ def _line_start(text: str, position: int) -> int:
 def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCounter) -> str:
     """The first of `options` of at most `cap_tokens`; the last one is cut if it must be."""
     for option in options:
-        if utf8_bytes(option) <= cap_tokens or counter.count_text(option) <= cap_tokens:
+        if counter.fits(option, cap_tokens):
             return option
     return options[-1][: prefix_that_fits(options[-1], cap_tokens, counter)]
 
