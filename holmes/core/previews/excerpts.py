@@ -45,7 +45,7 @@ def head_and_tail(
     if utf8_bytes(text[: cap_tokens + 1]) <= cap_tokens:
         return HeadAndTail(head=text, tail="", omitted_lines=0, omitted_characters=0)
     head_cap = int(cap_tokens * HEAD_SHARE)
-    head_end = _line_end(text, prefix_that_fits(text, head_cap, counter, characters_per_token=characters_per_token))
+    head_end = line_end(text, prefix_that_fits(text, head_cap, counter, characters_per_token=characters_per_token))
     rest = text[max(head_end, len(text) - 8 * max(1, cap_tokens)) :]
     tail_length = suffix_that_fits(rest, cap_tokens - head_cap, counter, characters_per_token=characters_per_token)
     tail_start = _line_start(text, len(text) - min(tail_length, len(text) - head_end))
@@ -87,7 +87,7 @@ def _length_that_fits(
     return 0
 
 
-def _line_end(text: str, position: int) -> int:
+def line_end(text: str, position: int) -> int:
     """`position`, or the end of the last whole line before it when that loses less than a fifth."""
     newline = text.rfind("\n", position - position // 5, position)
     return position if newline < 0 or position == len(text) else newline + 1
