@@ -331,7 +331,7 @@ class Investigation:
 
     async def _shrink(
         self, overflow: ContextOverflow, step_name: str, overflows: int
-    ) -> ContextOverflow | CompactionInsufficientError | None:
+    ) -> CompactionInsufficientError | None:
         """Cut the history without the model (S3); what is wrong when this was done already or nothing can be cut."""
         if overflow.window_tokens is not None:
             self.current.calibration.learn_window(overflow.window_tokens)
@@ -339,7 +339,7 @@ class Investigation:
             ContextOverflowed(model=self.model.name, reason=str(overflow), window_tokens=overflow.window_tokens)
         )
         if overflows > 1:
-            return overflow
+            return _recurred(self.model, overflow)
         try:
             self.adopt(await compact_after_overflow(self.history, self.compaction_context(step_name)))
         except CompactionInsufficientError as insufficient:
@@ -367,6 +367,14 @@ class Investigation:
         except CompactionInsufficientError as insufficient:
             message = f"{failed.name!r} failed: {error} And no other model can go on: {insufficient}"
             raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
+
+
+def _recurred(model: ChatModel, overflow: ContextOverflow) -> CompactionInsufficientError:
+    """What a person reads when cutting the conversation did not help."""
+    return CompactionInsufficientError(
+        f"{model.name!r} refused the conversation as too long again after it was cut: {overflow} "
+        "Start a new conversation, or use a model with a larger window."
+    )
 
 
 async def _redacted(messages: Sequence[Message], redactor: Redactor | None) -> Sequence[Message]:

@@ -9,17 +9,23 @@ import pytest
 import yaml
 
 from holmes.app.context_policies import context_policy
-from holmes.core.events import HistoryCompacted, ToolResultsMasked
+from holmes.core.errors import ContextOverflow
+from holmes.core.events import HistoryCompacted, RunFailed, ToolResultsMasked
 from holmes.core.hooks import CompactContext, Hook, TurnCount
-from holmes.core.messages import ToolMessage
+from holmes.core.messages import AssistantMessage, ToolMessage, user_text
+from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.core.policy import ContextPolicy
+from holmes.core.tokens import TokenCounter
+from holmes.llm.scripted import ScriptedModel
 from holmes.settings.load import load_settings
 from tests.core.test_named_policies_in_the_loop import Played
+from tests.support.investigations import QUESTION, build_loop, events_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.core.messages import Message
+    from holmes.core.model import ModelRequest
 
 # The block of Digitorn's document, with its numbers.
 EXECUTION = {
@@ -35,6 +41,8 @@ EXECUTION = {
         }
     }
 }
+
+EXACT = TokenCounter()
 
 # FlowLLM's parameters for compression, with the numbers of its document.
 COMPRESS = {"context_manage_mode": "compress", "max_total_tokens": 20_000, "keep_recent_count": 2}
@@ -119,3 +127,31 @@ async def test_compress_writes_one_summary_for_each_group_within_the_threshold(t
     played = await Played(tmp_path, made, rounds=8, lines=150, window=200_000).play()
     assert len([event for event in played.events if isinstance(event, HistoryCompacted)]) == 1
     assert played.summaries == 3  # rounds of 3,800 tokens: two in each group
+
+
+@pytest.mark.row("S2", "S3")
+@pytest.mark.parametrize("policy", POLICY_NAMES)
+async def test_an_overflow_that_recurs_ends_with_the_advice_to_start_a_new_conversation(policy: str) -> None:
+    def refuse(_: ModelRequest) -> ContextOverflow:
+        return ContextOverflow("prompt is too long", provider="p", model="m")
+
+    history: list[Message] = [*QUESTION]
+    for number in range(40):
+        history += [AssistantMessage(text=f"thought {number} " * 300), user_text(f"and then? {number}")]
+    model = ScriptedModel(refuse)
+    failed = (await events_of(build_loop([model], policy=named_policy(policy)), history))[-1]
+    assert isinstance(failed, RunFailed)
+    sent = [request for request in model.requests if request.tool_choice == "auto"]
+    assert len(sent) == 2
+    assert sum(map(EXACT.count_message, sent[1].messages)) < 0.6 * sum(map(EXACT.count_message, sent[0].messages))
+    assert "prompt is too long" in failed.error
+    assert "Start a new conversation" in failed.error
+
+
+@pytest.mark.row("S3")
+async def test_an_overflow_of_what_cannot_be_cut_gives_the_same_advice() -> None:
+    overflow = ContextOverflow("prompt is too long", provider="p", model="m", window_tokens=2_000)
+    question = [QUESTION[0], user_text("why? " * 5_000)]
+    failed = (await events_of(build_loop([ScriptedModel([overflow])]), question))[-1]
+    assert isinstance(failed, RunFailed)
+    assert "start a new conversation" in failed.error

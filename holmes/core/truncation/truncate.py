@@ -102,6 +102,6 @@ def insufficient(
     return CompactionInsufficientError(
         f"the conversation does not fit the model's window of {budget.window_tokens:,} tokens, of which "
         f"{budget.reserve_tokens:,} are kept for the reply; what must stay takes (tokens): {listed}. "
-        "Shorten the largest, enable fewer toolsets, or use a model with a larger window.",
+        "Shorten the largest, start a new conversation, enable fewer toolsets, or use a model with a larger window.",
         stats=spent,
     )
