@@ -24,6 +24,7 @@ from holmes.core.hooks import (
     auto_compact_hook,
 )
 from holmes.core.policies import named_policy
+from holmes.core.policy import UNLIMITED_TOKENS, KeepPolicy
 from holmes.settings.hooks import (
     AlwaysSettings,
     CompactContextSettings,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from holmes.core.policy import (
         ContextPolicy,
         EvidencePolicy,
-        KeepPolicy,
         MaskingPolicy,
         SafetyPolicy,
         SpillPolicy,
@@ -123,8 +123,9 @@ def _masking(named: MaskingPolicy, own: ContextSettings) -> MaskingPolicy:
 
 def _trigger(policy: ContextPolicy, own: ContextSettings) -> TriggerPolicy:
     named = policy.trigger
-    if policy.masking.kind == "preview" and own.max_total_tokens is not None:
-        named = replace(named, tokens=own.max_total_tokens)  # one number decides about masks and summaries there
+    one_number = policy.masking.kind == "preview" or own.context_manage_mode in {"compress", "auto"}
+    if one_number and own.max_total_tokens is not None:  # it decides about masks and summaries
+        named = replace(named, tokens=own.max_total_tokens or None)
     if any(isinstance(hook.action, CompactContextSettings) for hook in own.hooks or ()):
         named = replace(named, pressure=None)  # a hook of the user takes the place of the automatic one
     enabled = own.enable_conversation_history_compaction
@@ -146,13 +147,17 @@ def _trigger(policy: ContextPolicy, own: ContextSettings) -> TriggerPolicy:
 def _keep(named: KeepPolicy, own: ContextSettings) -> KeepPolicy:
     messages = own.keep_recent_count if own.keep_recent is None else own.keep_recent
     tokens = own.summarization_keep_tokens
-    fraction = None if own.keep_recent else named.fraction  # who counts messages wants them counted there too
+    if messages:  # who counts messages wants that many, whatever the policy says about tokens and shares
+        named = named.counting(messages)
+    elif messages == 0 and named.tail_tokens == UNLIMITED_TOKENS:  # only tokens count: then they must be limited
+        named = replace(KeepPolicy(), fraction=named.fraction)
+    elif messages == 0:
+        named = replace(named, messages=None)
     return replace(
         named,
         tail_share=named.tail_share if tokens is None else _LARGEST_SET_TAIL_SHARE,
         tail_tokens=_or(tokens, named.tail_tokens),
-        messages=_or_off(messages, named.messages),
-        fraction=_or_off(own.keep_fraction, fraction),
+        fraction=_or_off(own.keep_fraction, named.fraction),
     )
 
 

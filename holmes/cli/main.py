@@ -12,6 +12,7 @@ import errno
 import importlib
 import os
 import sys
+from pathlib import Path
 from typing import Final
 
 import click
@@ -31,6 +32,8 @@ _SUBCOMMANDS: Final = {
     "version": ("", "Print the version."),
 }
 
+_WITHOUT_VARIABLES: Final = {"completion", "rules"}
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
@@ -46,6 +49,41 @@ class CommandLineState:
 
 class ReaderGone(Exception):
     """Nobody reads our output any more. Not an `OSError`: click would end with code 1 on its own."""
+
+
+def _add_env_file(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Before anything reads a variable. Raises `ConfigError`."""
+    if path is None or context.resilient_parsing:
+        return
+    # Imported here: only who names a file needs them.
+    from holmes.core.errors import ConfigError
+    from holmes.settings.errors import SettingsError
+    from holmes.settings.process import add_env_file
+
+    try:
+        add_env_file(path)
+    except SettingsError as error:
+        raise ConfigError(str(error)) from None
+
+
+def _env_file_option() -> click.Option:
+    return click.Option(
+        ["--env-file"],
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=_add_env_file,
+        help="Read variables from a file of NAME=value lines. Variables that are set already win.",
+    )
+
+
+def _accept_env_file(command: click.Command) -> None:
+    """Let `command` and the commands below it take `--env-file`, as `holmes` itself does."""
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            _accept_env_file(below)
+    elif not any("--env-file" in parameter.opts for parameter in command.params):
+        command.params.append(_env_file_option())
 
 
 class LazyGroup(click.Group):
@@ -65,6 +103,8 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             message = f"{target} is not a command"
             raise TypeError(message)
+        if cmd_name not in _WITHOUT_VARIABLES:
+            _accept_env_file(command)
         return command
 
     def invoke(self, ctx: click.Context) -> object:
@@ -80,7 +120,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in sorted(_SUBCOMMANDS.items())])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, params=[_env_file_option()], context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="holmes", message="%(prog)s %(version)s")
 def cli() -> None:
     """Find the root cause of Kubernetes problems."""

@@ -10,24 +10,31 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
 from holmes.core.messages import Message
-from holmes.core.tokens import TokenCounter, upper_bound_tokens
+from holmes.core.tokens import CERTAINLY_OVER, TokenCounter, upper_bound_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 class History(Sequence[Message]):
-    """Messages in order. Two histories are the same only when they are the same object."""
+    """Messages in order. Two histories are the same only when they are the same object.
 
-    __slots__ = ("_bound_of_uncounted", "_counted_tokens", "_counter", "_counts", "_messages", "_uncounted")
+    With an estimating counter the counts are estimates, until they could be wrong about a limit.
+    """
+
+    __slots__ = (
+        "_bound_of_uncounted", "_bound_tokens", "_bounds", "_counted_tokens", "_counter", "_counts", "_estimated",
+        "_messages", "_uncounted",
+    )  # fmt: skip
 
     def __init__(self, messages: Iterable[Message], counter: TokenCounter) -> None:
         self._counter = counter
         self._messages: list[Message] = []
         self._counts: list[int | None] = []
-        self._counted_tokens = 0
+        self._bounds: list[int] = []  # of each message: exact, or the most that it can be
+        self._counted_tokens = self._bound_tokens = self._bound_of_uncounted = 0
         self._uncounted: list[int] = []
-        self._bound_of_uncounted = 0
+        self._estimated: list[int] = []
         for message in messages:
             self.append(message)
 
@@ -48,48 +55,67 @@ class History(Sequence[Message]):
 
     def append(self, message: Message) -> None:
         """Add `message` at the end. Nothing is tokenized yet."""
-        self._append(message, None)
+        self._append(message, None, None)
 
     def messages(self) -> tuple[Message, ...]:
         """All messages, as a value that later appends do not change."""
         return tuple(self._messages)
 
     def tokens(self) -> int:
-        """Exact tokens of all messages. Tokenizes those that were not counted yet."""
+        """Tokens of all messages, as the counter counts. Counts those that were not counted yet."""
         for index in self._uncounted:
-            count = self._counter.count_message(self._messages[index])
-            self._counts[index] = count
-            self._counted_tokens += count
+            self._count(index, self._counter)
+        if self._estimates:
+            self._estimated += self._uncounted
         self._uncounted.clear()
         self._bound_of_uncounted = 0
         return self._counted_tokens
 
     def token_counts(self) -> tuple[int, ...]:
-        """Exact tokens of each message, in order."""
+        """Tokens of each message, in order."""
         self.tokens()
         return tuple(count for count in self._counts if count is not None)
 
-    def upper_bound_tokens(self) -> int:
-        """At least `tokens()`, without a tokenizer; exact for the messages that were counted before."""
+    def count_exactly(self) -> None:
+        """Put exact counts in the place of estimates, where a tokenizer is installed."""
+        self.tokens()
+        for index in self._estimated:
+            self._count(index, self._counter.exact)
+        self._estimated.clear()
+
+    def known_tokens(self) -> int:
+        """`tokens()` without counting: of the messages that were not counted yet, the most that they can be."""
         return self._counted_tokens + self._bound_of_uncounted
 
+    def upper_bound_tokens(self) -> int:
+        """At least the exact tokens, without a tokenizer; exact for the messages that were counted so before."""
+        return self._bound_tokens
+
     def exceeds(self, limit_tokens: int) -> bool:
-        """Whether `tokens()` is more than `limit_tokens`. The upper bound decides when it can."""
-        return self.upper_bound_tokens() > limit_tokens and self.tokens() > limit_tokens
+        """Whether the history has more than `limit_tokens`.
+
+        The upper bound decides when it can, and an estimate that is far above the limit; else the exact counts.
+        """
+        if self.upper_bound_tokens() <= limit_tokens:
+            return False
+        if self._estimates and self.tokens() <= CERTAINLY_OVER * limit_tokens:
+            self.count_exactly()
+        return self.tokens() > limit_tokens
 
     def replaced(self, messages: Iterable[Message]) -> History:
         """A history of `messages` that keeps the counts of those that were here already (the same objects)."""
-        known = {id(message): count for message, count in zip(self._messages, self._counts, strict=True)}
+        known = {id(message): at for at, message in enumerate(self._messages)}
         history = History((), self._counter)
         for message in messages:
-            history._append(message, known.get(id(message)))
+            at = known.get(id(message))
+            history._append(message, *((None, None) if at is None else (self._counts[at], self._bounds[at])))
         return history
 
     def with_replaced(self, replacements: Mapping[int, Message]) -> History:
         """A history with other messages of the same text at some positions; their counts are kept."""
         history = History((), self._counter)
         for index, message in enumerate(self._messages):
-            history._append(replacements.get(index, message), self._counts[index])
+            history._append(replacements.get(index, message), self._counts[index], self._bounds[index])
         return history
 
     @property
@@ -97,11 +123,28 @@ class History(Sequence[Message]):
         """Whether `tokens()` is known without tokenizing anything."""
         return not self._uncounted
 
-    def _append(self, message: Message, count: int | None) -> None:
+    @property
+    def _estimates(self) -> bool:
+        return self._counter.exact is not self._counter
+
+    def _count(self, index: int, counter: TokenCounter) -> None:
+        count = counter.count_message(self._messages[index])
+        self._counted_tokens += count - (self._counts[index] or 0)
+        self._counts[index] = count
+        if counter.exact is counter:
+            self._bound_tokens += count - self._bounds[index]
+            self._bounds[index] = count
+
+    def _append(self, message: Message, count: int | None, bound: int | None) -> None:
+        bound = upper_bound_tokens(message) if bound is None else bound
         if count is None:
             self._uncounted.append(len(self._messages))
-            self._bound_of_uncounted += upper_bound_tokens(message)
+            self._bound_of_uncounted += bound
         else:
             self._counted_tokens += count
+            if count != bound:
+                self._estimated.append(len(self._messages))
+        self._bound_tokens += bound
+        self._bounds.append(bound)
         self._messages.append(message)
         self._counts.append(count)

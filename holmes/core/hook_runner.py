@@ -53,6 +53,7 @@ class HookRunner:
         investigation = self._investigation
         history, context = investigation.history, investigation.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
+        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts exactly what is near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
         return TurnState(
             turn=step,
@@ -60,7 +61,7 @@ class HookRunner:
             messages=sum(not isinstance(message, SystemMessage) for message in history),
             tool_calls=investigation.tool_calls,
             pressure=tokens / max(1, budget.window_tokens - budget.reserve_tokens),
-            triggered=is_triggered(history, budget),
+            triggered=triggered,
         )
 
     async def _fire(self, hook: Hook, state: TurnState) -> None:
@@ -86,7 +87,8 @@ class HookRunner:
         context = replace(context, policy=_adjusted(context.policy, action))
         before = investigation.history
         budget = await asyncio.to_thread(budget_of, before, context)
-        if before.tokens() <= budget.hard_limit_tokens and is_cooling_down(before, budget):
+        too_long = await asyncio.to_thread(before.exceeds, budget.hard_limit_tokens)
+        if not too_long and is_cooling_down(before, budget):
             return "not compacted: the conversation rests after the last time"
         try:
             outcome = await compact_on_request(before, context, summarise=False)
@@ -120,7 +122,7 @@ def _adjusted(policy: ContextPolicy, action: CompactContext) -> ContextPolicy:
     if action.strategy is not None:
         policy = replace(policy, strategy=action.strategy)
     if action.keep_recent is not None:
-        policy = replace(policy, keep=replace(policy.keep, messages=action.keep_recent, fraction=None))
+        policy = replace(policy, keep=policy.keep.counting(action.keep_recent))
     if action.summary_max_tokens is not None:
         policy = replace(policy, summary=replace(policy.summary, max_tokens=action.summary_max_tokens))
     return policy

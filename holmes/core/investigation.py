@@ -175,7 +175,7 @@ class Investigation:
         cap_tokens = spill.cap_tokens(window_tokens)
         if spill.available_share is None:
             return cap_tokens
-        free_tokens = window_tokens - self.current.reserve_tokens - self.history.upper_bound_tokens()
+        free_tokens = window_tokens - self.current.reserve_tokens - self.history.known_tokens()
         return min(cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * spill.available_share)))
 
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
@@ -334,7 +334,7 @@ class Investigation:
 
     async def _shrink(
         self, overflow: ContextOverflow, step_name: str, overflows: int
-    ) -> ContextOverflow | CompactionInsufficientError | None:
+    ) -> CompactionInsufficientError | None:
         """Cut the history without the model (S3); what is wrong when this was done already or nothing can be cut."""
         if overflow.window_tokens is not None:
             self.current.calibration.learn_window(overflow.window_tokens)
@@ -342,7 +342,7 @@ class Investigation:
             ContextOverflowed(model=self.model.name, reason=str(overflow), window_tokens=overflow.window_tokens)
         )
         if overflows > 1:
-            return overflow
+            return _recurred(self.model, overflow)
         try:
             self.adopt(await compact_after_overflow(self.history, self.compaction_context(step_name)))
         except CompactionInsufficientError as insufficient:
@@ -372,6 +372,14 @@ class Investigation:
         except CompactionInsufficientError as insufficient:
             message = f"{failed.name!r} failed: {error} And no other model can go on: {insufficient}"
             raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
+
+
+def _recurred(model: ChatModel, overflow: ContextOverflow) -> CompactionInsufficientError:
+    """What a person reads when cutting the conversation did not help."""
+    return CompactionInsufficientError(
+        f"{model.name!r} refused the conversation as too long again after it was cut: {overflow} "
+        "Start a new conversation, or use a model with a larger window."
+    )
 
 
 async def _redacted(messages: Sequence[Message], redactor: Redactor | None) -> Sequence[Message]:

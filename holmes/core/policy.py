@@ -20,6 +20,9 @@ PreviewKind: TypeAlias = Literal["structured", "head"]
 Strategy: TypeAlias = Literal["summarize", "truncate"]
 Mode: TypeAlias = Literal["compact", "compress", "auto"]
 
+UNLIMITED_TOKENS = 1_000_000
+"""More than any window has: only the other limits count."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpillPolicy:
@@ -59,7 +62,7 @@ class MaskingPolicy:
     above `max_tool_message_tokens` except in the last `keep_recent_messages` messages (P2). `path`: results older than
     the last `older_than_messages` messages and larger than `larger_than_characters` (P1). `protected_tools` are never
     masked (P7); `enabled` switches all of it (P9). `every_step` masks at the top of every iteration instead of only in
-    a pass that resets the prefix anyway.
+    a pass that resets the prefix anyway. The mode `compress` masks nothing.
     """
 
     enabled: bool = True
@@ -114,6 +117,10 @@ class KeepPolicy:
     fraction: float | None = 0.40
     newest_round: bool = True
     newest_round_share: float = 0.30
+
+    def counting(self, messages: int) -> KeepPolicy:
+        """The newest `messages` messages stay, however long they are, also where there is no summary."""
+        return replace(self, messages=messages, tail_share=1.0, tail_tokens=UNLIMITED_TOKENS, fraction=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,7 +160,7 @@ def _next_compaction(history: History, limits: _Limits) -> Literal["off", "due",
     counted = sum(not isinstance(message, SystemMessage) for message in history)
     if not over_tokens and (limits.messages is None or counted <= limits.messages):
         return "later"
-    fits = history.tokens() <= budget.hard_limit_tokens
+    fits = not history.exceeds(budget.hard_limit_tokens)
     return "resting" if fits and is_cooling_down(history, budget) else "due"
 
 

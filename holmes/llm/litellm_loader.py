@@ -67,6 +67,7 @@ def transport_errors() -> tuple[type[BaseException], ...]:
 def _prepare_environment() -> None:
     """Before the thread starts: variables must not change while another thread copies them."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # or its import reads a .env file that nobody named
     _unset_empty_keys()
 
 

@@ -48,7 +48,7 @@ ROWS: tuple[Row, ...] = (
     _row("T17", "What is stored can be read back with tools of its own"),
     _row(
         "P1",
-        "`path`: old, large results leave their path",
+        "`path`: old, large results leave their path and their beginning",
         "context.mask_kind",
         "context.mask_older_than_messages",
         "context.mask_larger_than_characters",

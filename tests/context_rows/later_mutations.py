@@ -130,8 +130,8 @@ COMPACTION_MUTATIONS: tuple[Mutation, ...] = (
         row="K16",
         what="a summary that is no shorter is adopted",
         file=_COMPACTION,
-        snippet="    if tokens >= history.tokens() or tokens > job.budget.hard_limit_tokens:",
-        replacement="    if tokens > job.budget.hard_limit_tokens:",
+        snippet="    if tokens >= history.tokens() or await",
+        replacement="    if await",
         test=f"{_TEST_COMPACTION}::test_a_summary_that_is_not_shorter_than_what_it_stands_for_is_not_adopted",
     ),
 )
@@ -285,8 +285,8 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
         row="N9",
         what="after a compaction everything is counted again",
         file="holmes/core/history.py",
-        snippet="            history._append(message, known.get(id(message)))",
-        replacement="            history._append(message, None)",
+        snippet="            at = known.get(id(message))",
+        replacement="            at = None",
         test="tests/core/test_history.py::test_a_replaced_history_knows_the_counts_of_what_stayed_without_counting",
     ),
     Mutation(

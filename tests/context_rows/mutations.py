@@ -300,10 +300,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
         row="C10",
         what="what is asked for is not compacted",
         file=_WINDOW_LIMITER,
-        snippet=(
-            "        return await compact_now(history, wanted, replace(budget, policy=policy),"
-            " requested_below=trigger_tokens)"
-        ),
+        snippet="        return await compact_now(history, wanted, budget, request)",
         replacement="        return CompactionOutcome(history=history)",
         test="tests/core/test_upkeep.py::test_compact_makes_a_conversation_shorter_long_before_the_trigger",
     ),

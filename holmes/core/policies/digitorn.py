@@ -35,7 +35,7 @@ POLICY = ContextPolicy(
     masking=MaskingPolicy(enabled=False),
     trigger=TriggerPolicy(threshold_pct=None, pressure=_PRESSURE, output_reserved=4_096),
     strategy="summarize",
-    keep=KeepPolicy(tail_share=1.0, tail_tokens=1_000_000, messages=10, fraction=None),  # in messages, however long
+    keep=KeepPolicy().counting(10),
     summary=SummaryPolicy(max_tokens=1_024, reminder=True, verify_entities=False),
     safety=SafetyPolicy(cooldown_rounds=2, cooldown_share=0.0, emergency_share=0.50),
     evidence=EvidencePolicy(citations=False, unchanged_answers=False),

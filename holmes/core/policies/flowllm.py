@@ -30,7 +30,7 @@ POLICY = ContextPolicy(
     ),
     trigger=TriggerPolicy(threshold_pct=None, tokens=20_000),
     mode="auto",
-    keep=KeepPolicy(tail_share=1.0, tail_tokens=1_000_000, messages=2, fraction=None),  # in messages, however long
+    keep=KeepPolicy().counting(2),
     summary=SummaryPolicy(
         group_token_threshold=None, compress_above_tokens=20_000, reminder=False, verify_entities=False
     ),

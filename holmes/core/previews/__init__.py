@@ -12,6 +12,7 @@ from holmes.core.previews.excerpts import (
     clip_line,
     first_that_fits,
     head_and_tail,
+    line_end,
     prefix_that_fits,
     suffix_that_fits,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "first_that_fits",
     "head_and_tail",
     "is_json",
+    "line_end",
     "prefix_that_fits",
     "readable_json",
     "structured_preview",

@@ -45,7 +45,7 @@ def head_and_tail(
     if utf8_bytes(text[: cap_tokens + 1]) <= cap_tokens:
         return HeadAndTail(head=text, tail="", omitted_lines=0, omitted_characters=0)
     head_cap = int(cap_tokens * HEAD_SHARE)
-    head_end = _line_end(text, prefix_that_fits(text, head_cap, counter, characters_per_token=characters_per_token))
+    head_end = line_end(text, prefix_that_fits(text, head_cap, counter, characters_per_token=characters_per_token))
     rest = text[max(head_end, len(text) - 8 * max(1, cap_tokens)) :]
     tail_length = suffix_that_fits(rest, cap_tokens - head_cap, counter, characters_per_token=characters_per_token)
     tail_start = _line_start(text, len(text) - min(tail_length, len(text) - head_end))
@@ -74,6 +74,7 @@ def suffix_that_fits(
 def _length_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, characters_per_token: float, *, from_end: bool
 ) -> int:
+    counter = counter.exact  # what is shown is within its cap whatever an estimate says
     length = min(len(text), max(0, int(cap_tokens * characters_per_token)))
     while length > 0:
         piece = text[len(text) - length :] if from_end else text[:length]
@@ -86,7 +87,7 @@ def _length_that_fits(
     return 0
 
 
-def _line_end(text: str, position: int) -> int:
+def line_end(text: str, position: int) -> int:
     """`position`, or the end of the last whole line before it when that loses less than a fifth."""
     newline = text.rfind("\n", position - position // 5, position)
     return position if newline < 0 or position == len(text) else newline + 1
@@ -101,7 +102,7 @@ def _line_start(text: str, position: int) -> int:
 def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCounter) -> str:
     """The first of `options` of at most `cap_tokens`; the last one is cut if it must be."""
     for option in options:
-        if utf8_bytes(option) <= cap_tokens or counter.count_text(option) <= cap_tokens:
+        if counter.fits(option, cap_tokens):
             return option
     return options[-1][: prefix_that_fits(options[-1], cap_tokens, counter)]
 

@@ -12,12 +12,13 @@ from holmes.core.tokens.counter import (
     upper_bound_tokens,
 )
 from holmes.core.tokens.encodings import load_encoding
-from holmes.core.tokens.estimator import Counting, EstimatingCounter, make_counter
+from holmes.core.tokens.estimator import CERTAINLY_OVER, Counting, EstimatingCounter, make_counter
 from holmes.core.tokens.images import image_tokens
 from holmes.core.tokens.texts import chunks, message_texts, tool_schema_text, utf8_bytes
 
 __all__ = [
     "CALL_OVERHEAD_TOKENS",
+    "CERTAINLY_OVER",
     "MESSAGE_OVERHEAD_TOKENS",
     "TOOL_OVERHEAD_TOKENS",
     "Counting",

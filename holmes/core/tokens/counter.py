@@ -48,13 +48,28 @@ class TokenCounter:
         self._tools: tuple[tuple[Tool, ...], tuple[str, ...]] | None = None
         self.bytes_tokenized = 0
 
-    def count_text(self, text: str) -> int:
-        """Tokens of `text`. Texts above 64 KB are counted in pieces; a piece cut inside a word may add a token."""
+    @property
+    def exact(self) -> TokenCounter:
+        """What counts exactly, for a decision that an estimate could get wrong."""
+        return self
+
+    def known_tokens(self, text: str) -> int | None:
+        """Tokens of a text that was counted lately, else None."""
         with self._lock:
             known = self._memo.get(text)
             if known is not None:
                 self._memo.move_to_end(text)
-                return known
+            return known
+
+    def fits(self, text: str, limit_tokens: int) -> bool:
+        """Whether `text` is at most `limit_tokens`. Few bytes are not tokenized."""
+        return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
+
+    def count_text(self, text: str) -> int:
+        """Tokens of `text`. Texts above 64 KB are counted in pieces; a piece cut inside a word may add a token."""
+        known = self.known_tokens(text)
+        if known is not None:
+            return known
         total = sum(self._encode(chunk) for chunk in chunks(text))
         self._remember(text, total)
         return total

@@ -2,7 +2,8 @@
 
 The rates are altimate's, measured against cl100k_base. Only the first 500 characters are looked at, so a text costs the
 same to classify however long it is. Length is taken in bytes of UTF-8, which are the characters of ASCII text and come
-near what other scripts and emoji cost. Refuses to be exact: single texts are off by a third, indented JSON by two.
+near what other scripts and emoji cost. Single texts are off by a third, indented JSON by two. So an estimate decides
+nothing near a limit: where a tokenizer is installed, `exact` does.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ SAMPLE_CHARACTERS = 500
 
 _log = logging.getLogger(__name__)
 
+CERTAINLY_OVER = 2
+"""An estimate of more than so many times a limit is above it, whatever the text."""
+
 _JSON_DENSITY = 0.08
 _CODE_DENSITY = 0.04
 _PROSE_SHARE = 0.92
@@ -41,14 +45,35 @@ _SQL = re.compile(
 
 
 class EstimatingCounter(TokenCounter):
-    """Counts with characters per token. `bytes_tokenized` stays 0."""
+    """Counts with characters per token. `bytes_tokenized` stays 0.
 
-    def __init__(self, *, image_formula: ImageFormula = "largest") -> None:
+    `encoding` is that of the exact counter, which is loaded when it has to decide; None or one that is not installed
+    leaves everything to the estimate. A text that it has counted keeps that number.
+    """
+
+    def __init__(self, encoding: str | None = None, *, image_formula: ImageFormula = "largest") -> None:
         super().__init__(image_formula=image_formula)
+        installed = encoding is not None and encoding_file(encoding) is not None
+        self._exact = TokenCounter(encoding, image_formula=image_formula) if encoding and installed else None
+
+    @property
+    def exact(self) -> TokenCounter:
+        """The exact counter; this one where no tokenizer is installed."""
+        return self._exact or self
+
+    def fits(self, text: str, limit_tokens: int) -> bool:
+        """Whether `text` is at most `limit_tokens`: by its bytes or a far larger estimate, else counted exactly."""
+        if utf8_bytes(text) <= limit_tokens:
+            return True
+        estimate = self.count_text(text)
+        if self._exact is None or estimate > CERTAINLY_OVER * limit_tokens:
+            return estimate <= limit_tokens
+        return self._exact.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
         """About the tokens of `text`; never more than its bytes."""
-        return math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
+        known = self._exact.known_tokens(text) if self._exact else None
+        return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
 
     def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  estimating costs nothing
         """About the tokens of all of `text`, and its length."""
@@ -60,7 +85,7 @@ class EstimatingCounter(TokenCounter):
 
 
 def make_counter(encoding: str, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
-    """The counter that the settings ask for; `encoding` only matters to the exact one.
+    """The counter that the settings ask for. An estimating one counts in `encoding` where an estimate would not do.
 
     An installation without the tokenizer's file estimates, and one warning of the log says so.
     """
@@ -68,7 +93,7 @@ def make_counter(encoding: str, counting: Counting, *, image_formula: ImageFormu
         return TokenCounter(encoding, image_formula=image_formula)
     if counting == "exact":
         _warn_of_missing(encoding)
-    return EstimatingCounter(image_formula=image_formula)
+    return EstimatingCounter(encoding, image_formula=image_formula)
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """The beginning of a stored result, for policies that show that and nothing else. Called by the pointers.
 
-A JSON array keeps its first items and stays valid JSON; any other text is cut where the room ends. Reads only about as
-much of the text as it shows.
+A JSON array keeps its first items and stays valid JSON; any other text is cut at the last line that fits, or where the
+room ends. Says how much of how much that is.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.previews import prefix_that_fits
+from holmes.core.previews import line_end, prefix_that_fits
+from holmes.core.previews.pieces import count_lines
 
 if TYPE_CHECKING:
     from holmes.core.tokens import TokenCounter
@@ -20,6 +21,7 @@ _OPENING = re.compile(r"\s*\[\s*")
 _BETWEEN = re.compile(r"\s*,\s*")
 _CLOSING = "\n]"
 _CLOSING_TOKENS = 2
+_PIECE_CHARACTERS = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,16 @@ class Head:
     text: str
     items: int
 
+    def shown_of(self, whole: str) -> str:
+        """`showing 200 of 5,000 items`: items of an array, else lines, else characters. `whole` begins like this."""
+        total = _count_items(whole) if self.items else 0
+        if total >= self.items > 0:
+            return f"showing {self.items:,} of {total:,} items"
+        lines = self.text.count("\n")
+        if lines and not self.items:
+            return f"showing {lines:,} of {count_lines(whole):,} lines"
+        return f"showing {len(self.text):,} of {len(whole):,} characters"
+
 
 def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
     """As much of the beginning of `text` as `room` has place for; empty when that is nothing."""
@@ -50,7 +62,25 @@ def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
         items, end = _first_items(inside)
         if items:
             return Head(text=inside[:end] + _CLOSING, items=items)
-    return Head(text=text[:length], items=0)
+    return Head(text=text[: line_end(text, length)], items=0)
+
+
+def _count_items(text: str) -> int:
+    """How many items a JSON array has, however large it is; 0 when it breaks off."""
+    import ijson  # as the outline does: only a result that is too large needs it
+
+    events = ijson.sendable_list()
+    parser = ijson.items_coro(events, "item")
+    items = 0
+    try:
+        for start in range(0, len(text), _PIECE_CHARACTERS):
+            parser.send(text[start : start + _PIECE_CHARACTERS].encode("utf-8", "replace"))
+            items += len(events)
+            del events[:]
+        parser.close()
+    except (ijson.JSONError, ValueError):
+        return 0
+    return items + len(events)
 
 
 def _first_items(text: str) -> tuple[int, int]:

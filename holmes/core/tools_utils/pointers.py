@@ -131,8 +131,7 @@ def _head(view: str, lead: str, measure: Measure, limits: PointerLimits, counter
         characters_per_token=measure.characters_per_token,
     )
     head = head_that_fits(view, room, counter)
-    shown = f"the first {head.items:,} items" if head.items else f"the first {len(head.text):,} characters"
-    return _Shown(heading=f"Preview ({shown}; the rest is not shown):", text=head.text)
+    return _Shown(heading=f"Preview ({head.shown_of(view)}; the rest is not shown):", text=head.text)
 
 
 def user_pointer_text(

@@ -65,6 +65,7 @@ async def cap_round(
     """
     if sum(map(upper_bound_tokens, messages)) <= cap_tokens:
         return tuple(messages)
+    counter = counter.exact
     weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])
     total = sum(weights)
     share = _share(cap_tokens, len(messages), policy)

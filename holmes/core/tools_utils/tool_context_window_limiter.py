@@ -69,7 +69,7 @@ async def spill_oversized_tool_result(
     A result that fits keeps its text, with `label` followed by the part `[result <id>]` if that fits too. `store` is
     None when storage is switched off: then, and when storing fails, what fits simply stays, and what does not is
     dropped with status `error` and a request for a narrower query. What is a pointer or mask already comes back as it
-    is (T12).
+    is (T12). What its bytes do not settle is counted exactly, also by a counter that estimates.
     """
     if message.spilled or message.masked:
         tokens = upper_bound_tokens(message)
@@ -82,6 +82,7 @@ async def spill_oversized_tool_result(
     bound = upper_bound_tokens(message) if _is_small(message) else cap_tokens + 1
     if bound + MAX_LABEL_BYTES <= cap_tokens and not over:
         return _kept(message, stored, bound, label=label)
+    counter = counter.exact
     measure = await asyncio.to_thread(measure_message, message, cap_tokens, counter)
     if over or measure.tokens > cap_tokens:
         return await _replaced(message, measure, stored, cap_tokens, counter, policy)
@@ -146,6 +147,7 @@ async def spill_oversized_user_message(
     too_long = len(message.text) > char_limit
     if not too_long and _is_small(message) and upper_bound_tokens(message) <= cap_tokens:
         return message
+    counter = counter.exact
     measure = await asyncio.to_thread(measure_message, message, cap_tokens, counter)
     if not too_long and measure.tokens <= cap_tokens:
         return message

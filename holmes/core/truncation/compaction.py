@@ -100,7 +100,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
     stand_in, flagged = await asyncio.to_thread(_stand_in, job, text, removed)
     compacted = history.replaced(plan.assemble(stand_in))
     tokens = await asyncio.to_thread(compacted.tokens)
-    if tokens >= history.tokens() or tokens > job.budget.hard_limit_tokens:
+    if tokens >= history.tokens() or await asyncio.to_thread(compacted.exceeds, job.budget.hard_limit_tokens):
         return CompactionAttempt(failure="the summary does not make the history short enough")
     groups = await store_groups(removed_groups(job), context) if _wants_groups(context) else ()
     rounds = sum(isinstance(message, AssistantMessage) for message in plan.tail)

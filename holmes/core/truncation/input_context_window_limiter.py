@@ -9,7 +9,7 @@ long. The stages are modules of their own: `masking` (old results age), `compact
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from holmes.core.errors import CompactionInsufficientError
@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 _ROOM_FOR_SUMMARY_REQUEST = 1.3
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """Somebody asked for a compaction before it was due: the real trigger, and whether masks alone will not do."""
+
+    trigger_tokens: int
+    summarise: bool
+
+
 async def compact_if_necessary(history: History, context: CompactionContext) -> CompactionOutcome:
     """The same history while no trigger of the policy holds (C2), else a shorter one.
 
@@ -49,17 +57,19 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
     budget = await asyncio.to_thread(budget_of, aged, context)
     if not await asyncio.to_thread(is_triggered, aged, budget):
         return CompactionOutcome(history=aged)
-    if aged.tokens() <= budget.hard_limit_tokens and await asyncio.to_thread(_may_wait, history, aged, context, budget):
+    if await asyncio.to_thread(_may_wait, history, aged, context, budget):
         return CompactionOutcome(history=aged)
     return await compact_now(aged, context, budget)
 
 
 def _may_wait(before_ageing: History, history: History, context: CompactionContext, budget: Budget) -> bool:
-    """Whether a triggered history that still fits is left alone.
+    """Whether a triggered history is left alone, as long as it fits.
 
     It rests after a compaction (S1), cannot get shorter, has just aged enough (C5), or is too small to be worth a
     summary (K10).
     """
+    if history.exceeds(budget.hard_limit_tokens):
+        return False
     if context.guard.is_futile or is_cooling_down(history, budget):
         return True
     ratio = budget.policy.safety.auto_ratio
@@ -94,11 +104,10 @@ async def compact_on_request(
     full = await asyncio.to_thread(history.tokens) + budget.schema_tokens + budget.reserve_tokens
     with_summary_request = int(full * _ROOM_FOR_SUMMARY_REQUEST)
     budget = replace(budget, window_tokens=min(budget.window_tokens, with_summary_request))
-    mode = "compress" if summarise and context.policy.mode == "auto" else context.policy.mode
-    policy = replace(context.policy, mode=mode)
-    wanted = replace(context, policy=policy, window_tokens=budget.window_tokens, guard=CompactionGuard())
+    wanted = replace(context, window_tokens=budget.window_tokens, guard=CompactionGuard())
+    request = _Request(trigger_tokens=trigger_tokens, summarise=summarise)
     try:
-        return await compact_now(history, wanted, replace(budget, policy=policy), requested_below=trigger_tokens)
+        return await compact_now(history, wanted, budget, request)
     except CompactionInsufficientError as insufficient:
         spent = insufficient.stats or RequestStats()
         await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=spent))
@@ -106,24 +115,21 @@ async def compact_on_request(
 
 
 async def compact_now(
-    history: History, context: CompactionContext, budget: Budget, *, requested_below: int | None = None
+    history: History, context: CompactionContext, budget: Budget, request: _Request | None = None
 ) -> CompactionOutcome:
-    """Mask, summarise or truncate, whatever the triggers say. The same object when nothing could be made shorter.
-
-    `requested_below` is the real trigger in tokens when somebody asked for it before it was due.
-    """
-    on_request = requested_below is not None
-    if not on_request:
+    """Mask, summarise or truncate, whatever the triggers say. The same object when nothing could be made shorter."""
+    if request is None:
         await asyncio.to_thread(require_fit, history, budget, context.counter)
     context.guard.begin(context.policy.safety, budget.window_tokens)
-    trigger_tokens = requested_below or budget.history_limit_tokens + budget.schema_tokens
+    await asyncio.to_thread(history.count_exactly)
+    trigger_tokens = request.trigger_tokens if request else budget.history_limit_tokens + budget.schema_tokens
     await context.emit(
         CompactionStarted(
             tokens=context.provider_tokens(history.tokens() + budget.schema_tokens),
             trigger_tokens=context.provider_tokens(trigger_tokens),
         )
     )
-    outcome = await _shorten(await store_results(history, context.store), context, budget, on_request=on_request)
+    outcome = await _shorten(await store_results(history, context.store), context, budget, request)
     if outcome.history.tokens() >= history.tokens():  # results were stored at most
         outcome = replace(outcome, history=history)
     context.guard.record(history.tokens(), outcome.history.tokens(), context.policy.safety)
@@ -136,6 +142,7 @@ async def compact_after_overflow(history: History, context: CompactionContext) -
     Raises `CompactionInsufficientError` when nothing is left to cut.
     """
     budget = await asyncio.to_thread(budget_of, history, context)
+    await asyncio.to_thread(history.count_exactly)
     context.guard.begin(context.policy.safety, budget.window_tokens)
     history = await store_results(history, context.store)
     room = await asyncio.to_thread(emergency_room, history, budget)
@@ -147,15 +154,17 @@ async def compact_after_overflow(history: History, context: CompactionContext) -
 
 
 async def _shorten(
-    history: History, context: CompactionContext, budget: Budget, *, on_request: bool
+    history: History, context: CompactionContext, budget: Budget, request: _Request | None
 ) -> CompactionOutcome:
     """The stages in their order: masks if they are enough, the summary, the truncation."""
     policy = context.policy
     plan = await asyncio.to_thread(plan_masks, history, budget, can_store=context.store is not None)
-    if policy.mode == "compact" or (policy.mode == "auto" and _is_enough(history, plan, budget)):
+    wants_summary = request is not None and request.summarise
+    if policy.mode == "compact" or (not wants_summary and _is_enough(history, plan, budget)):
         masked = await _mask(history, plan, context, budget)
         # A disk that is full by now leaves results whole: then masking was not enough after all.
-        if masked.tokens() <= (budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens):
+        limit = budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens
+        if not await asyncio.to_thread(masked.exceeds, limit):
             return CompactionOutcome(history=masked)
         history = masked
     elif policy.safety.auto_ratio is not None:
@@ -163,7 +172,7 @@ async def _shorten(
     if policy.strategy == "truncate" or policy.mode == "compact":
         return await _truncate(history, context, budget, failed=None)
     attempt = await compact_conversation_history(history, context, budget)
-    if attempt.history is None and on_request:
+    if attempt.history is None and request is not None:
         await context.emit(CompactionFailed(reason=f"{attempt.failure}; nothing was removed", stats=attempt.stats))
         return CompactionOutcome(history=history, stats=attempt.stats)
     if attempt.history is None:
@@ -226,7 +235,7 @@ async def _truncate(
     outcome = await _truncated(history, context, room, "truncate")
     if outcome is not None:
         return replace(outcome, stats=spent + outcome.stats)
-    if history.tokens() > budget.hard_limit_tokens:
+    if history.exceeds(budget.hard_limit_tokens):
         raise insufficient(history, budget, context.counter, spent)
     await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=RequestStats()))
     return CompactionOutcome(history=history, stats=spent)
@@ -241,7 +250,7 @@ async def _truncated(
     plan = await asyncio.to_thread(plan_truncation, history, room, context.counter, reserved)
     note = await make_truncation_note(history, plan.removed, context, budget)
     shortened = await asyncio.to_thread(truncated, history, plan, note)
-    if shortened is None or shortened.tokens() > budget.hard_limit_tokens:
+    if shortened is None or await asyncio.to_thread(shortened.exceeds, budget.hard_limit_tokens):
         return None
     lost = bool(plan.removed) and note.removed is None
     attempt = CompactionAttempt(history=shortened, stats=RequestStats(compactions=1), removed=note.removed, lost=lost)

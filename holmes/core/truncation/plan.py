@@ -30,7 +30,8 @@ class Room:
     """Sizes in tokens: of the rounds that stay verbatim, of the newest round, and of the whole history.
 
     `tail_messages` also limits the tail to so many messages, rounded up to whole rounds (K2); `newest_round` says
-    whether a round that the model has not seen stays in any case. Results of `protected_tools` never become pointers.
+    whether a round that the model has not seen stays in any case. `pointers` lets older rounds stay with pointers for
+    their results, but not those of `protected_tools`.
     """
 
     tail_tokens: int
@@ -38,6 +39,7 @@ class Room:
     history_tokens: int
     tail_messages: int | None = None
     newest_round: bool = True
+    pointers: bool = True
     protected_tools: tuple[str, ...] = ()
 
     @classmethod
@@ -49,6 +51,7 @@ class Room:
             history_tokens=budget.history_limit_tokens - stand_in_tokens,
             tail_messages=budget.policy.keep.messages,
             newest_round=budget.policy.keep.newest_round,
+            pointers=budget.policy.mode != "compress",
             protected_tools=budget.policy.masking.protected_tools,
         )
 
@@ -155,7 +158,7 @@ def _choose_tail(
             break
         left -= _sum(weights, rounds[-1])
         kept = (*rounds.pop(), *kept)
-    if room.tail_messages is not None or not room.newest_round:
+    if room.tail_messages is not None or not room.newest_round or not room.pointers:
         return _Tail(kept=kept, newest=newest, notes=notes)
     pointed, shrunk = _pointed_rounds(messages, rounds, replace(room, tail_tokens=left), counter)
     return _Tail(kept=kept, newest=newest, notes=notes, pointed=pointed, shrunk=shrunk)

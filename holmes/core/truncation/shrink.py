@@ -28,6 +28,7 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
     Small results stay whole: what they do not use is shared by the large ones. A round whose reply alone is above the
     cap stays above it; the caller decides what that means.
     """
+    counter = counter.exact
     weights = [counter.count_message(message) for message in messages]
     if sum(weights) <= cap_tokens:
         return messages
@@ -47,6 +48,7 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
 
 def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> ToolMessage:
     """`message` with both ends of its text, at most `cap_tokens`, and how to get the rest."""
+    counter = counter.exact
     weight = counter.count_message(message)
     if weight <= cap_tokens:
         return message

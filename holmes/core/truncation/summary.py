@@ -21,7 +21,7 @@ from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, Summary
 from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from holmes.core.messages import Message
     from holmes.core.model import ChatModel
@@ -72,7 +72,7 @@ async def request_summary(job: SummaryJob) -> Summary:
 
 def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
     """What is removed, in the groups of the policy (K10); one group when it sets no threshold."""
-    weights = job.history.replaced(job.removed).token_counts()
+    weights = _exact_weights(job, job.removed)
     most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
     return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)
 
@@ -103,7 +103,7 @@ def _in_place_request(job: SummaryJob) -> ModelRequest | None:
     limits = context.model.limits
     output = min(2 * job.cap_tokens + limits.thinking_tokens, limits.max_output_tokens)
     for messages in _in_place_messages(job):
-        if fixed + job.history.replaced(messages).tokens() + output <= budget.window_tokens:
+        if not job.history.replaced(messages).exceeds(budget.window_tokens - fixed - output):
             return ModelRequest(
                 messages=(*messages, note), tools=context.tools, tool_choice="none", max_output_tokens=output
             )
@@ -234,8 +234,15 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
 
 def _pieces(job: SummaryJob, piece_tokens: int, most_pieces: int) -> tuple[str, ...]:
     # A transcript has no pictures, so they must not weigh, or the text beside them would be cut.
-    weights = job.history.replaced(map(_without_pictures, job.removed)).token_counts()
+    weights = _exact_weights(job, map(_without_pictures, job.removed))
     return transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
+
+
+def _exact_weights(job: SummaryJob, messages: Iterable[Message]) -> tuple[int, ...]:
+    """The tokens of each of `messages`: what has to fit a group or a request is not estimated."""
+    history = job.history.replaced(messages)
+    history.count_exactly()
+    return history.token_counts()
 
 
 async def _checked(job: SummaryJob, summary: Summary) -> Summary:

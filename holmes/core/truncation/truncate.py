@@ -77,7 +77,7 @@ def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessag
 def require_fit(history: History, budget: Budget, counter: TokenCounter) -> None:
     """Raise `CompactionInsufficientError` when even the shortest form of `history` is larger than the window."""
     plan = plan_removal(history, _NO_ROOM, counter)
-    if history.replaced(plan.assemble()).tokens() > budget.hard_limit_tokens:
+    if history.replaced(plan.assemble()).exceeds(budget.hard_limit_tokens):
         raise insufficient(history, budget, counter)
 
 
@@ -102,6 +102,6 @@ def insufficient(
     return CompactionInsufficientError(
         f"the conversation does not fit the model's window of {budget.window_tokens:,} tokens, of which "
         f"{budget.reserve_tokens:,} are kept for the reply; what must stay takes (tokens): {listed}. "
-        "Shorten the largest, enable fewer toolsets, or use a model with a larger window.",
+        "Shorten the largest, start a new conversation, enable fewer toolsets, or use a model with a larger window.",
         stats=spent,
     )

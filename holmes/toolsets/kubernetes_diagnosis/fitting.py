@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.findings_json import report_to_json
-from holmes.core.tokens.estimator import EstimatingCounter
+from holmes.core.tokens import make_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,15 +20,15 @@ _FEW_NAMES: Final = 5
 
 
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
-    """The report as JSON of at most about `max_tokens`, estimated.
+    """The report as JSON of at most `max_tokens`.
 
     First symptoms become names, then evidence is cut, then the last incidents are told in one sentence, then they are
     left out and counted in `omitted`. One incident always stays.
     """
-    counter = EstimatingCounter()
+    counter = make_counter("o200k_base", "estimate")
 
     def fits(text: str) -> bool:
-        return counter.count_text(text) <= max_tokens
+        return counter.fits(text, max_tokens)
 
     written = report_to_json(report)
     for fewer in (_brief_symptoms, _brief_evidence):

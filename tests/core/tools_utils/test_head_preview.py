@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -66,8 +67,36 @@ async def test_of_a_json_array_the_first_items_that_fit_stay_as_valid_json(inden
     pointer = await spilled(json.dumps(ITEMS, indent=indent), policy, 10_000)
     shown = json.loads(preview_of(pointer))
     assert shown == ITEMS[: len(shown)]
-    assert f"the first {len(shown):,} items" in pointer
+    assert f"\nPreview (showing {len(shown):,} of 20,000 items; the rest is not shown):\n" in pointer
     assert COUNTER.count_text(pointer) > 7_500
+
+
+@pytest.mark.row("T15")
+@pytest.mark.parametrize("name", ["digitorn", "octo"])
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        (json.dumps([f"src/app/module_{n}/views/file_{n * 7919}.py" for n in range(5_000)]), "items"),
+        (json.dumps([f"src/app/module_{n}/views/file_{n * 7919}.py" for n in range(5_000)], indent=2), "items"),
+        ("".join(f"src/app/module_{n}/views/file_{n * 7919}.py\n" for n in range(5_000)), "lines"),
+        ("\n".join(f"src/app/module_{n}/views/file_{n * 7919}.py" for n in range(5_000)), "lines"),
+        (json.dumps({"files": [f"src/module_{n}/file_{n * 7919}.py" for n in range(4_996)]}), "lines"),
+        ("[1] started\n" * 5_000, "lines"),
+        ("path " * 50_000, "characters"),
+    ],
+    ids=["array", "indented array", "list", "list without an end", "object", "like an array", "one line"],
+)
+async def test_a_head_says_how_much_of_how_much_it_shows(name: str, text: str, unit: str) -> None:
+    pointer = await spilled(text, named_policy(name).spill, 4_000)
+    total = 250_000 if unit == "characters" else 5_000
+    (shown,) = re.findall(rf"\nPreview \(showing ([\d,]+) of {total:,} {unit}; the rest is not shown\):\n", pointer)
+    preview = preview_of(pointer)
+    counted = {"lines": preview.count("\n"), "characters": len(preview)}
+    assert int(shown.replace(",", "")) == (len(json.loads(preview)) if unit == "items" else counted[unit])
+    assert "Do not guess what is not shown" in pointer
+    assert all(
+        hint in pointer for hint in ("narrow the query", "a pattern", "selector", "a time range", "ask the user")
+    )
 
 
 @pytest.mark.row("T3")

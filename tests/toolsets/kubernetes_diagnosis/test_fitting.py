@@ -8,7 +8,7 @@ import pytest
 
 from holmes.core.findings import DiagnosisReport, Evidence, Finding, Incident, NotChecked, ObjectRef, ScanCost
 from holmes.core.findings_json import report_from_json
-from holmes.core.tokens.estimator import EstimatingCounter
+from holmes.core.tokens import TokenCounter
 from holmes.toolsets.kubernetes_diagnosis.fitting import fitting_json
 
 
@@ -57,8 +57,8 @@ def test_the_answer_fits_and_says_what_it_left_out(incidents: int, max_tokens: i
     text = fitting_json(whole, max_tokens)
 
     read = report_from_json(text)
-    one_incident = EstimatingCounter().count_text(fitting_json(report(1), 500))
-    assert EstimatingCounter().count_text(text) <= max(max_tokens, one_incident + 200)
+    one_incident = TokenCounter().count_text(fitting_json(report(1), 500))
+    assert TokenCounter().count_text(text) <= max(max_tokens, one_incident + 200)
     assert len(read.incidents) + read.omitted == incidents
     assert [each.id for each in read.incidents] == [each.id for each in whole.incidents[: len(read.incidents)]]
     assert read.not_checked == whole.not_checked

@@ -82,6 +82,12 @@ def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
     return facts
 
 
+def beginning_of_output(message: ToolMessage) -> str:
+    """How the output of `message` begins: all that it shows of it, or the preview in its pointer."""
+    text = output_text(message)
+    return _preview_in(text) if message.spilled and text.startswith(_POINTER_STARTS) else text
+
+
 def size_text(size_bytes: int) -> str:
     """`512 B`, `1.2 KB`, `3.4 MB`; 1 KB is 1,024 bytes."""
     if size_bytes < 1_024:
@@ -100,13 +106,17 @@ def cut(text: str) -> str:
 def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:
     """What a pointer (T8) tells of the output it stands for; without its first line, what its preview says first."""
     size = _POINTER_SIZE.search(text)
-    preview = _POINTER_PREVIEW.search(text)
     first_line = facts.first_line  # of an error, which stays in front of its pointer (T11)
     if text.startswith(_POINTER_STARTS):
-        shown = text[preview.end() : preview.end() + _LOOKED_AT_CHARACTERS] if preview else ""
+        shown = _preview_in(text)
         numbered = _NUMBERED_FIRST_LINE.search(shown)
         first_line = _first_line(numbered[1] if numbered else shown)
     return _replaced_lines(facts, int(size[1].replace(",", "")) if size else None, first_line)
+
+
+def _preview_in(pointer: str) -> str:
+    preview = _POINTER_PREVIEW.search(pointer)
+    return pointer[preview.end() : preview.end() + _LOOKED_AT_CHARACTERS] if preview else ""
 
 
 def _replaced_lines(facts: ResultFacts, lines: int | None, first_line: str) -> ResultFacts:

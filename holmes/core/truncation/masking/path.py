@@ -1,4 +1,4 @@
-"""The path (P1): where the result lies, and no more of it than whose it was."""
+"""The path (P1): where the result lies, and how it began."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ if TYPE_CHECKING:
     from holmes.core.messages import StoredResult
     from holmes.core.truncation.masking.facts import ResultFacts
 
+_SHOWN_CHARACTERS = 500
 
-def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:
-    """The paths, or the result ids when the store is no folder. The tools over stored results take both."""
+
+def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
+    """The paths, or the result ids when the store is no folder, and the first 500 characters of `output`.
+
+    The tools over stored results take both.
+    """
     where = ", ".join(result.path or result.id for result in stored)
-    return f"[Tool output moved to {where} — {facts.call} returned {facts.amount}]"
+    line = f"[Tool output moved to {where} — {facts.call} returned {facts.amount}"
+    if not output.strip():
+        return f"{line}]"
+    rest = "[...]" if len(output) > _SHOWN_CHARACTERS else ""
+    return f"{line}; it begins:]\n{output[:_SHOWN_CHARACTERS]}{rest}"

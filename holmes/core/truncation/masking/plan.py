@@ -67,7 +67,7 @@ def plan_masks(history: History, budget: Budget, *, can_store: bool = True) -> M
     counted yet and the masks: call it off the event loop.
     """
     policy = budget.policy
-    if not policy.masking.enabled:
+    if not policy.masking.enabled or policy.mode == "compress":
         return MaskPlan(policy=policy)
     messages, weights = history.messages(), history.token_counts()
     calls = calls_of_results(messages)
@@ -129,7 +129,8 @@ def _beyond_newest_tokens(
     """P4 and P5. A result that only begins within the protected tokens stays whole: they are what always stays."""
     policy = budget.policy.masking
     protected_tokens = min(policy.protect_tokens, int(budget.usable_tokens * policy.protect_share))
-    end = _start_of_newest_rounds(messages, policy.protect_rounds)
+    counted = budget.policy.keep.messages or 0  # who wants so many messages to stay wants them as they are
+    end = min(_start_of_newest_rounds(messages, policy.protect_rounds), len(messages) - counted)
     newer_tokens = 0
     old: list[int] = []
     for position in reversed(candidates):

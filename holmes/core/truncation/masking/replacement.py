@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from holmes.core.messages import Text
 from holmes.core.results import output_text
-from holmes.core.truncation.masking.facts import describe_result
+from holmes.core.truncation.masking.facts import beginning_of_output, describe_result
 from holmes.core.truncation.masking.fingerprint import fingerprint_text
 from holmes.core.truncation.masking.path import path_text
 from holmes.core.truncation.masking.preview import preview_text
@@ -62,7 +62,7 @@ def _mask_text(
         case "fingerprint":
             return fingerprint_text(facts, stored)
         case "path":
-            return path_text(facts, stored)
+            return path_text(facts, stored, beginning_of_output(message))
         case "preview":
             return preview_text(facts, stored, output_text(message), preview_cap_tokens(policy), counter)
         case _:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.core.messages import AssistantMessage, ResultId, StoredResult, Text, ToolMessage, user_text
+from holmes.core.policies import named_policy
 from holmes.core.policy import ContextPolicy, MaskingPolicy
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
 from holmes.core.truncation.masking.facts import calls_of_results, describe_result, size_text
@@ -146,15 +147,32 @@ def test_a_result_that_was_cut_has_no_line_count_and_its_full_size() -> None:
 
 
 @pytest.mark.row("P1")
-def test_the_path_mask_leaves_the_path_or_the_id_when_there_is_none() -> None:
+def test_the_path_mask_leaves_the_path_or_the_id_when_there_is_none_and_the_beginning() -> None:
     policy = ContextPolicy(masking=MaskingPolicy(kind="path"))
-    with_path = result("c1", PODS, path="/results/kubectl_get_c1.txt")
+    with_path = result("c1", PODS * 3, path="/results/kubectl_get_c1.txt")
     assert masked_message(with_path, CALL, with_path.stored, policy, COUNTER).text == (
         "[Tool output moved to /results/kubectl_get_c1.txt"
-        " — kubectl_get(kind: pods, namespace: shop) returned 42 lines, 1.7 KB]"
+        f" — kubectl_get(kind: pods, namespace: shop) returned 126 lines, 5.0 KB; it begins:]\n{PODS[:500]}[...]"
     )
     without = result("c1", PODS)
     assert f"moved to {without.stored[0].id} —" in masked_message(without, CALL, without.stored, policy, COUNTER).text
+    picture = result("c1", "", png(1, 1), path="/results/a.png")
+    assert masked_message(picture, None, picture.stored, policy, COUNTER).text.endswith("]")
+    short = result("c1", "ok", png(800, 600))
+    assert masked_message(short, None, short.stored, policy, COUNTER).text.endswith("; it begins:]\nok")
+
+
+@pytest.mark.row("P1")
+async def test_the_path_mask_of_a_pointer_shows_how_the_output_began(tmp_path: Path) -> None:
+    octo = named_policy("octo")
+    store = FileResultStore(tmp_path / "results")
+    outcome = await spill_oversized_tool_result(
+        unstored(result("c1", PODS * 40)), cap_tokens=9_000, counter=COUNTER, store=store, policy=octo.spill
+    )
+    assert outcome.spilled
+    text = masked_message(outcome.message, CALL, outcome.message.stored, octo, COUNTER).text
+    assert text.split("\n", 1)[1] == f"{PODS[:500]}[...]"
+    assert str(tmp_path) in text.split("\n", 1)[0]
 
 
 @pytest.mark.row("P2")
