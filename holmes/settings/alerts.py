@@ -43,6 +43,9 @@ class RouteSettings(_Part):
             except re.error as error:
                 message = f"{label}: {expression!r} is no regular expression: {error}"
                 raise ValueError(message) from None
+            except (RecursionError, OverflowError):
+                message = f"{label}: {expression[:100]!r} is nested too deeply, or repeats too much"
+                raise ValueError(message) from None
         return value
 
 
