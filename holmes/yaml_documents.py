@@ -1,7 +1,7 @@
 """Reads a YAML file and remembers on which line everything stands.
 
-Used for every file that users write: the configuration, the model list, toolsets. Refuses broken YAML and keys that
-occur twice, with file and line; knows nothing about what the keys mean.
+Used for every file that users write: configuration, model list, toolsets, kubeconfigs. Refuses broken YAML, keys that
+occur twice and what takes too much memory or stack, with file and line; knows nothing about what the keys mean.
 """
 
 from __future__ import annotations
@@ -24,10 +24,16 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 MAX_BYTES = 10_000_000
 MAX_NODES = 1_000_000
+MAX_LEVELS = 100
+"""Of what users write. A parser written in C descends on its own stack, which a few ten thousand levels exceed."""
 
 
 class YamlError(ValueError):
     """The file cannot be read or is not YAML. A leaf imports nothing, so callers turn it into their own error."""
+
+
+class UnreadableFile(YamlError):
+    """The file is not there, or may not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,33 +53,47 @@ class YamlDocument:
         return self.source
 
 
-def read_document(path: Path) -> YamlDocument:
-    """Read and parse the file. Raises `YamlError` when it cannot be read or is not YAML."""
+def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
+    """Read and parse the file. Raises `UnreadableFile` when it cannot be read, `YamlError` when it is not YAML."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise YamlError(f"{path}: there is no such file") from error
+        raise UnreadableFile(f"{path}: there is no such file") from error
     except (OSError, ValueError) as error:  # ValueError: the path has a NUL
-        raise YamlError(f"{path}: the file cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise UnreadableFile(f"{path}: the file cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
         raise YamlError(f"{path}: the file is larger than {MAX_BYTES // 1_000_000} MB")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise YamlError(f"{path}: the file is not UTF-8 text (byte {error.start})") from error
-    return parse_document(text, source=str(path))
+    return parse_document(text, source=str(path), unique_keys=unique_keys)
 
 
-def parse_document(text: str, *, source: str) -> YamlDocument:
-    """Parse YAML. Raises `YamlError` with file and line."""
+def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
+    """Raises `YamlError` for YAML with more levels, and what PyYAML raises for what is no YAML."""
+    columns = max(map(len, content.splitlines()), default=0)
+    # Each level takes a bracket, or a column, which two may share.
+    if content.count(b"[") + content.count(b"{") + 2 * columns <= max_levels:
+        return
+    depth = 0
+    for event in yaml.parse(content, _Loader):  # keeps its levels in a list, not on the stack
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > max_levels:
+            raise YamlError(f"{source}: the file has more than {max_levels:,} levels")
+
+
+def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlDocument:
+    """Parse YAML. Raises `YamlError` with file and line, also for a key that occurs twice unless it may."""
     try:
+        refuse_deep(text.encode(), source=source)
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
             if node is not None and _expanded_size(node, {}) > MAX_NODES:
                 raise YamlError(f"{source}: the file has too many values once its aliases are put in place")
-            lines = dict(_lines(node, (), set(), source)) if node is not None else {}
+            lines = dict(_lines(node, (), set(), source if unique_keys else "")) if node is not None else {}
             content = loader.construct_document(node) if node is not None else None
         finally:
             loader.dispose()
@@ -103,7 +123,10 @@ def _expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
 
 
 def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Iterator[tuple[KeyPath, int]]:
-    """Paths and lines of a node and what is in it; an alias is followed once, so a file cannot make this explode."""
+    """Paths and lines of a node and what is in it; an alias is followed once, so a file cannot make this explode.
+
+    Without a `source` a key may occur twice.
+    """
     yield path, node.start_mark.line + 1
     if id(node) in seen:
         return
@@ -116,7 +139,7 @@ def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Itera
         for key, value in node.value:
             name = str(key.value)
             line = key.start_mark.line + 1
-            if name in keys and name != "<<":
+            if source and name in keys and name != "<<":
                 raise YamlError(f"{source}:{line}: the key {name!r} is there already, in line {keys[name]}")
             keys[name] = line
             yield from _lines(value, (*path, name), seen, source)

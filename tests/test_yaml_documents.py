@@ -19,16 +19,38 @@ LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: &a [*a]\n", "too many values"),
         ("a: &a {b: *a}\n", "too many values"),
         (LAUGHS, "too many values"),
-        ("[" * 20_000, "test.yaml"),
+        ("[" * 200_000, "test.yaml: the file has more than 100 levels"),
+        ("[" * 200_000 + "]" * 200_000, "more than 100 levels"),
+        ("{a: " * 200_000 + "}" * 200_000, "more than 100 levels"),
+        ("- " * 100_000 + "x", "more than 100 levels"),
+        ("".join(f"{' ' * level}a:\n" for level in range(3_000)), "more than 100 levels"),
+        ("".join(f"{' ' * level}a:\n{' ' * level}-\n" for level in range(80)), "more than 100 levels"),
         ("a: 1\nb: 2\na: 3\n", "test.yaml:3: the key 'a' is there already, in line 1"),
         ("a: [1\n", "test.yaml:2: the file is not valid YAML"),
     ],
-    ids=["circle in a list", "circle in a mapping", "aliases that explode", "depth", "twice", "broken"],
+    ids=[
+        "circle in a list",
+        "circle in a mapping",
+        "aliases that explode",
+        "open lists",
+        "lists",
+        "mappings",
+        "dashes",
+        "lines",
+        "two levels in a column",
+        "twice",
+        "broken",
+    ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(text: str, message: str) -> None:
     with pytest.raises(YamlError) as caught:
         parse_document(text, source="test.yaml")
     assert message in str(caught.value)
+
+
+def test_a_hundred_levels_are_read() -> None:
+    document = parse_document("[" * 100 + "]" * 100, source="test.yaml")
+    assert document.place((0,) * 99) == "test.yaml:1"
 
 
 def test_aliases_and_merge_keys_work() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.app.alerts import alert_routes
 from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy
@@ -21,12 +22,27 @@ if TYPE_CHECKING:
     from holmes.investigations.values import Incident
     from holmes.settings.settings import Settings
 
+_UNLIMITED: Final = (
+    "neither the cost nor the number of investigations that alerts begin is limited: "
+    "set HOLMES_MAX_COST_PER_DAY or HOLMES_MAX_INVESTIGATIONS_PER_HOUR"
+)
+_log = logging.getLogger(__name__)
+
 
 def alert_intake(
     settings: Settings, database: Database, models: Collection[str], on_queued: Callable[[], None]
 ) -> AlertIntake:
     """Where the alerts of the server come in. Raises `ConfigError` for routes that cannot work."""
-    policy = IntakePolicy(reopen_hours=settings.alerts.reopen_hours, max_cost_per_day=settings.server.max_cost_per_day)
+    alerts, max_cost_per_day = settings.alerts, settings.server.max_cost_per_day
+    policy = IntakePolicy(
+        reopen_hours=alerts.reopen_hours,
+        max_cost_per_day=max_cost_per_day,
+        max_per_hour=alerts.max_per_hour,
+        asks_llm=settings.asks_llm,
+    )
+    models_of_alerts = (None, *(route.model for route in alerts.routes))
+    if max_cost_per_day is None and alerts.max_per_hour is None and any(map(settings.asks_llm, models_of_alerts)):
+        _log.warning(_UNLIMITED)
     news = _tell(tuple(settings.alerts.destinations))
     return AlertIntake(database, alert_routes(settings, models), policy, on_queued, news)
 

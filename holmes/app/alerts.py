@@ -9,9 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import regex
-
-from holmes.core.errors import ConfigError
+from holmes.core.errors import ConfigError, ToolError
 from holmes.investigations.alerts.intake_plan import IntakePlan
 from holmes.investigations.alerts.intake_state import IntakeRules, IntakeState
 from holmes.investigations.alerts.routes import LabelPattern, Route, Routes
@@ -90,7 +88,5 @@ def _route(given: RouteSettings) -> Route:
 def _pattern(route: str, label: str, expression: str) -> LabelPattern:
     try:
         return LabelPattern(label, expression)
-    except regex.error as error:
-        raise ConfigError(
-            f"alerts.routes: {route!r}: {label}: {expression!r} is no regular expression: {error}"
-        ) from None
+    except ToolError as error:
+        raise ConfigError(f"alerts.routes: {route!r}: {error}") from None

@@ -76,7 +76,7 @@ class Investigators:
     def model_names(self) -> tuple[str, ...]:
         """What can be asked for: the chosen model first, then those of the model list and `builtin/triage`."""
         chain = (entry.name for entry in self.settings.model_chain())
-        return tuple(dict.fromkeys((self.settings.model.model, *self.settings.model_names(), *chain)))
+        return tuple(dict.fromkeys((self.settings.model.model, *self.settings.model_names(), *chain, BUILTIN_MODEL)))
 
     async def ask(
         self, request: AskRequest, *, model: str | None = None, parts: RunParts | None = None

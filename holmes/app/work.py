@@ -110,8 +110,8 @@ async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterato
 
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
-    retention_seconds = settings.investigations.retention_days * SECONDS_PER_DAY
-
+    # Limits of an hour count what is kept.
+    retention_seconds = max(settings.investigations.retention_days * SECONDS_PER_DAY, SECONDS_PER_HOUR)
     stale_seconds, began = settings.alerts.stale_hours * SECONDS_PER_HOUR, time.monotonic()
 
     async def clean_up() -> None:

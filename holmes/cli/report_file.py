@@ -169,6 +169,6 @@ def _tool_call_report(event: ToolCallFinished) -> ToolCallReport:
 def _arguments(text: str) -> JsonValue:
     try:
         parsed: JsonValue = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return parsed

@@ -150,7 +150,7 @@ def _thread_of(reference: str | None) -> _Thread | None:
     try:
         value = json.loads(reference) if reference else {}
         return _Thread(channel=value["channel"], ts=value["ts"], sent=tuple(value.get("sent", ())))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

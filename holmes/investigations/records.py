@@ -86,6 +86,7 @@ def add_investigations(connection: Connection, new: Mapping[InvestigationId, New
             "model": each.model,
             "max_cost": each.max_cost,
             "without_llm": each.without_llm,
+            "counted": int(each.counted),
             "created_at": now,
             "attempts": 0,
             "stats": stats_to_json(NOTHING_SPENT),

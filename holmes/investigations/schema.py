@@ -97,6 +97,8 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
+    # 1 for what an alert began with a model: it stays so when the model fails and another one answers.
+    Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),
     Column("started_at", Float),
     Column("finished_at", Float),

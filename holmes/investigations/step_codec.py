@@ -55,7 +55,7 @@ def step_from_bytes(content: bytes) -> object:
     """The result again; equal to what was recorded. Raises `UnreadableStep`."""
     try:
         return _decoded(json.loads(content.decode("utf-8", "surrogatepass")))
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise UnreadableStep(f"{type(error).__name__}: {error}") from error
 
 

@@ -109,7 +109,7 @@ class NewInvestigation:
     """An investigation to be queued. `model` and `max_cost` are None for the general settings.
 
     `source` is for example `alertmanager` or `api`; `without_llm` says why `builtin/triage` is to answer, None when the
-    model may.
+    model may. `counted` says that an alert began it with a model, which the limits of an hour count.
     """
 
     question: str
@@ -121,6 +121,7 @@ class NewInvestigation:
     model: str | None = None
     max_cost: float | None = None
     without_llm: str | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

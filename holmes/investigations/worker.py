@@ -233,7 +233,7 @@ class InvestigationWorker:
         now = time.time()
         values: dict[str, object] = {
             "state": outcome.state,
-            "answer": storable(outcome.answer),
+            "answer": storable(_with_reason(outcome.answer, record.without_llm)),
             "error": storable(outcome.error),
             "answered_by": outcome.answered_by,
             "finished_at": now,
@@ -253,6 +253,11 @@ class InvestigationWorker:
             connection.execute(update(INCIDENTS).where(INCIDENTS.c.id == finished.incident_id).values(**changes))
         self._parts.on_finished(connection, finished)
         return finished
+
+
+def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
+    """An answer of the built-in rules says why no model was asked, if a limit decided so before it began."""
+    return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
 
 
 def _summary(record: InvestigationRecord) -> str:

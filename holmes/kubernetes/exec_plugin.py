@@ -119,7 +119,7 @@ async def _end(process: Process) -> None:
 def _parsed(plugin: ExecPlugin, access: ClusterAccess, output: bytes) -> ExecCredential:
     try:
         document = json.loads(output)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         why = f"the credential plugin {plugin.command!r} printed no JSON"
         raise access.unreachable(why, _LOGIN_ADVICE) from error
     version = text(document, "apiVersion")

@@ -19,6 +19,7 @@ from holmes.core.addresses import fault_of_address
 from holmes.core.errors import ClusterUnreachable, ConfigError
 from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
 from holmes.kubernetes.fields import boolean, child, children, text, texts
+from holmes.yaml_documents import UnreadableFile, YamlError, read_document
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
@@ -114,23 +115,21 @@ def _merged(files: tuple[Path, ...]) -> _Kubeconfig:
 
 
 def _document(path: Path) -> JsonObject:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        document = yaml.load(path.read_bytes(), Loader=loader)  # noqa: S506  both are safe loaders
-    except OSError as error:
-        raise ClusterUnreachable(
-            f"Cannot read the kubeconfig {str(path)!r}: {error.strerror}; make it readable or set KUBECONFIG"
-        ) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}" if mark is not None else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise ConfigError(f"kubeconfig {str(path)!r}{where}: {problem}; correct or remove the file") from error
+        document = read_document(path, unique_keys=False).content  # as kubectl: the last one counts
+    except UnreadableFile as error:
+        raise ClusterUnreachable(f"{_named(path, error)}; make it readable or set KUBECONFIG") from error
+    except YamlError as error:
+        raise ConfigError(f"{_named(path, error)}; correct or remove the file") from error
     if not isinstance(document, dict):
         raise ConfigError(f"kubeconfig {str(path)!r}: expected a mapping, found {type(document).__name__}")
     return document
+
+
+def _named(path: Path, error: YamlError) -> str:
+    line, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
+    where = f", line {line}: {problem}" if line.isdigit() else str(error).removeprefix(str(path))
+    return f"kubeconfig {str(path)!r}{where}"
 
 
 def _entries(documents: list[tuple[Path, JsonObject]], plural: str, singular: str) -> dict[str, _Entry]:

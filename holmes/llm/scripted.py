@@ -21,6 +21,7 @@ from holmes.core.events import TextDelta
 from holmes.core.messages import AssistantMessage, Reasoning, ToolCall, ToolCallId
 from holmes.core.model import FinishReason, ModelLimits, ModelReply, ModelRequest
 from holmes.core.stats import RequestStats
+from holmes.yaml_documents import parse_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,17 +138,14 @@ class ScriptedModel:
 
 
 def _read_script(path: Path) -> list[ScriptedEntry]:
-    import yaml
-
     try:
-        content = yaml.safe_load(_text_of(path))
-    except RecursionError as error:
-        raise ConfigError(f"The script {str(path)!r} is nested too deeply.") from error
+        content = parse_document(_text_of(path), source=str(path), unique_keys=False).content
     except OSError as error:
         raise ConfigError(f"Cannot read the script {str(path)!r}: {error.strerror}; check the path.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise ConfigError(f"The script {str(path)!r} is not valid YAML or JSON: {reason}") from error
+    except ValueError as error:
+        raise ConfigError(
+            f"The script {str(path)!r} is not valid YAML or JSON: {' '.join(str(error).split())}"
+        ) from error
     if not isinstance(content, list):
         raise ConfigError(f"The script {str(path)!r} must be a list of replies.")
     return [_read_entry(entry, f"{path}: reply {number}") for number, entry in enumerate(content, start=1)]

@@ -24,6 +24,7 @@ from holmes.server.chat_runs import ChatRuns
 from holmes.server.clients import TrustedProxies
 from holmes.server.draining import Draining
 from holmes.server.errors import BugReporter, add_error_handlers
+from holmes.server.guesses import GuessLimiter
 from holmes.server.heads import HeadAsGet
 from holmes.server.security import Doorkeeper, Keys, require_key
 from holmes.telemetry.http import HttpTelemetry
@@ -51,6 +52,7 @@ def create_application(service: "Service") -> FastAPI:
     application.add_middleware(
         BoundedBodies, keys=keys, max_bytes=int(settings.max_body_megabytes * _BYTES_PER_MEGABYTE)
     )
+    application.add_middleware(GuessLimiter, keys=keys)
     application.add_middleware(BugReporter)
     application.add_middleware(Doorkeeper, keys=keys)
     application.add_middleware(HttpTelemetry, metrics=service.metrics)

@@ -7,6 +7,7 @@ brings no key is allowed little, since nobody should have to keep megabytes of s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,8 @@ MAX_JSON_DEPTH: Final = 64
 _STRANGERS_BYTES: Final = 64_000
 _SECONDS: Final = 60.0
 _STRANGERS_SECONDS: Final = 20.0
+_DROPPED_BYTES: Final = 64_000_000
+"""How much of a refused body is read and dropped: a client that sends everything first then reads why."""
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _OFF_LOOP_BYTES: Final = 200_000
 # The closing quote is optional, so that every match succeeds and a broken text costs no more than a good one.
@@ -48,14 +51,14 @@ class BoundedBodies:
         headers = Headers(scope=scope)
         known = self._keys.admits(headers)
         limit = self._max_bytes if known else min(_STRANGERS_BYTES, self._max_bytes)
-        seconds = _SECONDS if known else self._strangers_seconds
+        arriving = Arriving(receive, _SECONDS if known else self._strangers_seconds)
         try:
-            body = await _read(receive, headers, limit, seconds)
+            body = await _read(arriving, headers, limit)
             if body is None:
                 return  # the client went away
             await _check_json(body, headers)
         except ApiError as error:
-            await error_response(error)(scope, receive, send)
+            await arriving.refuse(error, scope, send)
             return
         first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 
@@ -69,20 +72,55 @@ class BoundedBodies:
         await self._app(scope, replay, send)
 
 
+class Arriving:
+    """A body on its way, which has `seconds` to arrive."""
+
+    def __init__(self, receive: Receive, seconds: float = _STRANGERS_SECONDS) -> None:
+        self._receive = receive
+        self._has_ended = False
+        self._deadline = asyncio.get_running_loop().time() + seconds
+        self.seconds = seconds
+
+    def in_time(self) -> asyncio.Timeout:
+        """The time that is left; raises `TimeoutError` when it is over."""
+        return asyncio.timeout_at(self._deadline)
+
+    async def next(self) -> Message:
+        """What comes next."""
+        message = await self._receive()
+        self._has_ended = message["type"] == "http.disconnect" or not message.get("more_body")
+        return message
+
+    async def refuse(self, error: ApiError, scope: Scope, send: Send) -> None:
+        """Answer at once, then drop what still comes, within limits: a reset would hide the answer from the client."""
+
+        async def send_all_but_the_end(message: Message) -> None:
+            is_end = message["type"] == "http.response.body"
+            await send({**message, "more_body": True} if is_end else message)
+
+        await error_response(error)(scope, self._receive, send_all_but_the_end)
+        dropped = 0
+        with contextlib.suppress(TimeoutError):
+            async with self.in_time():
+                while not self._has_ended and dropped < _DROPPED_BYTES:
+                    dropped += len((await self.next()).get("body", b""))
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 def _has_body(headers: Headers) -> bool:
     return headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 
 
-async def _read(receive: Receive, headers: Headers, limit: int, seconds: float) -> bytes | None:
+async def _read(arriving: Arriving, headers: Headers, limit: int) -> bytes | None:
     """The whole body; None when the client went away."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
     body = bytearray()
     try:
-        async with asyncio.timeout(seconds):
+        async with arriving.in_time():
             while True:
-                message = await receive()
+                message = await arriving.next()
                 if message["type"] == "http.disconnect":
                     return None
                 body += message.get("body", b"")
@@ -91,7 +129,7 @@ async def _read(receive: Receive, headers: Headers, limit: int, seconds: float) 
                 if not message.get("more_body"):
                     return bytes(body)
     except TimeoutError:
-        late = f"the body did not arrive within {seconds:.0f} seconds"
+        late = f"the body did not arrive within {arriving.seconds:.0f} seconds"
         raise ApiError(408, late, headers={"Connection": "close"}) from None
 
 

@@ -6,8 +6,6 @@ forms that another site sent, addresses of other sites to go on to, and clients 
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import quote, urlsplit
 
@@ -18,6 +16,7 @@ from fastapi.routing import APIRoute
 from holmes.core.errors import HolmesError
 from holmes.server.clients import client_of
 from holmes.server.errors import api_error
+from holmes.server.guesses import Guesses
 from holmes.server.page_rendering import PAGE_HEADERS, render
 from holmes.server.security import SESSION_COOKIE, bearer_of, is_same_origin, keys_of
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from holmes.settings.server import ServerSettings
 
 _SEE_OTHER: Final = 303
-_GUESSES = 10
-_SECONDS_PER_GUESS = 6.0
-_KNOWN_CLIENTS = 10_000
 _ADDRESS_CHARACTERS = 1_000
 
 
@@ -62,26 +58,6 @@ class PageRoute(APIRoute):
                 return response
 
         return answer
-
-
-class Guesses:
-    """Counts wrong keys of each client: ten at once, then one every six seconds."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._paid_until: OrderedDict[str, float] = OrderedDict()
-
-    def wait_seconds(self, client: str) -> float:
-        """How long this client has to wait for its next guess; 0 when it need not."""
-        debt = self._paid_until.get(client, 0.0) - self._clock()
-        return max(0.0, debt - (_GUESSES - 1) * _SECONDS_PER_GUESS)
-
-    def wrong(self, client: str) -> None:
-        """Note a wrong key."""
-        self._paid_until[client] = max(self._paid_until.get(client, 0.0), self._clock()) + _SECONDS_PER_GUESS
-        self._paid_until.move_to_end(client)
-        while len(self._paid_until) > _KNOWN_CLIENTS:
-            self._paid_until.popitem(last=False)
 
 
 def signed_in(request: Request) -> None:

@@ -57,6 +57,15 @@ class Keys:
         """Whether requests need the API key."""
         return self._api_key is not None
 
+    @property
+    def configured(self) -> bool:
+        """Whether there is any key."""
+        return self._webhook_key is not None  # it is the API key where it has none of its own
+
+    def knows(self, candidate: str) -> bool:
+        """Whether `candidate` is one of the keys."""
+        return any(key is not None and _matches(key, candidate) for key in (self._api_key, self._webhook_key))
+
     def matches(self, candidate: str | bytes | None) -> bool:
         """Whether `candidate` is the API key; True for everything when there is none."""
         return _matches(self._api_key, candidate)
@@ -84,16 +93,21 @@ class Keys:
         session = next(
             (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
         )
-        candidates = (headers.get("x-api-key"), bearer_of(headers))
-        return any(self.matches(each) or self.matches_webhook(each) for each in candidates) or self.valid_session(
-            session
-        )
+        # None counts as a key where none is needed.
+        return any(
+            self.matches(each) or self.matches_webhook(each) for each in (None, *keys_in(headers))
+        ) or self.valid_session(session)
 
 
 def keys_of(request: Request) -> Keys:
     """The keys of the server that got `request`."""
     keys: Keys = request.app.state.keys
     return keys
+
+
+def keys_in(headers: Headers) -> list[str]:
+    """The keys that a request brings, right or wrong."""
+    return [key for key in (headers.get("x-api-key"), bearer_of(headers)) if key]
 
 
 def bearer_of(headers: Headers) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
 from holmes.settings.setting import Setting, SettingsGroup
 
@@ -30,7 +30,7 @@ class RouteSettings(_Part):
     max_cost: float | None = Field(default=None, ge=0)
     """The most US dollars for one investigation. Unset: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
-    """Investigations per hour; more alerts are answered by `builtin/triage`."""
+    """Investigations with a model per hour, within the limit of all routes; beyond it `builtin/triage` answers."""
     destinations: tuple[str, ...] | None = None
     """Names of `destinations`. Unset: all of them."""
 
@@ -42,6 +42,9 @@ class RouteSettings(_Part):
                 re.compile(expression)
             except re.error as error:
                 message = f"{label}: {expression!r} is no regular expression: {error}"
+                raise ValueError(message) from None
+            except (RecursionError, OverflowError):
+                message = f"{label}: {expression[:100]!r} is nested too deeply, or repeats too much"
                 raise ValueError(message) from None
         return value
 
@@ -74,6 +77,11 @@ DestinationSettings = Annotated[SlackSettings | WebhookSettings, Field(discrimin
 DestinationName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")]
 
 
+def _unlimited(value: object) -> object:
+    """The word that lifts a limit, where null cannot be written."""
+    return None if isinstance(value, str) and value.strip().lower() == "unlimited" else value
+
+
 class AlertSettings(SettingsGroup):
     """Alerts."""
 
@@ -90,6 +98,15 @@ class AlertSettings(SettingsGroup):
     )
     """Who hears of incidents, by name: `type: slack` with `token` and `channel`, or `type: webhook` with `url` and
     `secret`.
+    """
+
+    max_per_hour: Annotated[
+        Annotated[int, Field(ge=0)] | None,
+        BeforeValidator(_unlimited),
+        Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
+    ] = 30
+    """Investigations with a model that alerts may begin within an hour, over all routes and replicas. Beyond it the
+    built-in rules answer and say so. `unlimited` lifts the limit. What people and programs ask for does not count.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None

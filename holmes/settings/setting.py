@@ -80,6 +80,9 @@ def _parse_json_object(value: object) -> object:
     except json.JSONDecodeError as error:
         message = f"not valid JSON ({error.msg} at character {error.pos + 1}); a JSON object is expected"
         raise ValueError(message) from None
+    except RecursionError:
+        message = "not a valid JSON object: nested too deeply"
+        raise ValueError(message) from None
 
 
 CommaSeparated: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split_list)]

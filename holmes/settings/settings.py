@@ -81,6 +81,10 @@ class Settings:
         """The names of the model list, for a message that says what could be chosen."""
         return tuple(entry.name for entry in self.model_list)
 
+    def asks_llm(self, name: str | None) -> bool:
+        """Whether the model of this name (None: the chosen one) is an LLM, which may cost money."""
+        return self._wire_name(name or self.model.model) != BUILTIN_MODEL
+
     def context_of(self, entry: ModelEntry) -> ContextSettings:
         """The settings of `context` for one model: its own over the general ones (C9)."""
         return self.context.with_overrides(entry.context)

@@ -15,9 +15,10 @@ from holmes.kubernetes.fields import text
 from holmes.snapshot.assembly import Assembly, assemble
 from holmes.snapshot.layout import inside
 from holmes.snapshot.recording import parsed_json
+from holmes.yaml_documents import YamlError, refuse_deep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from holmes.core.json_types import JsonObject, JsonValue
@@ -105,33 +106,18 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     try:
-        if _may_be_deep(content):
-            _check_depth(file, yaml.parse(content, Loader))
+        refuse_deep(content, source=str(file), max_levels=_YAML_LIMIT_LEVELS)
         documents: list[JsonValue] = list(yaml.load_all(content, Loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{file}:{mark.line + 1}" if mark else str(file)
         raise ConfigError(f"{place}: the file is not valid YAML: {error.problem or error.context}") from error
+    except YamlError as error:
+        raise ConfigError(str(error)) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{file}: the file is not valid YAML: {' '.join(str(error).split())}") from error
     _check_values(file, documents)
     return documents
-
-
-def _may_be_deep(content: bytes) -> bool:
-    """Whether there is room for so many levels: each takes a bracket, or a column, which two may share."""
-    columns = max(map(len, content.splitlines()), default=0)
-    return content.count(b"[") + content.count(b"{") + 2 * columns > _YAML_LIMIT_LEVELS
-
-
-def _check_depth(file: Path, events: Iterable[object]) -> None:
-    """Raise `ConfigError` for levels that the parser, which descends on the stack of C, would not survive."""
-    depth = 0
-    for event in events:
-        name = type(event).__name__
-        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        if depth > _YAML_LIMIT_LEVELS:
-            raise ConfigError(f"{file}: the file has more than {_YAML_LIMIT_LEVELS:,} levels")
 
 
 def _check_values(file: Path, documents: list[JsonValue]) -> None:

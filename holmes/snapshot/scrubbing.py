@@ -85,7 +85,7 @@ class Scrubber:
             return value
         try:
             redacted: JsonValue = json.loads(after)
-        except ValueError:
+        except (ValueError, RecursionError):
             return _TORN
         return redacted if _same_shape(value, redacted) else _TORN
 

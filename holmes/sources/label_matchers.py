@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import regex
 
-from holmes.core.errors import ConfigError
+from holmes.core.errors import ConfigError, ToolError
+from holmes.toolsets.patterns import LONGEST_OF_USERS, bounded_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,9 +59,9 @@ def parse_matcher(text: str) -> LabelMatcher:
     value = _unquoted(match[3], text)
     if operator in {"=~", "!~"}:
         try:
-            regex.compile(value)
-        except regex.error as error:
-            raise ConfigError(f"{text!r}: {value!r} is no regular expression: {error}") from None
+            bounded_pattern(value, name=match[1], longest=LONGEST_OF_USERS)
+        except ToolError as error:
+            raise ConfigError(f"--alertmanager-label {text!r}: {error}") from None
     return LabelMatcher(label=match[1], operator=operator, value=value)
 
 
@@ -69,7 +70,7 @@ def _unquoted(value: str, text: str) -> str:
         return value
     try:
         unquoted = json.loads(value, strict=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         unquoted = None
     if not isinstance(unquoted, str):
         raise ConfigError(f"{text!r}: the quotation marks do not close")

@@ -1,8 +1,9 @@
-"""Regular expressions that a model wrote, compiled within bounds. Called by every tool that takes a pattern.
+"""Regular expressions of models and users, compiled within bounds.
 
 A timeout covers matching only: compiling unrolls counted repetition, so that `((a{1000}){1000}){1000}` takes gigabytes
 before anything is matched, and cannot be interrupted. So a pattern is measured first. Refuses patterns that are too
-long or unroll too far, and syntax in which brackets cannot be told from text: the flags x, V0 and V1, and comments.
+long or unroll too far, recursion, and syntax in which brackets cannot be told from text: the flags x, V0 and V1, and
+comments.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from regex import Pattern
 
 _LONGEST_PATTERN: Final = 2_000
+LONGEST_OF_USERS: Final = 10_000
 # An element takes about 270 bytes and a microsecond.
 _MOST_ELEMENTS: Final = 10_000
 
 _UNSUPPORTED: Final = re.compile(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
+_CALL: Final = re.compile(r"\(\?(?:R|[+-]?\d|&|P[>&])")
 _POSIX_CLASS: Final = r"\[:\^?(?:alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|word|xdigit):\]"
 _TOKEN: Final = re.compile(
     rf"""
@@ -35,14 +38,18 @@ _TOKEN: Final = re.compile(
 )
 
 
-def bounded_pattern(written: str, *, name: str, ignore_case: bool) -> Pattern[str]:
-    """Compile `written`, the argument `name` of a tool. Raises `ToolError` when it is refused or not understood."""
+def bounded_pattern(
+    written: str, *, name: str, ignore_case: bool = False, longest: int = _LONGEST_PATTERN
+) -> Pattern[str]:
+    """Compile `written`, which errors call `name`. Raises `ToolError` when it is refused or not understood."""
     import regex  # heavy, and only needed once a pattern is given
 
-    if len(written) > _LONGEST_PATTERN:
-        raise ToolError(f"{name} is longer than {_LONGEST_PATTERN:,} characters; shorten it")
+    if len(written) > longest:
+        raise ToolError(f"{name} is longer than {longest:,} characters; shorten it")
     if _UNSUPPORTED.search(written) is not None:
         raise ToolError(f"{name} {written!r} uses a comment or one of the flags x, V0 and V1; leave them out")
+    if _calls_a_group(written):
+        raise ToolError(f"{name} {written!r} uses recursion, such as (?R), (?1) or (?&name); write it without")
     if any(token["broken_set"] for token in _TOKEN.finditer(written)):
         reason = "is not a valid regular expression: a set is not closed or has an unknown class"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape the [")
@@ -57,6 +64,11 @@ def bounded_pattern(written: str, *, name: str, ignore_case: bool) -> Pattern[st
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape characters like ( [ * + ?") from error
     except RecursionError as error:
         raise ToolError(f"{name} {written!r} has too many groups inside each other; use a simpler one") from error
+
+
+def _calls_a_group(written: str) -> bool:
+    """Whether a group is matched again inside another or itself: its depth, and so its memory, has no bound."""
+    return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 
 def _expanded_elements(written: str) -> int:

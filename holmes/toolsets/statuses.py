@@ -80,7 +80,7 @@ class SuccessCache:
                 str(name): (str(entry["key"]), float(entry["checked_at_seconds"]))
                 for name, entry in content["succeeded"].items()
             }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return cls(directory=directory)
         return cls(directory=directory, entries=entries)
 

@@ -7,13 +7,13 @@ import json
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 
 from holmes.investigations.alerts.intake import IntakePolicy
 from holmes.investigations.alerts.routes import LabelPattern, Route
 from holmes.investigations.database import Database
 from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.schema import STEPS
+from holmes.investigations.schema import INVESTIGATIONS, STEPS
 from holmes.investigations.values import Alert, AlertGroup
 from tests.investigations.alerts import Desk, alert, all_of, group, incident_ids
 
@@ -219,6 +219,48 @@ async def test_more_investigations_than_a_route_allows_in_an_hour_do_without_an_
     reasons = [each.without_llm for each in await desk.investigations()]
     assert reasons[:2] == [None, None]
     assert reasons[2] == reasons[3] == "the route 'shop' allows 2 investigations per hour and has had them"
+
+
+async def test_all_routes_together_have_a_limit_that_replicas_share(database: Database) -> None:
+    routes = (Route(name="a", match=(LabelPattern("team", "a"),)), Route(name="b", max_per_hour=50))
+    policy = IntakePolicy(max_per_hour=30)
+    desks = [Desk(database, *routes, policy=policy) for _ in range(2)]
+    groups = [group(alert(deployment=f"app-{n}", team="ab"[n % 2]), key=f"group {n}") for n in range(60)]
+    await all_of(*desks, groups=groups)
+    investigations = await Desk(database).investigations()
+    with_model = [each for each in investigations if each.without_llm is None]
+    assert (len(with_model), len(investigations)) == (30, 60)
+    refused = {each.without_llm for each in investigations} - {None}
+    assert refused == {"alerts.max_per_hour allows 30 investigations with a model per hour, and 30 have begun"}
+
+
+async def test_an_investigation_whose_model_failed_still_counts_for_the_hour(database: Database) -> None:
+    desk = Desk(database, policy=IntakePolicy(max_per_hour=2))
+    for number in range(2):
+        await desk.take(alert(deployment=f"app-{number}"), key=f"group {number}")
+    failed_over = update(INVESTIGATIONS).values(without_llm="the model could not be used", state="answered")
+    await database.transaction(lambda connection: connection.execute(failed_over))
+    await desk.take(alert(deployment="app-3"), key="group 3")
+    assert "2 have begun" in str((await desk.investigations())[-1].without_llm)
+
+
+async def test_an_hour_later_models_answer_again(database: Database) -> None:
+    desk = Desk(database, policy=IntakePolicy(max_per_hour=1))
+    await desk.take(alert(deployment="app-0"), key="group 0")
+    earlier = update(INVESTIGATIONS).values(created_at=INVESTIGATIONS.c.created_at - 3_601)
+    await database.transaction(lambda connection: connection.execute(earlier))
+    await desk.take(alert(deployment="app-1"), key="group 1")
+    await desk.take(alert(deployment="app-2"), key="group 2")
+    assert [each.without_llm is None for each in await desk.investigations()] == [True, True, False]
+
+
+async def test_what_costs_nothing_neither_counts_nor_is_limited(database: Database) -> None:
+    free = Route(name="free", match=(LabelPattern("team", "free"),), model="builtin/triage")
+    policy = IntakePolicy(max_per_hour=1, asks_llm=lambda model: model != "builtin/triage")
+    desk = Desk(database, free, policy=policy)
+    for number, team in enumerate(("free", "free", "paid", "free", "paid")):
+        await desk.take(alert(deployment=f"app-{number}", team=team), key=f"group {number}")
+    assert [each.without_llm is None for each in await desk.investigations()] == [True, True, True, True, False]
 
 
 async def test_a_spent_day_leaves_the_answer_to_the_rules(database: Database) -> None:

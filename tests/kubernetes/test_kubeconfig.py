@@ -169,3 +169,33 @@ def test_an_address_that_is_none_is_refused_at_once(server: str, fault: str, tmp
 @pytest.mark.parametrize("server", ["https://[::1]:6443", "https://api.example/k8s/clusters/c-1", "http://127.0.0.1:1"])
 def test_an_address_with_a_path_or_in_brackets_is_one(server: str, tmp_path: Path) -> None:
     assert load_access(_environment(_write(tmp_path / "config", _config(server=server)))).cluster.server == server
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[" * 200_000 + b"]" * 200_000, "more than 100 levels"),
+        (b"users: " + b"{a: " * 200_000 + b"}" * 200_000, "more than 100 levels"),
+        (b"a: &a [*a]", "too many values"),
+        (b"a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+         + b"".join(b"a%d: &a%d [%s]\n" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 9)),
+         "too many values"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"a: [1\n", ", line 2: the file is not valid YAML"),
+        (b"- a\n", "expected a mapping, found list"),
+    ],
+    ids=["lists", "mappings", "circle", "aliases", "bytes", "broken", "list"],
+)  # fmt: skip
+def test_a_hostile_kubeconfig_is_one_line_with_its_file(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError, match=reason) as caught:
+        load_access(_environment(file))
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_of_a_key_that_occurs_twice_the_last_counts_as_in_kubectl(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(json.dumps(_config()).replace('"current-context"', '"current-context": "other", "current-context"'))
+    assert load_access(_environment(file)).context == "dev"

@@ -25,6 +25,7 @@ def server(_provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Ite
         provider_url=_provider.server.base_url,
         HOLMES_API_KEY=KEY,
         HOLMES_WEBHOOK_KEY=WEBHOOK_KEY,
+        HOLMES_TRUSTED_PROXIES="127.0.0.1",
         HOLMES_MAX_BODY_MEGABYTES="1",
         HOLMES_CHATS_PER_CLIENT="3",
         HOLMES_INVESTIGATIONS_PER_CLIENT="1000",

@@ -29,14 +29,41 @@ def test_a_body_that_says_that_it_is_too_large_is_refused_before_it_is_sent(serv
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 
-def test_a_body_without_a_length_is_counted_while_it_comes(client: httpx.Client) -> None:
+@pytest.mark.parametrize(
+    ("size", "headers"),
+    [
+        (5 * MEGABYTE, {"X-API-Key": KEY}),
+        (30 * MEGABYTE, {"X-API-Key": KEY}),
+        (5 * MEGABYTE, {}),
+        (20 * MEGABYTE, {"X-API-Key": "wrong", "X-Forwarded-For": "198.51.100.9"}),
+    ],
+)
+@pytest.mark.parametrize("chunked", [False, True])
+def test_who_sends_everything_first_reads_the_refusal(
+    server: HttpServer, size: int, headers: dict[str, str], *, chunked: bool
+) -> None:
+    address = urlsplit(server.url)
+    length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}"
+    lines = ["POST /api/chat HTTP/1.1", "Host: x", length, *(f"{name}: {value}" for name, value in headers.items())]
+    body = b"x" * size
+    framed = b"%x\r\n%s\r\n0\r\n\r\n" % (size, body) if chunked else body
+    with socket.create_connection((address.hostname, address.port), timeout=30) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + framed)
+        time.sleep(0.2)
+        answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"connection: close" in answer.lower()
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_large"
+
+
+def test_a_body_without_an_end_is_not_read_for_ever(client: httpx.Client) -> None:
     sent = 0
 
     def pieces() -> Iterator[bytes]:
         nonlocal sent
-        for _ in range(100):
-            sent += 100_000
-            yield b"x" * 100_000
+        for _ in range(300):
+            sent += MEGABYTE
+            yield b"x" * MEGABYTE
 
     try:
         answer = client.post("/api/chat", content=pieces(), headers=JSON)
@@ -44,7 +71,7 @@ def test_a_body_without_a_length_is_counted_while_it_comes(client: httpx.Client)
         pass  # the connection was closed while it was sent
     else:
         assert answer.status_code == 413
-    assert sent < 100 * 100_000
+    assert sent < 150 * MEGABYTE
 
 
 def test_strangers_may_send_little(server: HttpServer) -> None:

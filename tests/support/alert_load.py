@@ -147,6 +147,7 @@ class Servers:
                 HOLMES_API_KEY="api-key-of-the-load",
                 HOLMES_HOST="127.0.0.1",
                 HOLMES_LEASE_SECONDS="3",
+                HOLMES_MAX_INVESTIGATIONS_PER_HOUR="unlimited",
                 HOLMES_INVESTIGATION_CONCURRENCY=str(concurrency),
             )
             for number in range(2)

@@ -82,6 +82,34 @@ def test_a_pattern_that_would_fill_the_memory_is_refused_at_once(pattern: str) -
 @pytest.mark.parametrize(
     "pattern",
     [
+        "(?R)",
+        "(?0)",
+        "(a|(?1))+",
+        "(a)(?-1)",
+        "(?+1)(a)",
+        "(?P<n>a|(?&n))",
+        "(?P>n)(?P<n>a)",
+        "(?P&n)(?P<n>a)",
+        r"\\(?R)",
+        "[(](?:x|(?R))",
+    ],
+)
+def test_recursion_is_refused_in_one_line(pattern: str) -> None:
+    with pytest.raises(ToolError, match="recursion") as caught:
+        bounded_pattern(pattern, name="pattern")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\(?R\)", "[(?R)]", r"(a)\1", "(?P<n>a)(?P=n)", "(?:R)", "(?-i:R)", "(a)(?(1)b|c)"]
+)
+def test_what_only_looks_like_recursion_compiles(pattern: str) -> None:
+    assert bounded_pattern(pattern, name="pattern").pattern == pattern
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
         r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z",
         "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}",
         r"(?:\d{1,3}\.){3}\d{1,3}",

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 
 from holmes.investigations.alerts.intake_plan import IntakePlan
 from holmes.investigations.alerts.intake_rows import read_state, write_changes
-from holmes.investigations.alerts.intake_state import IntakeRules
+from holmes.investigations.alerts.intake_state import IntakeRules, every_model
 from holmes.investigations.database import lock_intake
 from holmes.investigations.records import SECONDS_PER_HOUR, spent_today
 from holmes.investigations.rows import moment
@@ -41,10 +41,15 @@ class OnNews(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakePolicy:
-    """`reopen_hours` as in `IntakeRules`; `max_cost_per_day` is in US dollars, None for no limit."""
+    """`reopen_hours` and `asks_llm` as in `IntakeRules`; `max_cost_per_day` is in US dollars.
+
+    `max_per_hour` bounds the investigations of all routes that may use an LLM. None means no limit.
+    """
 
     reopen_hours: float = 24
     max_cost_per_day: float | None = None
+    max_per_hour: int | None = None
+    asks_llm: Callable[[str | None], bool] = every_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +110,7 @@ class AlertIntake:
             routes=self._routes,
             reopen_hours=self._policy.reopen_hours,
             why_without_llm=limits.why_without_llm,
+            asks_llm=self._policy.asks_llm,
         )
         plan = IntakePlan(read_state(connection, group, source), rules, moment(now))
         plan.take(group)
@@ -123,34 +129,43 @@ class _Limits:
         self._connection = connection
         self._policy = policy
         self._now = now
-        self._in_last_hour: dict[str, int] = {}
+        self._begun: dict[str | None, int] = {}
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """Why not; None when it may."""
-        most = self._policy.max_cost_per_day
-        if most is not None:
-            if self._spent is None:
-                self._spent = spent_today(self._connection)
-            if self._spent >= most:
-                return f"the budget of today is spent: ${self._spent:.2f} of ${most:.2f}"
-        if route.max_per_hour is None:
+        """Why not; None when it may, and where no LLM is asked for."""
+        if not self._policy.asks_llm(route.model):
             return None
-        begun = self._in_last_hour.get(route.name)
-        if begun is None:
-            begun = self._count(route)
-        if begun >= route.max_per_hour:
-            self._in_last_hour[route.name] = begun
-            return f"the route {route.name!r} allows {route.max_per_hour} investigations per hour and has had them"
-        self._in_last_hour[route.name] = begun + 1
-        return None
+        limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))
+        reason = self._spent_budget() or next(filter(None, (self._full_hour(*each) for each in limits)), None)
+        if reason is None:
+            self._begun = {name: begun + (name in {None, route.name}) for name, begun in self._begun.items()}
+        return reason
 
-    def _count(self, route: Route) -> int:
+    def _spent_budget(self) -> str | None:
+        most = self._policy.max_cost_per_day
+        if most is None:
+            return None
+        if self._spent is None:
+            self._spent = spent_today(self._connection)
+        return f"the budget of today is spent: ${self._spent:.2f} of ${most:.2f}" if self._spent >= most else None
+
+    def _full_hour(self, route: str | None, most: int | None) -> str | None:
+        """Why a route, or all of them together (None), may begin no more now."""
+        if most is None:
+            return None
+        if route not in self._begun:
+            self._begun[route] = self._count(route)
+        begun = self._begun[route]
+        if begun < most:
+            return None
+        if route is not None:
+            return f"the route {route!r} allows {most} investigations per hour and has had them"
+        return f"alerts.max_per_hour allows {most} investigations with a model per hour, and {begun} have begun"
+
+    def _count(self, route: str | None) -> int:
         columns = INVESTIGATIONS.c
-        query = select(func.count()).where(
-            columns.route == route.name,
-            columns.created_at > self._now - SECONDS_PER_HOUR,
-            columns.without_llm.is_(None),
-            columns.incident_id.is_not(None),
-        )
+        query = select(func.count()).where(columns.created_at > self._now - SECONDS_PER_HOUR, columns.counted == 1)
+        if route is not None:
+            query = query.where(columns.route == route)
         return int(self._connection.execute(query).scalar() or 0)

@@ -242,6 +242,7 @@ class IntakePlan:
     def _new_investigation(self, incident: IncidentId, route: Route) -> InvestigationId:
         identity = InvestigationId(time_id(self._now.timestamp()))
         self._queued[incident] = identity
+        without_llm = self._rules.why_without_llm(route)
         self._new[identity] = NewInvestigation(
             question="",
             title="",
@@ -250,7 +251,8 @@ class IntakePlan:
             route=route.name,
             model=route.model,
             max_cost=route.max_cost,
-            without_llm=self._rules.why_without_llm(route),
+            without_llm=without_llm,
+            counted=without_llm is None and self._rules.asks_llm(route.model),
         )
         return identity
 

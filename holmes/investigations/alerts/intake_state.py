@@ -32,18 +32,24 @@ def _model_may_answer(_route: Route) -> str | None:
     return None
 
 
+def every_model(_model: str | None) -> bool:
+    """Each model is an LLM."""
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeRules:
     """How to decide. `source` is who sent the alerts.
 
-    `why_without_llm` is asked once for each new investigation: why `builtin/triage` is to answer, None when a model
-    may.
+    `why_without_llm` is asked once for each new investigation: why `builtin/triage` is to answer, None when the chosen
+    model may. `asks_llm` says whether a model (None: the general one) is an LLM.
     """
 
     source: str
     routes: Routes = field(default_factory=Routes)
     reopen_hours: float = 24
     why_without_llm: Callable[[Route], str | None] = _model_may_answer
+    asks_llm: Callable[[str | None], bool] = every_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import regex
+from holmes.toolsets.patterns import LONGEST_OF_USERS, bounded_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,9 +24,9 @@ class LabelPattern:
     """
 
     def __init__(self, label: str, expression: str) -> None:
-        """Raises `regex.error` for what is no expression."""
+        """Raises `ToolError` for what is no expression, or takes too much."""
         self.label = label
-        self._pattern = regex.compile(expression)
+        self._pattern = bounded_pattern(expression, name=label, longest=LONGEST_OF_USERS)
         self._known: dict[str, bool] = {}
 
     def matches(self, labels: Mapping[str, str]) -> bool:

@@ -204,7 +204,7 @@ def _posted(request: ApiRequest) -> JsonObject:
         return decoded
     try:
         document = json.loads(request.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise bad_request("the body of the request is not JSON") from None
     if not isinstance(document, dict):
         raise bad_request("the body of the request must be a JSON object")

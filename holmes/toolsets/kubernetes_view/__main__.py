@@ -75,7 +75,7 @@ def _objects(text: str) -> Json:
 def _parsed(text: str, author: str) -> Json:
     try:
         parsed: Json = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ViewError(f"what {author} wrote is not JSON") from error
     return parsed
 

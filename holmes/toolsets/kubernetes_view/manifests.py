@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import yaml
 
 from holmes.toolsets.kubernetes_view.contract import ViewError
+from holmes.yaml_documents import refuse_deep
 
 if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view.contract import Json
@@ -22,8 +23,9 @@ _TAG = "tag:yaml.org,2002:"
 def parse_manifest(text: str) -> list[Json]:
     """The documents of `text` that are not empty. Raises `ViewError`."""
     try:
+        refuse_deep(text.encode(), source="")
         return [_json_like(document) for document in yaml.load_all(text, Loader=_LOADER) if document is not None]
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ViewError("this is not valid YAML, and Secrets cannot be found in it: it is not shown") from error
 
 

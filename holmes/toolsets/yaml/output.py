@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from holmes.yaml_documents import refuse_deep
+
 if TYPE_CHECKING:
     from holmes.toolsets.yaml.definition import ParseFormat
 
@@ -43,6 +45,7 @@ def _json(text: str) -> str:
 
 def _yaml(text: str) -> str:
     try:
+        refuse_deep(text.encode(), source="")
         documents = list(yaml.load_all(text, Loader=_Loader))
         return str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000))
     except (yaml.YAMLError, ValueError, RecursionError):

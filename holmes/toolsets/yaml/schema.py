@@ -5,9 +5,10 @@ Called by the loader, which turns these models into the frozen values of `defini
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 
 def _as_list(value: object) -> object:
@@ -36,6 +37,16 @@ class ParameterKeys(_Keys):
     any_of: list[ParameterKeys] | None = None
     pattern: str | None = None
     allow_leading_dash: bool = False
+
+    @field_validator("pattern")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except (re.error, RecursionError, OverflowError) as error:
+            message = f"{str(value)[:100]!r} is not a valid regular expression: {error}"
+            raise ValueError(message) from None
+        return value
 
 
 class ToolKeys(_Keys):

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from holmes.server.page_login import Guesses, local_address
+from holmes.server.guesses import Guesses
+from holmes.server.page_login import local_address
 from holmes.server.pages import inside_routes
 from tests.server.page.serving import KEY, RunningServer
 

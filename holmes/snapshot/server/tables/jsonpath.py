@@ -80,6 +80,6 @@ def _literal(text: str) -> JsonValue:
         return text[1:-1]
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return found if isinstance(found, str | int | float | bool) else text
