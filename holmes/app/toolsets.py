@@ -120,7 +120,11 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
         )
     )
     environment = with_choices(settings, tool_environment(variables, written.variable_names))
-    logs_config = {"timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds}
+    logs_config = {
+        "timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds,
+        "default_tail_lines": settings.tools.logs_default_tail_lines,
+        "max_tail_lines": settings.tools.logs_max_tail_lines,
+    }
     catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
     context = ToolsetContext(environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes)
     policy = CheckPolicy(

@@ -147,9 +147,9 @@ def test_keys_and_variables_of_holmesgpt_without_effect_are_one_warning(tmp_path
         "skill_repos: [a]\nanchors: {x: 1}\nadditional_toolsets: []\ncustom_toolsets_from_cli: []\nslack_channel: ops\n"
     )
     names = (
-        "ENABLED_BY_DEFAULT_TOOLSETS MAX_OUTPUT_TOKEN_RESERVATION AZURE_AD_TOKEN_AUTH AZURE_AD_TOKEN CUSTOM_SKILL_PATHS "
+        "ENABLED_BY_DEFAULT_TOOLSETS MAX_OUTPUT_TOKEN_RESERVATION AZURE_AD_TOKEN_AUTH AZURE_AD_TOKEN PROMETHEUS_URL "
         "TOOL_CALL_SAFEGUARDS_ENABLED DISABLE_PROMETHEUS_TOOLSET USE_LEGACY_KUBERNETES_LOGS SLACK_TOKEN SLACK_CHANNEL "
-        "SENTRY_DSN ROBUSTA_ACCOUNT_ID PROMETHEUS_URL"
+        "SENTRY_DSN ROBUSTA_ACCOUNT_ID CUSTOM_SKILL_PATHS"
     )
     variables = dict.fromkeys(names.split(), "x")
     (warning,) = load(tmp_path, text, variables).warnings()
