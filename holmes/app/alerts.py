@@ -35,6 +35,8 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
         place = f"alerts.routes: {route.name!r}"
         if names.count(route.name) > 1:
             raise ConfigError(f"{place}: there are two routes of this name")
+        if why := settings.left_out_models.get(route.model or ""):
+            raise ConfigError(f"{place}: {why}")
         if route.model is not None and route.model not in models:
             raise ConfigError(f"{place}: unknown model {route.model!r}; there are: {', '.join(models)}")
         known = settings.alerts.destinations

@@ -133,6 +133,8 @@ class Investigators:
     def require_model(self, model: str | None) -> str:
         """The name of the model that `model` stands for (None: the general one). Raises `ConfigError`."""
         name = model or self.settings.model.model
+        if why := self.settings.left_out_models.get(name):
+            raise ConfigError(why)
         if name not in self.model_names():
             raise ConfigError(f"unknown model {name!r}; there are: {', '.join(self.model_names())}")
         return name

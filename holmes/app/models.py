@@ -31,7 +31,12 @@ class ModelChain:
 
 
 def build_models(settings: Settings) -> ModelChain:
-    """The chosen model and its fallbacks, in order. Imports nothing heavy and asks nobody."""
+    """The chosen model and its fallbacks, in order. Imports nothing heavy and asks nobody.
+
+    Raises `ConfigError` when one of them refers to a variable that is not set.
+    """
+    if unusable := settings.unusable_model():
+        raise ConfigError(unusable)
     built: dict[str, ConfiguredModel] = {}
 
     def build(entry: ModelEntry) -> ConfiguredModel:

@@ -20,7 +20,7 @@ from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from holmes.core.approvals import Approver
     from holmes.core.investigation import LoopModel
@@ -120,7 +120,11 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
         )
     )
     environment = with_choices(settings, tool_environment(variables, written.variable_names))
-    logs_config = {"timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds}
+    logs_config = {
+        "timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds,
+        "default_tail_lines": settings.tools.logs_default_tail_lines,
+        "max_tail_lines": settings.tools.logs_max_tail_lines,
+    }
     catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
     context = ToolsetContext(environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes)
     policy = CheckPolicy(
@@ -132,7 +136,7 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
     readiness = await check_toolsets(catalogue, context, policy)
     return OpenToolsets(
         readiness=readiness,
-        warnings=_warnings(settings, catalogue),
+        warnings=_warnings(settings, catalogue, written.variable_names),
         lint_warnings=_lint_warnings(catalogue),
         own_files=tuple(str(path) for path in (*settings.tools.custom_toolsets, settings.config_file) if path),
     )
@@ -143,12 +147,11 @@ async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
     return (await open_toolsets(settings, refresh=refresh)).report
 
 
-def _warnings(settings: Settings, catalogue: Catalogue) -> tuple[str, ...]:
-    """What the user should know, everything that HolmesGPT has and Holmes has not in one line."""
-    ignored = (*settings.ignored_keys, *(f"toolset {name}" for name in catalogue.ignored_names))
-    if not ignored:
-        return catalogue.warnings
-    return (f"ignored, because Holmes does not have it yet: {', '.join(ignored)}", *catalogue.warnings)
+def _warnings(settings: Settings, catalogue: Catalogue, declared: Collection[str]) -> tuple[str, ...]:
+    """What the user should know; `declared` are the variables that toolsets use, whoever else does not."""
+    keys = (key for key in settings.ignored_keys if key not in declared)
+    ignored = (*keys, *(f"toolset {name}" for name in catalogue.ignored_names))
+    return (*settings.warnings(ignored), *catalogue.warnings)
 
 
 def _lint_warnings(catalogue: Catalogue) -> tuple[str, ...]:

@@ -90,6 +90,8 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
         raise ConfigError(str(error)) from error
     redactor = make_redactor(settings)
     set_up_logs(environment.get("LOG_LEVEL", "INFO"), redactor)
+    for warning in settings.warnings():
+        logging.getLogger(__name__).warning("%s", warning)
     for name in blank_keys(environment):
         logging.getLogger(__name__).warning("%s is empty, which means no key", name)
     # Before the socket, or the other process would keep it.

@@ -21,7 +21,7 @@ from holmes.settings.investigations import InvestigationsSettings
 from holmes.settings.located import first_location, name_of, path_in_file, reason, value_at
 from holmes.settings.model import BUILTIN_MODEL, MODEL_WITH_KEY, ModelSettings
 from holmes.settings.model_access import refuse_lost_keys
-from holmes.settings.model_list import ModelEntry, read_model_list
+from holmes.settings.model_list import ModelEntry, ModelList, read_model_list
 from holmes.settings.server import ServerSettings
 from holmes.settings.setting import Setting, SettingsGroup, setting_of
 from holmes.settings.settings import Settings
@@ -29,7 +29,7 @@ from holmes.settings.sources import SourceSettings
 from holmes.settings.storage import StorageSettings
 from holmes.settings.telemetry import TelemetrySettings
 from holmes.settings.tools import ToolSettings
-from holmes.settings.upstream import UPSTREAM_VARIABLES
+from holmes.settings.upstream import upstream_variables
 from holmes.settings.yaml_file import YamlFile, read_yaml_file
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 Group = TypeVar("Group", bound=SettingsGroup)
 
-DEFAULT_CONFIG_FILE = Path("~/.holmes/config.yaml")
+DEFAULT_FOLDER = Path("~/.holmes")
+"""Where the configuration and the model list are, unless `HOLMES_CONFIGPATH_DIR` names another folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +79,12 @@ def load_settings(
 ) -> Settings:
     """The settings from `overrides` (by config key; None and () mean not given), `environment` and `file`.
 
-    Without `file`, `~/.holmes/config.yaml` is read if it is there. An empty variable counts as unset. Raises
+    Without `file`, `config.yaml` of the folder is read if it is there. An empty variable counts as unset. Raises
     `SettingsError` that names the variable, option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
-    path = expand_home(file or DEFAULT_CONFIG_FILE, home)
+    folder = _folder(environment, home)
+    path = expand_home(file or folder / "config.yaml", home)
     # Toolsets keep their references: their own engine resolves them, and a variable that is missing costs one toolset.
     config = read_yaml_file(path, environment, raw_keys=("toolsets",)) if file or path.exists() else None
     _refuse_unset(config)
@@ -90,9 +92,12 @@ def load_settings(
     given = overrides or {}
     sources = _Sources(overrides=given, environment=environment, file=config, keys=keys, home=home)
     model = _group(ModelSettings, sources)
-    models = _model_list(model, environment)
+    listed = sources.find(setting_of(ModelSettings, "model_list_file")) is not None
+    if not listed:
+        model = model.model_copy(update={"model_list_file": folder / "model_list.yaml"})
+    models = _model_list(model, environment, asked_for=listed)
     if sources.find(setting_of(ModelSettings, "model")) is None:
-        model = model.model_copy(update={"model": _unchosen_model(model, models, environment)})
+        model = model.model_copy(update={"model": _unchosen_model(model, models.entries, environment)})
     tools = _group(ToolSettings, sources)
     _check_files(tools)
     settings = Settings(
@@ -106,13 +111,15 @@ def load_settings(
         alerts=_group(AlertSettings, sources).with_upstream_slack(),
         telemetry=_group(TelemetrySettings, sources),
         sources=_group(SourceSettings, sources),
-        model_list=models,
+        model_list=models.entries,
+        left_out_models=models.left_out,
         config_file=config.path if config else None,
         config_lines=config.document.lines if config else {},
-        ignored_keys=(*keys.ignored, *sorted(name for name in UPSTREAM_VARIABLES if environment.get(name))),
+        ignored_keys=(*keys.ignored, *_unread_variables(environment, config)),
         api_key_is_option=bool(given.get("api_key")),
     )
-    _refuse_unusable(settings)
+    if unusable := settings.unusable_model():
+        raise SettingsError(unusable)
     return settings
 
 
@@ -121,17 +128,25 @@ def expand_home(path: Path, home: Path) -> Path:
     return home.joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
+def _folder(environment: Mapping[str, str], home: Path) -> Path:
+    """Where the configuration is. Raises `SettingsError` when somebody named a folder that is not there."""
+    named = environment.get("HOLMES_CONFIGPATH_DIR", "").strip()
+    folder = expand_home(Path(named) if named else DEFAULT_FOLDER, home)
+    if named and not folder.is_dir():
+        message = f"HOLMES_CONFIGPATH_DIR={named!r}: there is no such folder"
+        raise SettingsError(message)
+    return folder
+
+
+def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -> tuple[str, ...]:
+    """The variables that users of HolmesGPT set and nothing reads; the configuration may refer to them by name."""
+    named = config.references() if config else frozenset()
+    return tuple(name for name in upstream_variables(environment) if name not in named)
+
+
 def _refuse_unset(file: YamlFile | None) -> None:
     for message in file.unset.values() if file else ():
         raise SettingsError(message)
-
-
-def _refuse_unusable(settings: Settings) -> None:
-    """Raises `SettingsError` when a chosen model, or the one of its summaries, refers to a variable that is not set."""
-    for entry in settings.model_chain():
-        for chosen in (entry, settings.summary_model(entry)):
-            if chosen is not None and chosen.unset_variable:
-                raise SettingsError(chosen.unset_variable)
 
 
 def _context(sources: _Sources) -> ContextSettings:
@@ -199,11 +214,10 @@ def _shorten(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
-def _model_list(model: ModelSettings, environment: Mapping[str, str]) -> tuple[ModelEntry, ...]:
+def _model_list(model: ModelSettings, environment: Mapping[str, str], *, asked_for: bool) -> ModelList:
     """The named models. A file that was asked for must be there; the default one may be missing."""
-    asked_for = bool(environment.get("MODEL_LIST_FILE_LOCATION"))
     if not asked_for and not model.model_list_file.exists():
-        return ()
+        return ModelList()
     return read_model_list(model.model_list_file, environment)
 
 

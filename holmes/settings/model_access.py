@@ -25,7 +25,6 @@ _OWN_FIELDS = {
     "name": "the name of a model is the key above it",
     "context_window_tokens": f"the window goes into custom_args: {{{_WINDOW_KEY}: …}}",
     "extra": "arguments for litellm stand beside 'model'",
-    "unset_variable": "it has no meaning here",
 }
 """Fields that the file may not set, and what to do instead."""
 
@@ -76,8 +75,6 @@ class ModelAccess(BaseModel):
 
     extra: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
     """More arguments for litellm; may hold secrets, so it is never shown."""
-    unset_variable: str | None = Field(default=None, repr=False)
-    """Why the entry cannot be used here: a variable that it refers to is not set. Only a mistake if it is chosen."""
 
     @model_validator(mode="before")
     @classmethod

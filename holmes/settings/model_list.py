@@ -7,6 +7,7 @@ the settings of `context` refuse, with file and line.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
@@ -31,19 +32,33 @@ class ModelEntry(ModelAccess):
     """What is different for this model in the settings of `context`."""
 
 
-def read_model_list(path: Path, environment: Mapping[str, str]) -> tuple[ModelEntry, ...]:
-    """The entries of the file in its order. Raises `SettingsError` with file and line."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelList:
+    """The models that can be used, in the order of the file, and why each of the others cannot, by name."""
+
+    entries: tuple[ModelEntry, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_model_list(path: Path, environment: Mapping[str, str]) -> ModelList:
+    """The models of the file. Raises `SettingsError` with file and line.
+
+    One that refers to a variable that is not set is left out.
+    """
     file = read_yaml_file(path, environment)
-    return tuple(_entry(file, name, raw) for name, raw in file.content.items())
+    left_out: dict[str, str] = {}
+    for place, message in file.unset.items():
+        left_out.setdefault(str(place[0]), message)
+    entries = tuple(_entry(file, name, raw) for name, raw in file.content.items() if name not in left_out)
+    return ModelList(entries=entries, left_out=left_out)
 
 
 def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
     fields = raw
     if isinstance(raw, Mapping):
         refuse_lost_keys(file, (name,), raw)
-        unset = next((message for path, message in file.unset.items() if path[0] == name), None)
         context, own = _context(file, name, raw)
-        fields = {**raw, "name": name, "unset_variable": unset, "context": context, **own}
+        fields = {**raw, "name": name, "context": context, **own}
     try:
         return ModelEntry.model_validate(fields)
     except ValidationError as error:

@@ -18,7 +18,7 @@ from holmes.settings.telemetry import TelemetrySettings
 from holmes.settings.tools import ToolSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pydantic import SecretStr
@@ -45,7 +45,8 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
 class Settings:
     """The whole configuration.
 
-    `model_list` are the named models; `config_file` the file that was read and
+    `model_list` are the named models that can be used; `left_out_models` says, for each of the others, why not;
+    `config_file` the file that was read and
     `config_lines` the line of each of its keys; `ignored_keys` the keys and variables
     that HolmesGPT knows and that do nothing here; `api_key_is_option` says that the key came from the command line,
     where it is meant for the chosen model even if the model list has one for it.
@@ -62,6 +63,7 @@ class Settings:
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
     sources: SourceSettings = field(default_factory=SourceSettings)
     model_list: tuple[ModelEntry, ...] = ()
+    left_out_models: Mapping[str, str] = field(default_factory=dict)
     config_file: Path | None = None
     config_lines: Mapping[KeyPath, int] = field(default_factory=dict)
     ignored_keys: tuple[str, ...] = ()
@@ -84,6 +86,20 @@ class Settings:
     def asks_llm(self, name: str | None) -> bool:
         """Whether the model of this name (None: the chosen one) is an LLM, which may cost money."""
         return self._wire_name(name or self.model.model) != BUILTIN_MODEL
+
+    def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
+        """What the user should know: what does nothing here (`ignored_keys` unless given), and models left out."""
+        names = ", ".join(self.ignored_keys if ignored is None else ignored)
+        told = (f"ignored, because Holmes does not have it yet: {names}",) if names else ()
+        return (*told, *(f"model {name!r} is left out: {why}" for name, why in self.left_out_models.items()))
+
+    def unusable_model(self) -> str | None:
+        """Why a model of the chain, or one that writes its summaries, cannot be used; None when all can."""
+        for entry in self.model_chain():
+            for name in (entry.name, self.context_of(entry).summary_model):
+                if isinstance(name, str) and name in self.left_out_models:
+                    return self.left_out_models[name]
+        return None
 
     def context_of(self, entry: ModelEntry) -> ContextSettings:
         """The settings of `context` for one model: its own over the general ones (C9)."""

@@ -41,3 +41,9 @@ class ToolSettings(SettingsGroup):
         float, Setting("KUBERNETES_LOGS_TIMEOUT_SECONDS"), Field(gt=0, le=3_600)
     ] = 60
     """Seconds that reading logs of one pod or workload may take."""
+
+    logs_default_tail_lines: Annotated[int, Setting("HOLMES_LOGS_DEFAULT_TAIL_LINES"), Field(ge=1, le=200_000)] = 500
+    """Newest lines of each container that reading logs shows when the model does not say how many."""
+
+    logs_max_tail_lines: Annotated[int, Setting("HOLMES_LOGS_MAX_TAIL_LINES"), Field(ge=1, le=200_000)] = 5_000
+    """Maximum number of lines of each container that the model may ask for."""

@@ -31,6 +31,10 @@ class YamlFile:
     document: YamlDocument
     unset: Mapping[KeyPath, str] = field(default_factory=dict)
 
+    def references(self) -> frozenset[str]:
+        """The variables that the file refers to, whoever puts them in place."""
+        return frozenset(_references_of(self.document.content))
+
     def place(self, *path: str | int) -> str:
         """`file:line` of a key, or of the nearest key above it that is known."""
         return self.document.place(path)
@@ -83,6 +87,14 @@ class _References:
             "set it, or remove the reference"
         )
         return match[0]
+
+
+def _references_of(value: object) -> set[str]:
+    if isinstance(value, str):
+        return set(_ENV_REFERENCE.findall(value))
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    return set().union(*map(_references_of, value)) if isinstance(value, Sequence) else set()
 
 
 def _spell(path: KeyPath) -> str:

@@ -185,12 +185,14 @@ def load_catalogue(
             statuses.append(decided)
             continue
         try:
-            keys = checked_keys(entry, variables)
+            checked = checked_keys(entry, variables)
+            keys = checked.keys
             _refuse_empty(entry, keys)
             definitions.append(build_definition(entry, keys))
         except ConfigError as error:
             statuses.append(_status_of(entry, "failed", str(error)))
             continue
+        warnings += checked.warnings
         if uses_transformers(keys):
             transformed.append(entry.name)
     if transformed:
@@ -253,7 +255,7 @@ def _python_toolsets(
         enabled = factory.enabled_by_default
         if entry is not None:
             try:
-                keys = checked_keys(entry, variables)
+                keys = checked_keys(entry, variables).keys
             except ConfigError as error:
                 statuses.append(replace(status, state="failed", reason=str(error)))
                 continue

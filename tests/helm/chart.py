@@ -29,10 +29,15 @@ class Manifests:
         """The kinds that are there."""
         return {str(document["kind"]) for document in self.documents}
 
-    def one(self, kind: str) -> JsonObject:
-        """The only object of a kind."""
-        (found,) = self.all(kind)
-        return found
+    def one(self, kind: str, *, component: str = "") -> JsonObject:
+        """The only object of a kind, or of a component's."""
+        found = self.all(kind)
+        if component:
+            found = [
+                each for each in found if at(each, "metadata", "labels")["app.kubernetes.io/component"] == component
+            ]
+        (only,) = found
+        return only
 
     def all(self, kind: str) -> list[JsonObject]:
         """All objects of a kind."""

@@ -24,7 +24,8 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"replica": 2}, "additional properties 'replica' not allowed"),
     ({"autoscaling": {"maximum": 3}}, "'/autoscaling': additional properties 'maximum' not allowed"),
     ({"crdPermissions": {"argocd": True}}, "'/crdPermissions': additional properties 'argocd' not allowed"),
-    ({"sentryDSN": "https://example.com"}, "additional properties 'sentryDSN' not allowed"),
+    ({"imageDigest": "sha256:12"}, "'/imageDigest': 'sha256:12' does not match pattern"),
+    ({"certificate": "-----BEGIN"}, "'/certificate': '-----BEGIN' does not match pattern"),
     ({"replicas": "two"}, "'/replicas': got string, want integer"),
     ({"replicas": -1}, "'/replicas': minimum: got -1, want 0"),
     ({"service": {"port": 70_000}}, "'/service/port': maximum"),
@@ -53,6 +54,10 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"toolsets": {"a": {}}, "custom_toolsets": {"a": {}}}, 'toolset "a" is in toolsets and in custom_toolsets'),
     ({"additionalEnvVars": [{"name": "HOLMES_DATABASE_URL"}]}, "HOLMES_DATABASE_URL is set by the chart: set database"),
     ({"additional_env_vars": [{"name": "A"}, {"name": "A"}]}, "additionalEnvVars: A is there twice"),
+    (
+        {"rbac": {"namespaces": ["shop"]}, "additionalEnvVars": [{"name": "SCOPED_NAMESPACES", "value": "a"}]},
+        "SCOPED_NAMESPACES is set by the chart: set rbac.namespaces",
+    ),
     # Secrets in a ConfigMap.
     ({"modelList": {"m": {"model": "x", "api_key": "sk-1"}}}, "modelList.m.api_key would stand in a ConfigMap"),
     ({"config": {"api_key": "sk-1"}}, "config.api_key would stand in a ConfigMap in plain text"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,9 @@ import pytest
 from holmes.core.json_types import JsonObject
 from tests.cluster.fixtures import Cluster, create_namespace
 from tests.cluster.layout import NODE_NAME, REGISTRY, Layout
-from tests.helm.chart import CHART, Helm
+from tests.helm.chart import CHART, Helm, at
 from tests.helm.container_image import import_image, pack_image
+from tests.helm.value_sets import HOLMESGPT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -42,26 +45,49 @@ class Release:
     def helm_run(self, *arguments: str, values: JsonObject | None = None) -> str:
         return self.helm.run(*arguments, f"--namespace={self.namespace}", values=values)
 
+    def keys(self) -> JsonObject:
+        """The keys as the Secret has them."""
+        return at(json.loads(self.kubectl("get", "secret", "holmes", "--output=json")), "data")
+
     def inside(self, script: str) -> str:
         """What a shell in the server's container prints."""
         return self.kubectl("exec", "deployment/holmes", "--", "sh", "-c", f"exec 2>&1; {script}")
 
 
-@pytest.fixture(scope="module")
-def release(
-    cluster: Cluster, chart_helm: Helm, image_root: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Release]:
-    folder = tmp_path_factory.mktemp("release")
-    archive = folder / "image.tar"
+@pytest.fixture(scope="module", autouse=True)
+def image(
+    cluster: Cluster,  # noqa: ARG001  it must run
+    image_root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The image, in the cluster."""
+    archive = tmp_path_factory.mktemp("archive") / "image.tar"
     pack_image(image_root, f"{REGISTRY}/{IMAGE}", archive)
     import_image(Layout.from_environment(), archive)
     archive.unlink()
+
+
+def _place_for_release(cluster: Cluster, helm: Helm) -> Release:
+    """A namespace whose API server refuses pods that break the strictest of the Pod Security Standards."""
     namespace = create_namespace(cluster, "holmes")
-    # The API server refuses pods that do not keep to the strictest of the Pod Security Standards.
     cluster.run("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
-    _make_volume(cluster, namespace, folder)
-    helm = Helm(program=chart_helm.program, home=chart_helm.home, kubeconfig=cluster.admin)
-    made = Release(cluster=cluster, helm=helm, namespace=namespace)
+    own = Helm(program=helm.program, home=helm.home, kubeconfig=cluster.admin)
+    return Release(cluster=cluster, helm=own, namespace=namespace)
+
+
+@pytest.fixture
+def place(cluster: Cluster, chart_helm: Helm) -> Iterator[Release]:
+    """A namespace without a release."""
+    made = _place_for_release(cluster, chart_helm)
+    yield made
+    cluster.run("delete", "namespace", made.namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def release(cluster: Cluster, chart_helm: Helm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    made = _place_for_release(cluster, chart_helm)
+    namespace, helm = made.namespace, made.helm
+    _make_volume(cluster, namespace, tmp_path_factory.mktemp("release"))
     try:
         done = helm.attempt(
             "install", "holmes", str(CHART), f"--namespace={namespace}", "--wait", "--timeout=110s", values=VALUES
@@ -129,16 +155,69 @@ def test_a_scan_from_inside_finds_nothing_wrong_and_misses_nothing_but_secrets(r
 
 
 def test_an_upgrade_keeps_the_keys_and_the_data_and_restarts_for_a_new_configuration(release: Release) -> None:
-    def keys() -> object:
-        return json.loads(release.kubectl("get", "secret", "holmes", "--output=json"))["data"]
-
-    before = keys()
+    before = release.keys()
+    assert {len(b64decode(str(key))) for key in before.values()} == {40}
+    assert len(set(map(str, before.values()))) == 2
     release.inside("echo kept > /var/lib/holmes/witness")
     pod = release.kubectl("get", "pods", "--output=name")
     changed = {**VALUES, "config": {"cluster_name": "renamed"}}
     release.helm_run("upgrade", "holmes", str(CHART), "--wait", "--timeout=110s", values=changed)
-    assert keys() == before
+    assert release.keys() == before
     assert release.inside("cat /var/lib/holmes/witness").strip() == "kept"
     assert "renamed" in release.inside("cat /etc/holmes/config.yaml")
     assert release.kubectl("get", "pods", "--output=name") != pod
     assert "investigations.db" in release.inside("cd /var/lib/holmes/.holmes && echo *")
+
+
+def test_nothing_is_left_of_the_job_that_made_the_keys(release: Release) -> None:
+    left = release.kubectl("get", "jobs,serviceaccounts,roles,rolebindings", "--output=name")
+    assert "-keys" not in left, left
+
+
+def test_a_values_file_with_every_key_of_holmesgpt_installs(place: Release) -> None:
+    values: JsonObject = {
+        **HOLMESGPT,
+        "registry": REGISTRY,
+        "image": IMAGE,
+        "resources": {"requests": {"cpu": "10m", "memory": "256Mi"}},
+        "persistence": {"enabled": False},
+    }
+    shown = place.helm_run("install", "holmes", str(CHART), "--wait", "--timeout=110s", values=values)
+    assert "These values have no effect here: sentryDSN" in shown
+    assert "CERTIFICATE" in place.inside("env")
+    assert place.inside("cat /etc/holmes/model_list.yaml").startswith("gpt:")
+    place.helm_run("uninstall", "holmes")
+
+
+# What the chart rendered before a Job made the keys.
+EARLIER_SECRET: Final = """
+{{- $old := dig "data" dict (lookup "v1" "Secret" .Release.Namespace (include "holmes.fullname" .) | default dict) }}
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ include "holmes.fullname" . }}
+  labels:
+    {{- include "holmes.labels" . | nindent 4 }}
+type: Opaque
+data:
+  {{- range $key := list "api-key" "webhook-key" }}
+  {{ $key }}: {{ get $old $key | default (randAlphaNum 40 | b64enc) }}
+  {{- end }}
+"""
+
+
+def test_an_upgrade_from_a_chart_that_rendered_the_keys_keeps_them(place: Release, tmp_path: Path) -> None:
+    earlier = tmp_path / "holmes"
+    shutil.copytree(CHART, earlier)
+    (earlier / "templates/keys.yaml").unlink()
+    (earlier / "templates/secret.yaml").write_text(EARLIER_SECRET)
+    values: JsonObject = {**VALUES, "replicas": 0, "persistence": {"enabled": False}}
+    place.helm_run("install", "holmes", str(earlier), values=values)
+    before = place.keys()
+    for _ in range(2):
+        place.helm_run("upgrade", "holmes", str(CHART), "--timeout=110s", values=values)
+        assert place.keys() == before
+    place.helm_run("uninstall", "holmes")
+    assert place.keys() == before
+    place.helm_run("install", "holmes", str(CHART), "--timeout=110s", values=values)
+    assert place.keys() == before

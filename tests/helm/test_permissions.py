@@ -86,7 +86,13 @@ def _groups(account: str) -> list[str]:
 def _install(cluster: Cluster, helm: Helm, values: JsonObject) -> Iterator[Installed]:
     namespace = create_namespace(cluster, "rights")
     admin = Helm(program=helm.program, home=helm.home, kubeconfig=cluster.admin)
-    chosen: JsonObject = {"replicas": 0, "persistence": {"enabled": False}, **values}
+    # A Secret that is there needs no Job, and so no image.
+    chosen: JsonObject = {
+        "replicas": 0,
+        "persistence": {"enabled": False},
+        "auth": {"existingSecret": "keys"},
+        **values,
+    }
     try:
         admin.run("install", "holmes", str(CHART), f"--namespace={namespace}", values=chosen)
         yield Installed(

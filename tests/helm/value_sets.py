@@ -1,15 +1,55 @@
-"""Ten ways to configure the chart, by name: rendered and checked by the real API server in `test_templates`."""
+"""Eleven ways to configure the chart, by name: rendered and checked by the real API server in `test_templates`."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Final
 
 from holmes.core.json_types import JsonObject
+from tests.support.certificates import make_certificates
 
 _KEY: Final[JsonObject] = {
     "name": "ANTHROPIC_API_KEY",
     "valueFrom": {"secretKeyRef": {"name": "models", "key": "anthropic"}},
+}
+
+# Every key of HolmesGPT's chart that users know.
+HOLMESGPT: Final[JsonObject] = {
+    "image": "holmes:1.2.3",
+    "registry": "registry.example.com/tools",
+    "replicas": 1,
+    "resources": {"requests": {"cpu": "100m", "memory": "1024Mi"}, "limits": {"memory": "1024Mi"}},
+    "toolsets": {
+        "kubernetes/core": {"enabled": True},
+        "prometheus/metrics": {"enabled": True, "config": {"prometheus_url": "http://prometheus:9090"}},
+        "robusta": {"enabled": False},
+    },
+    "mcp_servers": {"docs": {"description": "Our pages", "config": {"url": "http://docs:8000/sse", "mode": "sse"}}},
+    "modelList": {"gpt": {"model": "openai/gpt-4.1", "api_key": "{{ env.OPENAI_API_KEY }}", "temperature": 0}},
+    "additionalEnvVars": [{"name": "OPENAI_API_KEY", "value": "planted"}, {"name": "ENABLED_BY_DEFAULT_TOOLSETS"}],
+    "additional_env_froms": [{"secretRef": {"name": "models", "optional": True}}],
+    "additionalVolumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}],
+    "additionalVolumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+    "createServiceAccount": True,
+    "customServiceAccountName": "investigator",
+    "customClusterRoleRules": [{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get", "list"]}],
+    "crdPermissions": {"argo": True, "flux": False},
+    "autoscaling": {"enabled": False},
+    "affinity": {},
+    "nodeSelector": None,
+    "tolerations": [],
+    "podAnnotations": {"example.com/team": "platform"},
+    "priorityClassName": "",
+    "certificate": b64encode(make_certificates().authority).decode(),
+    "openshift": True,
+    "sentryDSN": "https://planted@errors.example.com/1",
+    "enableTelemetry": True,
+    "enableAccountsCreate": False,
+    "enablePostProcessing": False,
+    "postProcessingPrompt": "builtin://generic_post_processing.jinja2",
+    "operator": {"enabled": False, "image": "operator"},
+    "mcpAddons": {"aws": {"enabled": False}},
 }
 
 VALUE_SETS: Final[Mapping[str, JsonObject]] = {
@@ -82,4 +122,5 @@ VALUE_SETS: Final[Mapping[str, JsonObject]] = {
         "customClusterRoleRules": [{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["get", "list"]}],
         "crdPermissions": {"istio": False},
     },
+    "a file of HolmesGPT": HOLMESGPT,
 }

@@ -142,6 +142,39 @@ def test_what_only_holmesgpt_knows_is_ignored_and_no_error(tmp_path: Path) -> No
     assert settings.ignored_keys == ("opsgenie_query", "jira_url", "CUSTOM_SKILL_PATHS")
 
 
+def test_keys_and_variables_of_holmesgpt_without_effect_are_one_warning(tmp_path: Path) -> None:
+    text = (
+        "skill_repos: [a]\nanchors: {x: 1}\nadditional_toolsets: []\ncustom_toolsets_from_cli: []\nslack_channel: ops\n"
+    )
+    names = (
+        "ENABLED_BY_DEFAULT_TOOLSETS MAX_OUTPUT_TOKEN_RESERVATION AZURE_AD_TOKEN_AUTH AZURE_AD_TOKEN PROMETHEUS_URL "
+        "TOOL_CALL_SAFEGUARDS_ENABLED DISABLE_PROMETHEUS_TOOLSET USE_LEGACY_KUBERNETES_LOGS SLACK_TOKEN SLACK_CHANNEL "
+        "SENTRY_DSN ROBUSTA_ACCOUNT_ID CUSTOM_SKILL_PATHS"
+    )
+    variables = dict.fromkeys(names.split(), "x")
+    (warning,) = load(tmp_path, text, variables).warnings()
+    for name in ("skill_repos", "anchors", "additional_toolsets", "custom_toolsets_from_cli", *variables):
+        assert name in warning
+    assert load(tmp_path, "", dict.fromkeys(variables, " ")).warnings() == ()
+
+
+def test_a_variable_that_the_configuration_refers_to_is_not_ignored(tmp_path: Path) -> None:
+    text = "slack_token: '{{ env.SLACK_TOKEN }}'\ntoolsets: {mine: {config: {url: '{{ env.PROMETHEUS_URL }}'}}}\n"
+    assert load(tmp_path, text, {"SLACK_TOKEN": "x", "PROMETHEUS_URL": "http://p"}).warnings() == ()
+
+
+def test_another_folder_has_the_configuration_and_the_model_list(tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "config.yaml").write_text("max_steps: 7\n")
+    (folder / "model_list.yaml").write_text("mine: {model: gpt-4o}\n")
+    settings = load(tmp_path, None, {"HOLMES_CONFIGPATH_DIR": str(folder)})
+    assert (settings.investigation.max_steps, settings.model.model) == (7, "mine")
+    assert load(tmp_path, None, {"HOLMES_CONFIGPATH_DIR": "~/elsewhere"}).model_names() == ("mine",)
+    expected = "HOLMES_CONFIGPATH_DIR='/nowhere': there is no such folder"
+    assert complaint(tmp_path, None, {"HOLMES_CONFIGPATH_DIR": "/nowhere"}) == expected
+
+
 def test_a_configuration_that_works_warns_of_nothing(tmp_path: Path) -> None:
     assert load(tmp_path, "model: m").ignored_keys == ()
 

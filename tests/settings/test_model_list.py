@@ -126,7 +126,6 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
             ":3: 'a.context_window_tokens' is not a key of a model: the wind",
         ),
         ("a:\n  model: x\n  extra: {a: 1}\n", "model_list.yaml:3: 'a.extra' is not a key of a model: arguments for"),
-        ("a:\n  model: x\n  unset_variable: no\n", "model_list.yaml:3: 'a.unset_variable' is not a key of a model"),
         ("a:\n  model: x\n  input_cost_per_token: -1\n", ":3: 'a.input_cost_per_token': must be greater than or equal"),
     ],
 )
@@ -144,3 +143,29 @@ def test_a_variable_that_is_not_set_is_a_mistake_only_of_a_model_that_is_chosen(
         load(tmp_path, text, model="other")
     with pytest.raises(SettingsError, match=expected):
         load(tmp_path, text, model="mine", fallback_models=("other",))
+    with pytest.raises(SettingsError, match=expected):
+        load(tmp_path, text + "third:\n  model: c\n  context: {summary_model: other}\n", model="third")
+
+
+@pytest.mark.parametrize(
+    "unusable",
+    [
+        "api_key: '{{ env.MISSING }}'",
+        "temperature: '{{ env.MISSING }}'",
+        "custom_args: {max_context_size: '{{ env.MISSING }}'}",
+        "context: {summary_model: {model: c, api_key: '{{ env.MISSING }}'}}",
+    ],
+)
+def test_a_variable_that_is_not_set_costs_only_its_model_and_a_warning_says_so(tmp_path: Path, unusable: str) -> None:
+    settings = load(tmp_path, f"other:\n  model: b\n  {unusable}\nmine:\n  model: a\n")
+    assert settings.model_names() == ("mine",)
+    assert settings.model_chain()[0].name == "mine"
+    (warning,) = settings.warnings()
+    assert warning.startswith(f"model 'other' is left out: {tmp_path}/.holmes/model_list.yaml:3: ")
+    assert "'MISSING', which is not set" in warning
+
+
+def test_a_list_without_one_usable_model_leaves_the_rules(tmp_path: Path) -> None:
+    settings = load(tmp_path, "other:\n  model: b\n  api_key: '{{ env.MISSING }}'\n")
+    assert settings.model.model == "builtin/triage"
+    assert len(settings.warnings()) == 1

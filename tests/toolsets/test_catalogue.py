@@ -149,6 +149,63 @@ def test_a_mistake_in_one_toolset_fails_that_one_only_with_the_place_of_the_over
     assert status.reason.startswith(f"{custom}:10: unknown key 'promt'")
 
 
+_OF_ANOTHER_PROGRAM = """\
+toolsets:
+  mesh/core:
+    expose_remotely: false
+    description: Reads the mesh
+    prerequisites: [{command: "true"}]
+    tools:
+      - name: mesh_status
+        description: The state of the mesh
+        command: mesh status
+      - name: mesh_check
+        description: Checks one namespace
+        command: mesh check {{ namespace }}
+        args: [namespace]
+        cache_seconds: 5
+  mesh/flows:
+    description: Watches the mesh
+    tools:
+      - name: mesh_flows
+        description: Flows of one pod
+        args: {pod: {required: true}}
+        script: mesh flows --pod {{ pod }}
+"""
+
+
+def test_keys_that_only_another_program_knows_are_one_warning_per_toolset_and_no_failure(tmp_path: Path) -> None:
+    custom = _file(tmp_path, _OF_ANOTHER_PROGRAM)
+    catalogue = _load(custom)
+    assert [definition.name for definition in catalogue.definitions] == ["mesh/core", "mesh/flows"]
+    assert catalogue.statuses == ()
+    assert catalogue.warnings == (
+        f"{custom}:13: unknown keys of tools are ignored: 'args' of 'mesh_check', 'cache_seconds' of 'mesh_check'",
+        f"{custom}:20: unknown keys of tools are ignored: 'args' of 'mesh_flows'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            ("        command: mesh check", "        comand: mesh check"),
+            ":12: unknown key 'comand': did you mean 'comm",
+        ),
+        (("    expose_remotely: false", "    expose_remotly: false"), ":3: unknown key 'expose_remotly': did you mean"),
+    ],
+)
+def test_an_unknown_key_of_a_toolset_or_of_a_tool_that_lacks_something_fails_that_toolset_only(
+    tmp_path: Path, change: tuple[str, str], reason: str
+) -> None:
+    custom = _file(tmp_path, _OF_ANOTHER_PROGRAM.replace(*change))
+    catalogue = _load(custom)
+    assert [definition.name for definition in catalogue.definitions] == ["mesh/flows"]
+    (status,) = catalogue.statuses
+    assert (status.name, status.state) == ("mesh/core", "failed")
+    assert str(status.reason).startswith(f"{custom}{reason}")
+
+
 def test_unknown_names_are_an_error_with_the_nearest_unless_holmesgpt_knows_them(tmp_path: Path) -> None:
     shipped = _file(tmp_path, _SHOP, "shipped.yaml")
     with pytest.raises(ConfigError, match=r"config.yaml: there is no toolset 'shop/cores': did you mean 'shop/core'\?"):

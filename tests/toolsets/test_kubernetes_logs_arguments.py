@@ -102,6 +102,24 @@ async def test_the_factory_takes_the_timeout_and_says_what_is_wrong(environment:
     assert "No cluster is configured" in str(await factory.prerequisites(context(nowhere)))
 
 
+async def test_the_configured_number_of_lines_is_the_default_and_the_most(
+    api: KubernetesApi, environment: Environment
+) -> None:
+    context = ToolsetContext(environment=environment, config={"default_tail_lines": 3, "max_tail_lines": 5})
+    api.on("/api/v1/namespaces/shop/pods/cart", document(pod("cart")))
+    api.on("/api/v1/namespaces/shop/pods/cart/log", log([f"line-{number}" for number in range(9)]))
+    toolset = KubernetesLogsFactory().create(context)
+    (tool,) = toolset.tools
+    assert [parameter.default for parameter in tool.parameters if parameter.name == "tail"] == [3]
+
+    async def shown(**arguments: JsonValue) -> int:
+        asked: dict[str, JsonValue] = {"name": "cart", "namespace": "shop", **arguments}
+        answer = await toolset.call(ToolInvocation(call_id=ToolCallId("c"), tool=tool, arguments=asked))
+        return answer.data.count("line-")
+
+    assert (await shown(), await shown(tail=4), await shown(tail=9)) == (3, 4, 5)
+
+
 async def test_the_context_and_namespace_of_the_command_line_win(api: KubernetesApi, environment: Environment) -> None:
     context = ToolsetContext(environment=environment.with_variables({"HOLMES_KUBE_NAMESPACE": "other"}))
     api.on("/api/v1/namespaces/other/pods/cart", document(pod("cart", namespace="other")))

@@ -19,6 +19,10 @@
 {{- toYaml $config }}
 {{- end }}
 
+{{- define "holmes.additionalVariables" -}}
+{{- concat (.Values.additionalEnvVars | default list) (.Values.additional_env_vars | default list) | toJson }}
+{{- end }}
+
 {{/* The variables that the chart itself sets; `additionalEnvVars` must not name them again. */}}
 {{- define "holmes.environment" -}}
 - name: HOME
@@ -50,6 +54,14 @@
 {{- if .Values.modelList }}
 - name: MODEL_LIST_FILE_LOCATION
   value: /etc/holmes/model_list.yaml
+{{- end }}
+{{- with .Values.certificate }}
+- name: CERTIFICATE
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.rbac.namespaces }}
+- name: SCOPED_NAMESPACES
+  value: {{ join "," . | quote }}
 {{- end }}
 {{- if eq (len .Values.rbac.namespaces) 1 }}
 - name: HOLMES_KUBE_NAMESPACE

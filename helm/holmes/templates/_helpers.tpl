@@ -39,6 +39,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "holmes.image" -}}
 {{- $image := .Values.image | default (printf "holmes:%s" .Chart.AppVersion) }}
 {{- if .Values.registry }}{{ trimSuffix "/" .Values.registry }}/{{ end }}{{ $image }}
+{{- with .Values.imageDigest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- define "holmes.serviceAccountName" -}}
@@ -47,6 +48,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- define "holmes.secretName" -}}
 {{- .Values.auth.existingSecret | default (include "holmes.fullname" .) }}
+{{- end }}
+
+{{/* The Job that makes the keys, with its account and its Role. */}}
+{{- define "holmes.keysName" -}}
+{{- printf "%s-keys" (include "holmes.fullname" . | trunc 58 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "holmes.keysLabels" -}}
+app.kubernetes.io/name: {{ include "holmes.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: keys
+{{ include "holmes.commonLabels" . }}
 {{- end }}
 
 {{- define "holmes.claimName" -}}
@@ -71,6 +84,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "holmes.podSettings" -}}
+{{- /* OpenShift gives each namespace its own range of users and groups, and refuses a fixed one. */ -}}
+{{- $context := .Values.podSecurityContext | default dict }}
+{{- if .Values.openshift }}{{ $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}{{ end }}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -87,5 +103,5 @@ tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
-  {{- toYaml .Values.podSecurityContext | nindent 2 }}
+  {{- toYaml $context | nindent 2 }}
 {{- end }}

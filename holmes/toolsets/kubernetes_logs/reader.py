@@ -8,14 +8,14 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.core.concurrently import concurrently
 from holmes.core.errors import ClusterUnreachable, ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden, ReadCutOff
 from holmes.kubernetes.paths import api_path
-from holmes.toolsets.kubernetes_logs.request import line_filter
+from holmes.toolsets.kubernetes_logs.request import TailLines, line_filter
 from holmes.toolsets.kubernetes_logs.window import LineWindow
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class ReadLimits:
     container_bytes: int = 20 * 1024 * 1024
     newest_lines: int = 200_000
     kept_bytes: int = 8 * 1024 * 1024
+    tail: TailLines = field(default_factory=TailLines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,12 +19,21 @@ if TYPE_CHECKING:
     from holmes.core.json_types import JsonObject
 
 DEFAULT_TAIL_LINES = 200
+MAX_TAIL_LINES = 5_000
 DEFAULT_MAX_PODS = 10
 _MOST_PODS = 50
 _SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DURATION_PART = re.compile(
     r"(\d+(?:\.\d+)?)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)(?![a-z])\s*"
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailLines:
+    """Newest lines of each container: how many when a call does not say, and at most."""
+
+    default: int = DEFAULT_TAIL_LINES
+    most: int = MAX_TAIL_LINES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +73,9 @@ class LineFilter:
         return self.include is None and self.exclude is None and self.until is None
 
 
-def log_request(arguments: JsonObject, *, now: datetime) -> LogRequest:
+def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None = None) -> LogRequest:
     """The request that `arguments` describe. Raises `ToolError` for what cannot be understood."""
+    tail = tail or TailLines()
     name = _text(arguments, "name")
     if not name:
         raise ToolError("name is empty; give the name of a pod or of a workload")
@@ -91,7 +101,7 @@ def log_request(arguments: JsonObject, *, now: datetime) -> LogRequest:
         until_time=until_time,
         include=_text(arguments, "include"),
         exclude=_text(arguments, "exclude"),
-        tail_lines=_count(arguments, "tail", DEFAULT_TAIL_LINES),
+        tail_lines=min(tail.most, _count(arguments, "tail", tail.default)),
         max_pods=min(_MOST_PODS, _count(arguments, "max_pods", DEFAULT_MAX_PODS)),
     )
 

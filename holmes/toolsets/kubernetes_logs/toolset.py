@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,13 @@ from holmes.kubernetes.workloads import FoundPods, find_pods
 from holmes.toolsets.kubernetes_logs.command import kubectl_command
 from holmes.toolsets.kubernetes_logs.reader import LogReader, ReadLimits, refusal_of_all
 from holmes.toolsets.kubernetes_logs.report import LogReport, report_text
-from holmes.toolsets.kubernetes_logs.request import DEFAULT_MAX_PODS, DEFAULT_TAIL_LINES, log_request
+from holmes.toolsets.kubernetes_logs.request import (
+    DEFAULT_MAX_PODS,
+    DEFAULT_TAIL_LINES,
+    MAX_TAIL_LINES,
+    TailLines,
+    log_request,
+)
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
     from holmes.toolsets.registry import ToolsetContext
 
 MAX_TIMEOUT_SECONDS = 3_600
+_MOST_TAIL_LINES = 200_000
+_CONFIG_KEYS = ("timeout_seconds", "default_tail_lines", "max_tail_lines")
 
 
 def _optional(name: str, kind: JsonType, description: str, default: JsonValue = None) -> Parameter:
@@ -87,8 +95,12 @@ class KubernetesLogsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The one tool."""
-        return (KUBERNETES_LOGS,)
+        """The one tool, with the default that is configured."""
+        tail = min(self._limits.tail.default, self._limits.tail.most)
+        parameters = (
+            replace(each, default=tail) if each.name == "tail" else each for each in KUBERNETES_LOGS.parameters
+        )
+        return (replace(KUBERNETES_LOGS, parameters=tuple(parameters)),)
 
     def describe(self, invocation: ToolInvocation) -> str:
         """For example `Logs of checkout in shop, include 'error'`."""
@@ -103,7 +115,8 @@ class KubernetesLogsToolset:
         """Read the logs. Raises `ToolError` for wrong arguments and refusals, `ClusterUnreachable` for no cluster."""
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
-            request = log_request(invocation.arguments, now=await _now(client, invocation.arguments))
+            now = await _now(client, invocation.arguments)
+            request = log_request(invocation.arguments, now=now, tail=self._limits.tail)
             reader = LogReader(client, request, self._limits)
             found = await self._find(client, request)
             chosen, left_out = _choice(found, request.max_pods)
@@ -185,16 +198,23 @@ class KubernetesLogsFactory:
 
 
 def _limits(context: ToolsetContext) -> ReadLimits:
-    """The timeout from `config`, else 60 s. Raises `ConfigError`."""
+    """The limits from `config`, else the usual ones. Raises `ConfigError`."""
     for key in context.config:
-        if key != "timeout_seconds":
-            raise ConfigError(f"config of toolset 'kubernetes/logs': unknown key {key!r}; known is 'timeout_seconds'")
-    seconds = context.config.get("timeout_seconds")
-    if seconds is None:
-        return ReadLimits()
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not 0 < seconds <= MAX_TIMEOUT_SECONDS:
+        if key not in _CONFIG_KEYS:
+            known = ", ".join(map(repr, _CONFIG_KEYS))
+            raise ConfigError(f"config of toolset 'kubernetes/logs': unknown key {key!r}; known are {known}")
+    seconds = _number(context, "timeout_seconds", ReadLimits().timeout_seconds, MAX_TIMEOUT_SECONDS)
+    default = _number(context, "default_tail_lines", DEFAULT_TAIL_LINES, _MOST_TAIL_LINES)
+    most = _number(context, "max_tail_lines", MAX_TAIL_LINES, _MOST_TAIL_LINES)
+    return ReadLimits(timeout_seconds=seconds, tail=TailLines(default=int(default), most=int(most)))
+
+
+def _number(context: ToolsetContext, key: str, default: float, maximum: int) -> float:
+    value = context.config.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= maximum:
         raise ConfigError(
-            f"config of toolset 'kubernetes/logs': timeout_seconds is {seconds!r}; "
-            f"give a number above 0 and not above {MAX_TIMEOUT_SECONDS}"
+            f"config of toolset 'kubernetes/logs': {key} is {value!r}; give a number above 0 and not above {maximum}"
         )
-    return ReadLimits(timeout_seconds=seconds)
+    return value

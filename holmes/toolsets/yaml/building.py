@@ -6,6 +6,8 @@ catalogue turns it into the failure of that one toolset.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -40,7 +42,7 @@ from holmes.toolsets.yaml.schema import (
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
@@ -51,18 +53,68 @@ if TYPE_CHECKING:
 _Built: TypeAlias = tuple[YamlTool, tuple[LintWarning, ...]]
 
 
-def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> ToolsetKeys:
-    """The entry by the schema, `{{ env.NAME }}` replaced. Raises `ConfigError` with file and line."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedKeys:
+    """An entry that fits the schema; `warnings` is a line about keys of its tools that mean nothing, if there are."""
+
+    keys: ToolsetKeys
+    warnings: tuple[str, ...] = ()
+
+
+def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> CheckedKeys:
+    """The entry by the schema, `{{ env.NAME }}` replaced. Raises `ConfigError` with file and line.
+
+    A tool may have keys that nobody knows when the rest of it is complete, as in files that other programs read too.
+    """
     try:
         values = with_environment(written.values(), variables)
     except ConfigError as error:
         raise ConfigError(f"{written.source}: {error}") from error
     try:
-        return ToolsetKeys.model_validate(values)
+        return CheckedKeys(keys=ToolsetKeys.model_validate(values))
     except ValidationError as error:
-        # An unknown key usually explains the one that is missing.
-        first = min(error.errors(), key=lambda details: details["type"] != "extra_forbidden")
-        raise ConfigError(_explained(first, written)) from error
+        ordered = _telling_first(error.errors())
+        explained = ConfigError(_explained(ordered[0], written))
+        unknown = tuple(details["loc"] for details in ordered if _is_ignored(details))
+        if len(unknown) < len(ordered):
+            raise explained from error
+    try:
+        keys = ToolsetKeys.model_validate(_without(values, unknown))
+    except ValidationError as error:
+        raise explained from error
+    named = ", ".join(f"{place[-1]!r} of {keys.tools[int(place[1])].name!r}" for place in unknown)
+    return CheckedKeys(
+        keys=keys, warnings=(f"{written.place(unknown[0])}: unknown keys of tools are ignored: {named}",)
+    )
+
+
+def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """The errors, beginning with the one to show: an unknown key usually explains the one that is missing."""
+    lacking = {details["loc"][:2] for details in errors if details["type"] == "missing"}
+
+    def rank(details: ErrorDetails) -> int:
+        if _is_ignored(details):
+            return 1 if details["loc"][:2] in lacking else 3
+        return 0 if details["type"] == "extra_forbidden" else 2
+
+    return sorted(errors, key=rank)
+
+
+def _is_ignored(error: ErrorDetails) -> bool:
+    """Whether it is about an unknown key of a tool itself: `tools`, its number, the key."""
+    return error["type"] == "extra_forbidden" and error["loc"][0] == "tools" and len(error["loc"]) == 3
+
+
+def _without(values: object, unknown: Sequence[KeyPath]) -> object:
+    """The entry without the `unknown` keys of its tools."""
+    ignored = {(index, key) for _, index, key in unknown}
+    if not isinstance(values, Mapping):
+        return values
+    tools = [
+        {key: value for key, value in tool.items() if (index, key) not in ignored}
+        for index, tool in enumerate(values["tools"])
+    ]
+    return {**values, "tools": tools}
 
 
 def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:

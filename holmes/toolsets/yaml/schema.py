@@ -1,6 +1,6 @@
 """The keys of a toolset file, exactly as users write them. The border: what comes out is checked, nothing is unknown.
 
-Called by the loader, which turns these models into the frozen values of `definition`. Refuses unknown keys.
+The loader turns these models into the frozen values of `definition`. Refuses unknown keys.
 """
 
 from __future__ import annotations
@@ -124,4 +124,6 @@ class ToolsetKeys(_Keys):
     transformers: list[Any] | None = None
     approval_required_tools: list[str] = Field(default_factory=list)
     redaction: bool = True
+    expose_remotely: Any = None
+    """Of HolmesGPT; without effect."""
     type: Literal["mcp", "http", "database", "mongodb"] | None = None

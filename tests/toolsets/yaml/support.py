@@ -27,7 +27,7 @@ def plain_environment(**variables: str) -> Environment:
 def definition_of(text: str, **variables: str) -> YamlToolsetDefinition:
     """The definition of the first toolset in a file with this text."""
     written = toolsets_of(parse_document(text, source="test.yaml")).toolsets[0]
-    return build_definition(written, checked_keys(written, variables))
+    return build_definition(written, checked_keys(written, variables).keys)
 
 
 def toolset_of(text: str, **variables: str) -> YamlToolset:

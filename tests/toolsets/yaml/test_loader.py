@@ -109,7 +109,6 @@ def test_every_key_of_the_format_is_understood() -> None:
     ("change", "message"),
     [
         (("    enabled: true", "    enabld: true"), "test.yaml:3: unknown key 'enabld': did you mean 'enabled'?"),
-        (("        parse: json", "        pasre: json"), "test.yaml:28: unknown key 'pasre': did you mean 'parse'?"),
         (
             ("id: {description: number, type", "id: {descripton: number, type"),
             "test.yaml:30: unknown key 'descripton': did you mean 'description'?",
@@ -187,7 +186,7 @@ def test_the_old_list_form_and_old_names_are_read_with_a_warning() -> None:
         "test.yaml:4: 'additional_instructions' of toolset 'a' is an old name: write 'llm_instructions'",
         "test.yaml:5: 'restricted_tools' of toolset 'a' is an old name: write 'approval_required_tools'",
     )
-    definition = build_definition(written, checked_keys(written, {}))
+    definition = build_definition(written, checked_keys(written, {}).keys)
     assert (definition.instructions, definition.approval_patterns) == ("hint", ("x*",))
 
 
@@ -197,7 +196,7 @@ def test_instructions_can_be_a_file_beside_the_toolset(tmp_path: Path) -> None:
         "toolsets: {a: {description: d, config: {name: shop}, llm_instructions: 'file://hints.md'}}"
     )
     written = read_toolsets(tmp_path / "a.yaml").toolsets[0]
-    assert build_definition(written, checked_keys(written, {})).instructions == "hint for shop"
+    assert build_definition(written, checked_keys(written, {}).keys).instructions == "hint for shop"
 
 
 def test_built_in_instructions_cannot_leave_their_folder() -> None:
