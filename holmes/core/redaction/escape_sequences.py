@@ -58,8 +58,8 @@ def _has_real(text: str) -> bool:
 
 def _has_written(text: str) -> bool:
     return (
-        "^[" in text
-        or "#033" in text
+        ("^" in text and "^[" in text)
+        or ("#" in text and "#033" in text)
         or ("\\" in text and _ESCAPED_START.search(text) is not None)
         or (not text.isascii() and "\u241b" in text)
     )
