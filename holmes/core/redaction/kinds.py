@@ -56,7 +56,8 @@ class Kind:
     (a pattern that starts with one plain character, which is the fastest search there is). Group `secret` is what gets
     masked, all of the match when there is no such group. `label` is the name in the placeholder, when it differs from
     the kind's own. `before` is a pattern of fixed length that ends in the last sign of the literals and says more than
-    they do. With `folded` literals and pattern are in lower case and any case matches.
+    they do. With `folded` literals and pattern are in lower case and any case matches. `prefixed` says that the token
+    begins with a literal that nothing else begins with, so that it is known even when a line ends in the middle of it.
 
     A pattern whose literals are common should start with plain letters: those are searched ten times faster.
     """
@@ -69,6 +70,7 @@ class Kind:
     before: str = ""
     label: str = ""
     folded: bool = False
+    prefixed: bool = False
 
     def find(self, piece: str, lower: str) -> Iterator[tuple[int, int]]:
         """Where this kind is in `piece`, of which `lower` is the lower case."""
@@ -95,4 +97,4 @@ def starting(prefix: str, before: str = r"A-Za-z0-9_\-") -> str:
 def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = ()) -> Kind:
     """A token with a fixed prefix, or a pattern of prefixes whose `literals` are given; `body` is what follows."""
     first = EDGE + prefix if literals else starting(prefix)
-    return Kind(name=name, literals=literals or (prefix,), pattern=re.compile(first + body + END))
+    return Kind(name=name, literals=literals or (prefix,), pattern=re.compile(first + body + END), prefixed=True)

@@ -26,6 +26,8 @@ _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
 # Blanks that Latin-1 does not have; patterns must see that they are blanks.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk")
+_ASCII: Final = bytes(range(128))
 _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwxyz")))
 
 
@@ -33,6 +35,7 @@ _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwx
 class Window:
     """`piece` is `text[start:end]`, `lower` the same in lower case, position by position.
 
+    `plain` is `piece` with one byte for each character.
     `lower` is for patterns of ASCII: letters beyond Latin-1 are question marks in it, and blanks beyond it are one of
     Latin-1, which makes it cheap to make and to search. `rare` holds only the capitals and a few signs of the piece,
     `consonants` only those letters of `lower`: a literal that is in the piece is, with the same letters left out, in
@@ -44,6 +47,7 @@ class Window:
     start: int
     end: int
     piece: str
+    plain: bytes
     lower: str
     rare: str
     consonants: str
@@ -55,7 +59,11 @@ class Window:
         """Whether `literal` is in the piece; with `folded` in any case. Asked once for each literal."""
         key = (literal, folded)
         if key not in self._known:
-            self._known[key] = self._may_have(literal) and literal in (self.lower if folded else self.piece)
+            self._known[key] = (
+                all(self.has(part) for part in _parts_of(literal))
+                and self._may_have(literal)
+                and literal in (self.lower if folded else self.piece)
+            )
         return self._known[key]
 
     def _may_have(self, literal: str) -> bool:
@@ -92,6 +100,7 @@ def windows(text: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Win
             start=start,
             end=end,
             piece=piece,
+            plain=plain,
             lower=lower.decode("latin-1"),
             rare=plain.translate(None, _NOT_RARE).decode("ascii"),
             consonants=lower.translate(None, _NO_CONSONANTS).decode("ascii"),
@@ -120,9 +129,20 @@ def _overlap_start(text: str, end: int) -> int:
 
 def _plain(piece: str) -> bytes:
     """The piece with one byte for each character."""
-    if not piece.isascii():
+    if not piece.isascii() and _OTHER_BLANKS.search(beyond_ascii(piece)):
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")
+
+
+def beyond_ascii(piece: str) -> str:
+    """The characters of `piece` that are not ASCII. Texts have few of them, so this is fast."""
+    return piece.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
+
+
+@lru_cache(maxsize=512)
+def _parts_of(literal: str) -> tuple[str, ...]:
+    """The common words in `literal`: they are searched anyway, and without one of them nothing more needs to be."""
+    return tuple(word for word in _COMMON if word in literal.lower() and word != literal)
 
 
 @lru_cache(maxsize=512)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.assignments import assigned_secrets
+from holmes.core.redaction.encoded import encoded_secrets
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.kinds import Span
 from holmes.core.redaction.pairs import paired_secrets
 from holmes.core.redaction.pieces import PIECE_CHARACTERS, windows
@@ -19,6 +21,8 @@ from holmes.core.redaction.private_keys import private_keys
 from holmes.core.redaction.registry import gated_kinds, kinds
 from holmes.core.redaction.secret_json import JsonSecrets
 from holmes.core.redaction.secret_yaml import YamlSecrets
+from holmes.core.redaction.views import decoded_view
+from holmes.core.redaction.wrapped import wrapped_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 # A text of this size takes about a millisecond.
 SHORT_TEXT_CHARACTERS: Final = 16 * 1024
 _FEW_LITERALS: Final = 4
+# Encodings inside of encodings are undone so often.
+_MOST_LEVELS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +59,15 @@ class Redactor:
         self._piece_characters = piece_characters
 
     def redact(self, text: str) -> str:
-        """`text` with a placeholder for every secret, in as many lines; the same object when there is none."""
+        """`text` with a placeholder for every secret, in as many lines, and without escape sequences of terminals.
+
+        The same object when it has neither.
+        """
         return self.redaction(text).text
 
     def redaction(self, text: str) -> Redaction:
         """Like `redact`, and says how many places were masked."""
+        text = strip_escape_sequences(text)
         spans = _joined(outside_placeholders(text, self._spans(text)))
         parts = without_placeholders(text, spans) if spans else []
         if not parts:
@@ -72,7 +82,16 @@ class Redactor:
         pieces.append(text[position:])
         return Redaction(text="".join(pieces), masked=len(parts))
 
-    def _spans(self, text: str) -> Iterator[Span]:
+    def _spans(self, text: str, level: int = 0) -> Iterator[Span]:
+        """The secrets of `text`, and of what it says once its encodings are undone."""
+        yield from self._plain_spans(text, level)
+        view = decoded_view(text) if level < _MOST_LEVELS else None
+        if view:
+            for span in self._spans(view.text, level + 1):
+                start, end = view.original(span.start, span.end)
+                yield Span(start=start, end=end, label=span.label, secret=span.secret)
+
+    def _plain_spans(self, text: str, level: int) -> Iterator[Span]:
         yaml_secrets = YamlSecrets(text)
         json_secrets = JsonSecrets(text)
         for window in windows(text, self._piece_characters):
@@ -82,6 +101,12 @@ class Redactor:
             yield from window.settle(assigned_secrets(window))
             yield from window.settle(paired_secrets(window))
             yield from window.settle(_of_known_kinds(window))
+            yield from wrapped_tokens(window)
+            if level < _MOST_LEVELS:
+                yield from encoded_secrets(window, lambda said: self._found(said, level + 1))
+
+    def _found(self, text: str, level: int) -> list[Span]:
+        return outside_placeholders(text, self._spans(text, level))
 
 
 async def redact_off_loop(redactor: Redactor, text: str) -> str:

@@ -25,6 +25,19 @@ def kinds() -> tuple[Kind, ...]:
 
 
 @cache
+def prefixed_kinds() -> tuple[Kind, ...]:
+    """The kinds whose tokens are known by a prefix of their own."""
+    return tuple(kind for kind in kinds() if kind.prefixed)
+
+
+@cache
+def prefixes() -> re.Pattern[str]:
+    """One of the prefixes of `prefixed_kinds`."""
+    literals = {literal for kind in prefixed_kinds() for literal in kind.literals}
+    return re.compile("|".join(re.escape(literal) for literal in sorted(literals, key=len, reverse=True)))
+
+
+@cache
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...]], ...]:
     """The kinds in groups, each with a pattern that must be found in a text before its kinds are looked at.
 

@@ -16,6 +16,7 @@ def _mixed(value: str) -> bool:
 KINDS: Final = (
     Kind(
         name="aws-access-key-id",
+        prefixed=True,
         literals=("IA",),
         gate=re.compile(r"IA[A-Z2-7]{16}"),
         pattern=re.compile(rf"{EDGE}A(?:K|S|B)IA[A-Z2-7]{{16}}{END}"),

@@ -38,6 +38,7 @@ _DOLLAR: Final = re.compile(r"\$(?=[a-z0-9])")
 KINDS: Final = (
     Kind(
         name="jwt",
+        prefixed=True,
         label=TOKEN,
         literals=("eyJ",),
         pattern=re.compile(

@@ -11,6 +11,7 @@ KINDS: Final = (
     token("anthropic-key", "sk-ant-", r"[A-Za-z0-9_\-]{24,}+"),
     Kind(
         name="openai-key",
+        prefixed=True,
         literals=("sk-",),
         pattern=re.compile(
             rf"{EDGE}sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1|None)-[A-Za-z0-9_\-]{{20,}}+|[A-Za-z0-9]{{20,}}+){END}"

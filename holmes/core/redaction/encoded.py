@@ -1,0 +1,153 @@
+"""Long words that are base64 or hexadecimal digits of a text, also compressed (the releases of Helm), also in lines.
+
+Such a word is masked whole when what it says holds a secret. What it says is read like any other text.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.redaction.kinds import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from holmes.core.redaction.pieces import Window
+
+# Fifteen bytes: `DB_PASSWORD=abc`.
+_SHORTEST: Final = 20
+_STEP_CHARACTERS: Final = 256 * 1024
+_UNPACKED_BYTES: Final = 4 * 1024 * 1024
+_MOST_LINES: Final = 40_000
+
+_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_FIRST, _SECOND, _THIRD = (
+    "".join(letter for number, letter in enumerate(_LETTERS) if not number & bit) for bit in (32, 8, 2)
+)
+# The bytes of ASCII have no highest bit. Of random letters one of four thousand words passes.
+_TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{_LETTERS}]){{4}}")
+_HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
+# UTF-16 with a mark of its order, gzip.
+_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI")
+_WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
+_LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
+_CLASSES: Final = bytes(32 if chr(code) not in _LETTERS else 97 for code in range(256))
+_LONG_WORD: Final = b"a" * _SHORTEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """A word at `start` to `end` of the text, and the letters of it without the breaks of lines."""
+
+    start: int
+    end: int
+    letters: str
+
+
+def encoded_secrets(window: Window, search: Callable[[str], list[Span]]) -> Iterator[Span]:
+    """The words of this window in which `search` finds a secret once they are decoded."""
+    for word in _words(window):
+        for said in _said(word.letters):
+            found = search(said)
+            if found:
+                whole = len(found) == 1 and found[0].secret == said.strip()
+                secret = found[0].secret if whole else word.letters
+                yield Span(start=word.start, end=word.end, label=found[0].label, secret=secret)
+                break
+
+
+def _words(window: Window) -> Iterator[Encoded]:
+    classes = window.plain.translate(_CLASSES)
+    at = classes.find(_LONG_WORD)
+    while at >= 0:
+        start = window.start + at
+        if window.piece[at - 1 : at] == "\\" and window.piece[at] in "nrt":
+            start += 1
+        match = _WORD.match(window.text, start)
+        end = match.end() if match else start + _SHORTEST
+        begins_inside = at == 0 and window.cut_start
+        if not begins_inside and _may_be_text(window.text, start):
+            word = _with_lines(window.text, start, end)
+            yield word
+            end = word.end
+        at = classes.find(_LONG_WORD, max(end - window.start, at + 1))
+
+
+def _may_be_text(text: str, start: int) -> bool:
+    return (
+        _TEXT.match(text, start) is not None
+        or text.startswith(_OTHER_STARTS, start)
+        or _HEX_TEXT.match(text, start) is not None
+    )
+
+
+def _with_lines(text: str, start: int, end: int) -> Encoded:
+    """The word at `start`, and the lines after it while each is as long as the one before, and a last shorter one."""
+    parts = [text[start:end]]
+    width = end - start
+    while len(parts) < _MOST_LINES and width >= _SHORTEST:
+        line = _LINE.match(text, end)
+        word = _WORD.match(text, line.end()) if line else None
+        if not word or len(word[0]) > width:
+            break
+        following = text[word.end() : word.end() + 1]
+        if len(word[0]) < width and (following not in "=\r\n\"'\\ |" or not _mixes(word[0])):
+            break
+        parts.append(word[0])
+        end = word.end()
+        if len(word[0]) < width:
+            break
+    padding = len(text[end : end + 2]) - len(text[end : end + 2].lstrip("="))
+    return Encoded(start=start, end=end + padding, letters="".join(parts))
+
+
+def _mixes(word: str) -> bool:
+    """Whether the end of a word is no word of a language."""
+    return not word.isalpha() or (not word.islower() and not word[1:].islower()) or len(word) % 4 == 0
+
+
+def _said(letters: str) -> Iterator[str]:
+    """What a word says, part by part."""
+    if _HEX.fullmatch(letters):
+        yield _plain(bytes.fromhex(letters))
+        return
+    letters = letters.replace("-", "+").replace("_", "/")
+    if letters.startswith("H4sI"):
+        yield _unpacked(letters)
+        return
+    for start in range(0, len(letters), _STEP_CHARACTERS):
+        part = letters[start : start + _STEP_CHARACTERS]
+        data = _bytes_of(part)
+        if data.startswith(b"\x1f\x8b"):
+            yield _unpacked(part)
+        yield _plain(data)
+
+
+def _bytes_of(letters: str) -> bytes:
+    try:
+        return base64.b64decode(letters[: len(letters) - (len(letters) % 4 == 1)] + "==")
+    except (ValueError, binascii.Error):
+        return b""
+
+
+def _unpacked(letters: str) -> str:
+    """What a compressed text says, as far as it goes: it may be cut off."""
+    try:
+        return _plain(zlib.decompressobj(wbits=31).decompress(_bytes_of(letters), _UNPACKED_BYTES))
+    except zlib.error:
+        return ""
+
+
+def _plain(data: bytes) -> str:
+    """The text that the bytes are; empty when they are none."""
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"} or data[1:8:2].strip(b"\0") == b"" or data[:8:2].strip(b"\0") == b"":
+        data = data.replace(b"\0", b"")
+        data = data[2:] if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else data
+    text = data.decode("utf-8", "replace")
+    return "" if text.count("\N{REPLACEMENT CHARACTER}") > len(text) // 8 else text

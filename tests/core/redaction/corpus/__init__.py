@@ -1,0 +1,76 @@
+"""A corpus of secrets in many forms, and of texts that look like secrets.
+
+`own/` was written beside the engine, `blind/` by another engineer who had not seen it. The files hold a mark inside of
+tokens, so that no scanner of repositories takes them for real ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+HALVES: Final = ("own", "blind")
+_MARK: Final = "\N{BROKEN BAR}"
+_LOOK_ALIKES: Final = "look_alikes.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """A text with `secrets` that must not show, and what must `keep` showing."""
+
+    id: str
+    form_class: str
+    text: str
+    secrets: tuple[str, ...]
+    keep: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAlike:
+    """A text without a secret, and how it is shown: the same, but for escape sequences."""
+
+    id: str
+    text: str
+    shown: str
+
+
+@cache
+def forms(half: str) -> tuple[Form, ...]:
+    """The forms of one half of the corpus, class by class."""
+    return tuple(
+        Form(
+            id=str(entry["id"]),
+            form_class=str(entry["class"]),
+            text=_unmarked(entry["text"]),
+            secrets=tuple(_unmarked(secret) for secret in entry["secrets"]),
+            keep=tuple(_unmarked(kept) for kept in entry.get("keep") or ()),
+        )
+        for path in sorted(_folder(half).glob("*.yaml"))
+        if path.name != _LOOK_ALIKES
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))
+    )
+
+
+@cache
+def look_alikes(half: str) -> tuple[LookAlike, ...]:
+    """The look-alikes of one half of the corpus."""
+    path = _folder(half) / _LOOK_ALIKES
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else []
+    return tuple(
+        LookAlike(
+            id=str(entry["id"]), text=_unmarked(entry["text"]), shown=_unmarked(entry.get("shown") or entry["text"])
+        )
+        for entry in entries
+    )
+
+
+def _folder(half: str) -> Path:
+    return Path(__file__).parent / half
+
+
+def _unmarked(text: object) -> str:
+    return str(text).replace(_MARK, "")
