@@ -107,7 +107,7 @@ class OpenToolsets:
         return tuple(toolsets)
 
 
-async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToolsets:
+async def open_toolsets(settings: Settings, *, redactor: Redactor | None = None, refresh: bool = False) -> OpenToolsets:
     """Read all toolset files and check what can work. Raises `ConfigError` for a broken file."""
     variables = process_environment()
     written = read_catalogue(
@@ -122,7 +122,9 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
     environment = with_choices(settings, tool_environment(variables, written.variable_names))
     logs_config = {"timeout_seconds": settings.tools.kubernetes_logs_timeout_seconds}
     catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
-    context = ToolsetContext(environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes)
+    context = ToolsetContext(
+        environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes, redactor=redactor
+    )
     policy = CheckPolicy(
         deadline_seconds=settings.tools.prerequisite_timeout_seconds,
         cache_directory=settings.storage.cache_path,

@@ -119,8 +119,12 @@ class _Checker:
                 )
         if obstacle is not None:
             return _Checked(status=_hindered(status, obstacle))
+        redactor = self.context.redactor if definition.redaction else None
         toolset = YamlToolset(
-            definition=definition, environment=environment, memory_limit_mb=self.context.memory_limit_mb
+            definition=definition,
+            environment=environment,
+            memory_limit_mb=self.context.memory_limit_mb,
+            redaction_key=redactor.key if redactor is not None else b"",
         )
         ready = ReadyToolset(
             toolset=toolset,
