@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.assignments import assigned_secrets
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.kinds import Span
 from holmes.core.redaction.pairs import paired_secrets
 from holmes.core.redaction.pieces import PIECE_CHARACTERS, windows
@@ -54,11 +55,15 @@ class Redactor:
         self._piece_characters = piece_characters
 
     def redact(self, text: str) -> str:
-        """`text` with a placeholder for every secret, in as many lines; the same object when there is none."""
+        """`text` with a placeholder for every secret, in as many lines, and without escape sequences of terminals.
+
+        The same object when it has neither.
+        """
         return self.redaction(text).text
 
     def redaction(self, text: str) -> Redaction:
         """Like `redact`, and says how many places were masked."""
+        text = strip_escape_sequences(text)
         spans = _joined(outside_placeholders(text, self._spans(text)))
         parts = without_placeholders(text, spans) if spans else []
         if not parts:
