@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models, check_models
-from holmes.app.redaction import mask_logs
+from holmes.app.redaction import mask_logs, text_mask
 from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
@@ -180,7 +180,7 @@ def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guard
     fitted = fit_tools(toolsets, first.window_tokens, first.make_counter())
     parts = LoopParts(
         models=chain.models,
-        executor=ToolExecutor(fitted.toolsets, mask=redactor.redact if redactor else None),
+        executor=ToolExecutor(fitted.toolsets, mask=text_mask(redactor)),
         store=store,
         prompts=LoopPrompts(
             compaction=render_prompt("compaction"),

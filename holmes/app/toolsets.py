@@ -92,9 +92,7 @@ class OpenToolsets:
             toolset = ready.toolset
             if ready.approval_patterns:
                 toolset = ApprovalGate(toolset, ready.approval_patterns, approver)
-            if redactor is not None and ready.redaction:
-                toolset = Redacted(toolset, redactor)
-            toolsets.append(toolset)
+            toolsets.append(Redacted(toolset, redactor if ready.redaction else None))
         if store is not None:
             toolsets.append(
                 StoredResultsToolset(
