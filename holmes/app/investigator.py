@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models, check_models
-from holmes.app.redaction import mask_logs
+from holmes.app.redaction import mask_logs, text_mask
 from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
@@ -29,7 +29,7 @@ from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 
     from holmes.app.models import ModelChain
     from holmes.app.requests import AskRequest, RunParts
@@ -127,7 +127,8 @@ async def open_investigator(
     if any(isinstance(model, LitellmModel) for model in chain.configured):
         preload()  # the import takes seconds: start it before the checks, which wait for other programs
     try:
-        opened = await _checked(settings, chain.configured, refresh_toolsets=refresh_toolsets)
+        opening = open_toolsets(settings, redactor=redactor, refresh=refresh_toolsets)
+        opened = await _checked(settings, chain.configured, opening)
         if store is None and settings.storage.results_enabled:
             store = result_store(settings)
         yield _assemble(settings, chain, opened, _Guards(approver=approver, redactor=redactor, store=store))
@@ -136,12 +137,14 @@ async def open_investigator(
             await model.aclose()
 
 
-async def _checked(settings: Settings, models: tuple[ConfiguredModel, ...], *, refresh_toolsets: bool) -> OpenToolsets:
+async def _checked(
+    settings: Settings, models: tuple[ConfiguredModel, ...], toolsets: Coroutine[None, None, OpenToolsets]
+) -> OpenToolsets:
     """All checks at once; the first that fails ends the others and is the one line that the user reads.
 
     The toolsets come first, because their task reads all toolset files before it lets another one run.
     """
-    opening = asyncio.create_task(open_toolsets(settings, refresh=refresh_toolsets))
+    opening = asyncio.create_task(toolsets)
     tasks = (
         opening,
         asyncio.create_task(check_models(settings, models)),
@@ -177,7 +180,7 @@ def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guard
     fitted = fit_tools(toolsets, first.window_tokens, first.make_counter())
     parts = LoopParts(
         models=chain.models,
-        executor=ToolExecutor(fitted.toolsets, mask=redactor.redact if redactor else None),
+        executor=ToolExecutor(fitted.toolsets, mask=text_mask(redactor)),
         store=store,
         prompts=LoopPrompts(
             compaction=render_prompt("compaction"),

@@ -6,11 +6,14 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.logging import RedactingFilter
 from holmes.core.redaction.redactor import Redactor
 from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holmes.settings.settings import Settings
 
 
@@ -20,6 +23,11 @@ def mask_logs(redactor: Redactor) -> None:
     for handler in handlers:
         if not any(isinstance(each, RedactingFilter) for each in handler.filters):
             handler.addFilter(RedactingFilter(redactor))
+
+
+def text_mask(redactor: Redactor | None) -> Callable[[str], str]:
+    """What makes foreign text fit to be read: without secrets, or without escape sequences when redaction is off."""
+    return strip_escape_sequences if redactor is None else redactor.redact
 
 
 def make_redactor(settings: Settings) -> Redactor | None:

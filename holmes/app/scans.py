@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.app.environment import cluster_environment
-from holmes.app.redaction import make_redactor
+from holmes.app.redaction import make_redactor, text_mask
 from holmes.diagnosis.masking import masked_report
 from holmes.diagnosis.scan import scan
 from holmes.kubernetes.client import ClusterClient
@@ -26,4 +26,4 @@ async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progr
     async with await ClusterClient.connect(cluster_environment(settings)) as client:
         await client.probe()
         report = (await scan(client, request, progress)).report
-    return masked_report(report, redactor.redact) if redactor is not None else report
+    return masked_report(report, text_mask(redactor))

@@ -92,9 +92,7 @@ class OpenToolsets:
             toolset = ready.toolset
             if ready.approval_patterns:
                 toolset = ApprovalGate(toolset, ready.approval_patterns, approver)
-            if redactor is not None and ready.redaction:
-                toolset = Redacted(toolset, redactor)
-            toolsets.append(toolset)
+            toolsets.append(Redacted(toolset, redactor if ready.redaction else None))
         if store is not None:
             toolsets.append(
                 StoredResultsToolset(
@@ -107,7 +105,7 @@ class OpenToolsets:
         return tuple(toolsets)
 
 
-async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToolsets:
+async def open_toolsets(settings: Settings, *, redactor: Redactor | None = None, refresh: bool = False) -> OpenToolsets:
     """Read all toolset files and check what can work. Raises `ConfigError` for a broken file."""
     variables = process_environment()
     written = read_catalogue(
@@ -126,7 +124,9 @@ async def open_toolsets(settings: Settings, *, refresh: bool = False) -> OpenToo
         "max_tail_lines": settings.tools.logs_max_tail_lines,
     }
     catalogue = load_catalogue(written, environment, {"kubernetes/logs": logs_config})
-    context = ToolsetContext(environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes)
+    context = ToolsetContext(
+        environment=environment, memory_limit_mb=settings.tools.memory_limit_megabytes, redactor=redactor
+    )
     policy = CheckPolicy(
         deadline_seconds=settings.tools.prerequisite_timeout_seconds,
         cache_directory=settings.storage.cache_path,

@@ -1,4 +1,4 @@
-"""Masks secrets in a report: evidence quotes values of fields and lines of logs. Called by `holmes.app.scans`."""
+"""Masks secrets in a report: evidence quotes values of fields and lines of logs, and what was not checked errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
     """The report with `mask` applied to everything that quotes the cluster."""
-    return replace(report, incidents=tuple(_incident(incident, mask) for incident in report.incidents))
+    return replace(
+        report,
+        incidents=tuple(_incident(incident, mask) for incident in report.incidents),
+        not_checked=tuple(replace(gap, why=mask(gap.why)) for gap in report.not_checked),
+    )
 
 
 def _incident(incident: Incident, mask: Callable[[str], str]) -> Incident:
@@ -32,4 +36,4 @@ def _finding(finding: Finding, mask: Callable[[str], str]) -> Finding:
         replace(each, value=mask(f"{each.path}: {each.value}").removeprefix(f"{each.path}: "))
         for each in finding.evidence
     )
-    return replace(finding, cause=mask(finding.cause), evidence=evidence)
+    return replace(finding, cause=mask(finding.cause), next_check=mask(finding.next_check), evidence=evidence)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 from holmes.core.redaction.secret_values import may_be_shown
 from holmes.core.redaction.values import looks_random
 from holmes.kubernetes.fields import text_map
+from holmes.kubernetes.object_masking import REMOVED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holmes.core.json_types import JsonObject
 
-REMOVED: Final = "(REDACTED)"
 # Whole archives (the releases of helm) turn up nowhere else.
 _LONGEST_CHARACTERS: Final = 16 * 1024
 # A value is cut where texts are likely to be cut: `user:VALUE@host`, `token=VALUE,`, the parts of a web token.

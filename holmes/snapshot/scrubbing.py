@@ -12,19 +12,18 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text_map
-from holmes.snapshot.known_secrets import REMOVED, KnownSecrets
+from holmes.kubernetes.object_masking import REMOVED, ObjectMasker
 from holmes.snapshot.logs import without_timestamp
 
 if TYPE_CHECKING:
     from holmes.core.json_types import JsonObject, JsonValue
     from holmes.core.redaction.redactor import Redactor
+    from holmes.snapshot.known_secrets import KnownSecrets
 
 REMOVED_BASE64: Final = base64.b64encode(REMOVED.encode()).decode()
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _ENCODED: Final = ("data", "binaryData")
 _MANAGED_FIELDS: Final = ("apiVersion", "manager", "operation", "subresource", "time")
-_TORN: Final[dict[str, JsonValue]] = {}  # stands for JSON that is none any more; compared by identity
-_LONG_TEXT_CHARACTERS: Final = 24
 
 
 class Scrubber:
@@ -44,7 +43,7 @@ class Scrubber:
         encoded = {key: item[key] for key in _ENCODED if key in item and (secret or key == "binaryData")}
         rest = {key: value for key, value in item.items() if key not in encoded}
         kept = {key: _placeholders(value, REMOVED_BASE64) for key, value in encoded.items()}
-        return {**self._redacted(rest), **kept}
+        return {**child(ObjectMasker(self._text).masked(rest)), **kept}
 
     def scrubbed_log(self, content: bytes) -> bytes:
         """The log that may be written; each line keeps the moment before it, which is not part of what is judged."""
@@ -63,51 +62,6 @@ class Scrubber:
     def _text(self, text: str) -> str:
         known = self._known.masked(text)
         return known if self._redactor is None else self._redactor.redact(known)
-
-    def _redacted(self, item: JsonObject) -> JsonObject:
-        """`item` without what looks like a secret: first in every text by itself, then with the names around it.
-
-        A configuration file inside a ConfigMap is recognised best as the file that it is; the value of an environment
-        variable only beside its name.
-        """
-        inner = child(self._leaves(item))
-        if self._redactor is None:
-            return inner
-        whole = self._redacted_json(inner)
-        # When a placeholder tears the JSON apart, the names are looked at one by one.
-        return child(whole if whole is not _TORN else self._redacted_fields(inner))
-
-    def _redacted_json(self, value: JsonValue) -> JsonValue:
-        """`value` redacted as one JSON text; `_TORN` when what comes out is no longer of the same shape."""
-        before = json.dumps(value, ensure_ascii=False)
-        after = before if self._redactor is None else self._redactor.redact(before)
-        if after is before:
-            return value
-        try:
-            redacted: JsonValue = json.loads(after)
-        except (ValueError, RecursionError):
-            return _TORN
-        return redacted if _same_shape(value, redacted) else _TORN
-
-    def _redacted_fields(self, value: JsonValue) -> JsonValue:
-        """Every text beside its own name; one that cannot be judged so is removed."""
-        if isinstance(value, dict):
-            redacted = {}
-            for key, each in value.items():
-                nested = isinstance(each, dict | list)
-                pair = {key: self._redacted_fields(each)} if nested else self._redacted_json({key: each})
-                redacted[key] = pair[key] if isinstance(pair, dict) and pair is not _TORN else REMOVED
-            beside = self._redacted_json(redacted) if "name" in redacted and "value" in redacted else redacted
-            return {**redacted, "value": REMOVED} if beside is _TORN else beside
-        return [self._redacted_fields(each) for each in value] if isinstance(value, list) else value
-
-    def _leaves(self, value: JsonValue) -> JsonValue:
-        if isinstance(value, str):
-            is_long = len(value) > _LONG_TEXT_CHARACTERS or "\n" in value
-            return self._text(value) if is_long else self._known.masked(value)
-        if isinstance(value, dict):
-            return {key: self._leaves(each) for key, each in value.items()}
-        return [self._leaves(each) for each in value] if isinstance(value, list) else value
 
 
 def without_values(secret: JsonObject) -> JsonObject:
@@ -146,14 +100,3 @@ def _applied_without_values(applied: str) -> str:
     if not isinstance(document, dict):
         return REMOVED
     return json.dumps(without_values(document), separators=(",", ":")) + "\n"
-
-
-def _same_shape(one: JsonValue, other: JsonValue) -> bool:
-    """Whether both have the same names and lengths, and text in the same places."""
-    if isinstance(one, dict):
-        return (
-            isinstance(other, dict) and one.keys() == other.keys() and all(_same_shape(one[k], other[k]) for k in one)
-        )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(_same_shape, one, other))
-    return isinstance(other, str) or not isinstance(other, dict | list)

@@ -119,8 +119,12 @@ class _Checker:
                 )
         if obstacle is not None:
             return _Checked(status=_hindered(status, obstacle))
+        redactor = self.context.redactor if definition.redaction else None
         toolset = YamlToolset(
-            definition=definition, environment=environment, memory_limit_mb=self.context.memory_limit_mb
+            definition=definition,
+            environment=environment,
+            memory_limit_mb=self.context.memory_limit_mb,
+            redaction_key=redactor.key if redactor is not None else b"",
         )
         ready = ReadyToolset(
             toolset=toolset,
@@ -131,7 +135,8 @@ class _Checker:
         return _Checked(status=status, ready=ready, key=key, checked_at_seconds=checked_at_seconds)
 
     async def check_python(self, python: PythonToolset) -> _Checked:
-        context = replace(self.context, config=python.config)
+        redactor = self.context.redactor if python.redaction else None
+        context = replace(self.context, config=python.config, redactor=redactor)
         factory = python.factory
         status = _python_status(python)
         # Not remembered: what such a check depends on is its own business, and it has no process to start.

@@ -1,13 +1,16 @@
 """Masks secrets in what tools return. A wrapper around a toolset; `holmes.app` puts it outside of all others.
 
-So nothing unmasked is stored, summarised or sent. Images are not read. What a tool raises is masked by the executor.
+So nothing unmasked is stored, summarised or sent, and no escape sequence of a terminal either. Images are not read.
+What a tool raises is masked by the executor.
 """
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.redactor import redact_off_loop
 from holmes.core.tools import WrapperToolset
 
@@ -18,23 +21,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Redacted(WrapperToolset):
-    """Masks secrets in every result of the wrapped toolset, and in the line that describes a call."""
+    """Masks every result of the wrapped toolset, and the line that describes a call.
 
-    redactor: Redactor
+    Without a redactor only escape sequences are removed.
+    """
+
+    redactor: Redactor | None
 
     def describe(self, invocation: ToolInvocation) -> str:
         """The wrapped toolset's line, masked."""
-        return self.redactor.redact(self.inner.describe(invocation))
+        line = self.inner.describe(invocation)
+        return strip_escape_sequences(line) if self.redactor is None else self.redactor.redact(line)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """The wrapped result with masked `data`, `error` and `invocation`; the same object when nothing was secret."""
         result = await self.inner.call(invocation)
-        data = await redact_off_loop(self.redactor, result.data)
+        data = await self._masked(result.data)
         error = await self._masked(result.error)
         ran = await self._masked(result.invocation)
         if data is result.data and error is result.error and ran is result.invocation:
             return result
         return replace(result, data=data, error=error, invocation=ran)
 
+    @overload
+    async def _masked(self, text: str) -> str: ...
+    @overload
+    async def _masked(self, text: None) -> None: ...
     async def _masked(self, text: str | None) -> str | None:
-        return None if text is None else await redact_off_loop(self.redactor, text)
+        if text is None:
+            return None
+        if self.redactor is not None:
+            return await redact_off_loop(self.redactor, text)
+        return await asyncio.to_thread(strip_escape_sequences, text)

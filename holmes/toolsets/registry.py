@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from holmes.core.environment import Environment
     from holmes.core.json_types import JsonValue
+    from holmes.core.redaction.redactor import Redactor
     from holmes.core.tools import Toolset
 
 ENTRY_POINT_GROUP = "holmes.toolsets"
@@ -27,12 +28,14 @@ class ToolsetContext:
 
     `environment` has the context and namespace that the user chose as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE;
     `config` is the `config:` of the toolset's entry in the configuration; `memory_limit_mb` bounds every process a tool
-    starts.
+    starts. `redactor` masks secrets; results are masked by a wrapper, so only a tool that loses the names of values on
+    its way needs it. None when redaction is switched off.
     """
 
     environment: Environment
     config: Mapping[str, JsonValue] = field(default_factory=dict)
     memory_limit_mb: int = 800
+    redactor: Redactor | None = None
 
 
 class PythonToolsetFactory(Protocol):

@@ -52,9 +52,10 @@ class Redactor:
     `piece_characters` bounds how long one search may run.
     """
 
-    __slots__ = ("_piece_characters", "_placeholders")
+    __slots__ = ("_piece_characters", "_placeholders", "key")
 
     def __init__(self, key: bytes, *, piece_characters: int = PIECE_CHARACTERS) -> None:
+        self.key = key
         self._placeholders = Placeholders(key)
         self._piece_characters = piece_characters
 

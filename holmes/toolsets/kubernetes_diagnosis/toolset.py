@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import HolmesError, ToolError
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolResult
+from holmes.diagnosis.masking import masked_report
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.diagnosis.scope import IncidentFilter
 from holmes.kubernetes.client import ClusterClient
@@ -24,6 +26,7 @@ from holmes.toolsets.kubernetes_diagnosis.related import related_text
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
     from holmes.core.json_types import JsonObject
+    from holmes.core.redaction.redactor import Redactor
     from holmes.core.tools import ToolInvocation, Toolset
     from holmes.diagnosis.scan import ScanResult
     from holmes.toolsets.registry import ToolsetContext
@@ -71,8 +74,9 @@ RELATED: Final = Tool(
 class KubernetesDiagnosisToolset:
     """Diagnosis by rules, read-only."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, redactor: Redactor | None = None) -> None:
         self._environment = environment
+        self._mask = strip_escape_sequences if redactor is None else redactor.redact
         self._login: ClusterLogin | None = None
         self._last: dict[tuple[str, ...], tuple[float, ScanResult]] = {}
         self._reading = asyncio.Lock()
@@ -121,7 +125,9 @@ class KubernetesDiagnosisToolset:
             text = await asyncio.to_thread(related_text, result.state, _given(arguments, "resource"), namespaces)
             return ToolResult(status="success", data=text, invocation=None)
         report = result.about(IncidentFilter(resource=_given(arguments, "resource")))
-        text = await asyncio.to_thread(fitting_json, report, _max_tokens(arguments))
+        max_tokens = _max_tokens(arguments)
+        # Masked before anything is cut, and while a value still stands beside the path that names it.
+        text = await asyncio.to_thread(lambda: fitting_json(masked_report(report, self._mask), max_tokens))
         place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
 
@@ -177,4 +183,4 @@ class KubernetesDiagnosisFactory:
 
     def create(self, context: ToolsetContext) -> Toolset:
         """The toolset for the context and namespace that the user chose."""
-        return KubernetesDiagnosisToolset(context.environment)
+        return KubernetesDiagnosisToolset(context.environment, context.redactor)

@@ -9,6 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
 from holmes.toolsets.kubernetes_view.texts import HIDDEN, holds_secret, masked_text, may_be_copy
 
@@ -71,9 +72,10 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
         del metadata["annotations"]
 
 
-def masked_table(table: str, objects: Json) -> str:
-    """`table` without what is hidden in `objects`: a custom resource chooses its columns, also inside of a Secret."""
-    for value in sorted(_hidden_values(objects), key=len, reverse=True):
+def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
+    """`table` without what `objects` has and `shown_objects` has not: a custom resource chooses its columns itself."""
+    table = strip_escape_sequences(table)
+    for value in sorted(_hidden_values(objects, shown_objects), key=len, reverse=True):
         if value not in table:
             continue
         shown = HIDDEN.ljust(len(value))
@@ -84,9 +86,9 @@ def masked_table(table: str, objects: Json) -> str:
     return table
 
 
-def _hidden_values(objects: Json) -> set[str]:
-    """The values of `objects` that are not in what may be seen of them, as the column of a table would print them."""
-    hidden = set(_values(objects)) - set(_values(without_secrets(objects)))
+def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
+    """The values of `objects` that are not in `shown_objects`, as the column of a table would print them."""
+    hidden = {strip_escape_sequences(value) for value in _values(objects)} - set(_values(shown_objects))
     lines = {line.strip() for value in hidden for line in value.splitlines()}
     # A column that shows an object prints JSON as Go writes it.
     as_json = {json.dumps(value, ensure_ascii=False)[1:-1] for value in hidden | lines}

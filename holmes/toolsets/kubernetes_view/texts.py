@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def may_be_copy(text: str) -> bool:
 
 
 def masked_text(text: str) -> str:
-    """`text` without the values that the API server quotes and without the data of Secrets copied into it."""
+    """`text` without escape sequences, the values that the API server quotes, and data of Secrets copied into it."""
+    text = strip_escape_sequences(text)
     if "value.value" in text or "byte of ..." in text:
         text = _QUOTED_VALUE.sub(HIDDEN, text)
     # Only a Secret, or a template of one, has stringData.
@@ -59,6 +61,7 @@ def masked_text(text: str) -> str:
 
 def masked_description(text: str) -> str:
     """What `kubectl describe` or `kubectl rollout history` says, without tokens and copies of Secrets."""
+    text = strip_escape_sequences(text)
     return masked_text(_TOKEN.sub(f"token:  {HIDDEN}", "\n".join(_masked_annotations(text.split("\n")))))
 
 

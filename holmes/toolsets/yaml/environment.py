@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets.
 # The first one is a feature gate, which ends when the feature is stable; the second one stays.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
+# A tool whose `env` names it gets the key of the placeholders, to mask objects before it projects them.
+REDACTION_KEY = "HOLMES_REDACTION_KEY"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from holmes.core.errors import ToolError
 from holmes.core.tools import ToolResult
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
-from holmes.toolsets.yaml.environment import process_environment
+from holmes.toolsets.yaml.environment import REDACTION_KEY, process_environment
 from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description
 
@@ -32,12 +32,16 @@ _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlToolset:
-    """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process it starts."""
+    """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process it starts.
+
+    `redaction_key` is for tools that mask what they read by themselves; empty when redaction is switched off.
+    """
 
     definition: YamlToolsetDefinition
     environment: Environment
     memory_limit_mb: int | None = 800
     output_limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
+    redaction_key: bytes = b""
 
     @property
     def name(self) -> str:
@@ -69,6 +73,8 @@ class YamlToolset:
         try:
             command = render_command(tool, invocation.arguments, config=definition.config, environment=self.environment)
             variables = {**dict(tool.variables), **dict(command.variables)}
+            if REDACTION_KEY in variables:
+                variables[REDACTION_KEY] = self.redaction_key.hex()
             outcome = await run_process(
                 ("bash", "-c", command.script),
                 environment=process_environment(self.environment).with_variables(variables),
