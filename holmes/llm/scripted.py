@@ -21,7 +21,6 @@ from holmes.core.events import TextDelta
 from holmes.core.messages import AssistantMessage, Reasoning, ToolCall, ToolCallId
 from holmes.core.model import FinishReason, ModelLimits, ModelReply, ModelRequest
 from holmes.core.stats import RequestStats
-from holmes.yaml_documents import parse_document
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,6 +137,8 @@ class ScriptedModel:
 
 
 def _read_script(path: Path) -> list[ScriptedEntry]:
+    from holmes.yaml_documents import parse_document
+
     try:
         content = parse_document(_text_of(path), source=str(path), unique_keys=False).content
     except OSError as error:
