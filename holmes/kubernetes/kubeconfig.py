@@ -19,7 +19,6 @@ from holmes.core.addresses import fault_of_address
 from holmes.core.errors import ClusterUnreachable, ConfigError
 from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
 from holmes.kubernetes.fields import boolean, child, children, text, texts
-from holmes.yaml_documents import UnreadableFile, YamlError, read_document
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
@@ -115,6 +114,8 @@ def _merged(files: tuple[Path, ...]) -> _Kubeconfig:
 
 
 def _document(path: Path) -> JsonObject:
+    from holmes.yaml_documents import UnreadableFile, YamlError, read_document
+
     try:
         document = read_document(path, unique_keys=False).content  # as kubectl: the last one counts
     except UnreadableFile as error:
@@ -126,7 +127,7 @@ def _document(path: Path) -> JsonObject:
     return document
 
 
-def _named(path: Path, error: YamlError) -> str:
+def _named(path: Path, error: Exception) -> str:
     line, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
     where = f", line {line}: {problem}" if line.isdigit() else str(error).removeprefix(str(path))
     return f"kubeconfig {str(path)!r}{where}"
