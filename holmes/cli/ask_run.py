@@ -19,7 +19,7 @@ from holmes.cli.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.interrupts import Interrupted
 from holmes.cli.line_reader import EditingLineReader, make_line_reader
 from holmes.cli.masking import question_mask
-from holmes.cli.opening import PromptWhileOpening, in_background
+from holmes.cli.opening import PromptWhileOpening, in_background, opened_by
 from holmes.cli.rendering import choose_renderer
 from holmes.cli.report_file import make_report, write_report
 from holmes.cli.sanitize import one_line
@@ -71,8 +71,8 @@ async def _run(job: AskJob, interrupts: Interrupts, tracer: InvestigationTracer 
                     ask=lambda question, earlier: traced(
                         opening.result().ask(_request(question, earlier)), tracer, attributes
                     ),
-                    compact=lambda earlier: opening.result().compact(earlier),
-                    measure=lambda earlier: opening.result().context_usage(earlier),
+                    compact=lambda earlier: opened_by(opening).compact(earlier),
+                    measure=lambda earlier: opened_by(opening).context_usage(earlier),
                     renderer=renderer,
                     interrupts=interrupts,
                     store=store,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.cli.context_bar import context_lines
 from holmes.cli.inputs import Question
+from holmes.cli.interrupts import Interrupted
 from holmes.cli.sanitize import one_line
 from holmes.cli.streams import write_line
 from holmes.cli.wording import spending
@@ -69,7 +70,8 @@ class InteractiveLoop:
             if typed is None or typed.strip() == "/exit":
                 return 0
             if typed.strip().startswith("/"):
-                await self._obey(typed.strip())
+                if (code := await self._obey(typed.strip())) in _FATAL_EXIT_CODES:
+                    return code
             else:
                 pending = Question(text=typed.strip(), attachments=pending.attachments)
 
@@ -84,7 +86,18 @@ class InteractiveLoop:
             self._renderer.notice(f"holmes: {one_line(end.error, limit=2_000)}")
         return end.exit_code
 
-    async def _obey(self, command: str) -> None:
+    async def _obey(self, command: str) -> int:
+        """Do what a command says. A failure is a line, not the end of the session. Returns what it would exit with."""
+        try:
+            await self._session.interruptible(self._do(command))
+        except Interrupted as interrupted:
+            self._renderer.notice("holmes: interrupted")
+            return interrupted.exit_code
+        except (HolmesError, OSError) as error:
+            self._renderer.notice(f"holmes: {one_line(str(error), limit=2_000)}")
+        return 0
+
+    async def _do(self, command: str) -> None:
         match command:
             case "/help":
                 for name, meaning in COMMANDS.items():
@@ -94,20 +107,12 @@ class InteractiveLoop:
                 self._renderer.notice("a new conversation")
             case "/tools":
                 self._renderer.notice(await self._list_tools())
-            case "/context" | "/compact":
-                await self._look_after_context(command)
+            case "/context":
+                for line in context_lines(await self._session.context_usage(), color=self._color):
+                    write_line(sys.stderr, line)
+            case "/compact":
+                await self._session.compact()
             case "/cost":
                 self._renderer.notice(spending(self._session.stats))
             case _:
                 self._renderer.notice(f"unknown command {one_line(command)!r}: type /help")
-
-    async def _look_after_context(self, command: str) -> None:
-        """Show or shorten the conversation. What goes wrong is a line, as everywhere in the loop."""
-        try:
-            if command == "/compact":
-                await self._session.compact()
-            else:
-                for line in context_lines(await self._session.context_usage(), color=self._color):
-                    write_line(sys.stderr, line)
-        except HolmesError as error:
-            self._renderer.notice(f"holmes: {one_line(str(error), limit=2_000)}")

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from holmes.cli.interrupts import Interrupted
+from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -32,6 +33,13 @@ async def in_background(work: Coroutine[object, object, T]) -> AsyncIterator[asy
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def opened_by(opening: asyncio.Task[Investigator]) -> Investigator:
+    """The investigator. Raises `HolmesError` while it is not open yet, and what made the opening fail."""
+    if not opening.done():
+        raise HolmesError("Holmes is still starting: try again in a moment")
+    return opening.result()
 
 
 class PromptWhileOpening:

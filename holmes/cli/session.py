@@ -18,7 +18,7 @@ from holmes.core.messages import Text, UserMessage
 from holmes.core.stats import RequestStats
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
     from pathlib import Path
 
     from holmes.cli.interrupts import Interrupts
@@ -101,15 +101,17 @@ class Session:
             self._report(masked, transcript, time.monotonic() - started_at)
         return transcript.end or RunEnd(answer=None, error="the investigation ended without a word", exit_code=1)
 
+    async def interruptible(self, work: Coroutine[object, object, None]) -> None:
+        """Do `work`. Raises `Interrupted` when a signal ended it, and what `work` raises."""
+        await self._parts.interrupts.run(work)
+
     async def compact(self) -> None:
         """Shorten the conversation now, and show and count what that took. Raises `HolmesError` when it cannot be."""
         if not self._conversation.messages:
             raise HolmesError("there is nothing to compact yet")
         self._parts.renderer.start()
         try:
-            await self._parts.interrupts.run(self._compact())
-        except Interrupted:
-            raise HolmesError("not compacted: interrupted") from None
+            await self._compact()
         finally:
             self._parts.renderer.stop()
 

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from holmes.core.errors import CompactionInsufficientError
 from holmes.core.events import HookFired
-from holmes.core.hooks import CallTool, CompactContext, HookClock, InjectMessage, Log, TurnState
-from holmes.core.messages import SystemMessage, ToolCall, ToolCallId, user_text
+from holmes.core.hooks import (
+    CallTool,
+    CompactContext,
+    HookClock,
+    InjectMessage,
+    Log,
+    TurnState,
+    hook_call_id,
+    hook_note,
+)
+from holmes.core.messages import SystemMessage, ToolCall, user_text
 from holmes.core.truncation.context import budget_of
 from holmes.core.truncation.cooldown import is_cooling_down
 from holmes.core.truncation.input_context_window_limiter import compact_on_request, is_triggered
@@ -98,15 +107,14 @@ class HookRunner:
         return "not compacted" if outcome.history is before else "the conversation was compacted"
 
     async def _call(self, hook: Hook, action: CallTool, state: TurnState) -> str:
-        """Run the tool; its result joins as a note, since no provider knows a call that its model did not make."""
-        call_id = ToolCallId(f"hook-{hook.id}-{state.turn}")
+        """Run the tool; its result joins as a note."""
+        call_id = hook_call_id(hook.id, state.turn)
         call = ToolCall(id=call_id, name=action.action, arguments=json.dumps(action.params))
         toolset = self._parts.executor.toolset_name(call)
         if action.module and toolset != action.module:
             return f"toolset {action.module!r} has no tool {action.action!r}"
         message = await self._invoke(call, f"step-{state.turn}/hook-{hook.id}")
-        note = user_text(f"[Hook {hook.id!r} called {action.action}]\n{message.text}", kind="note")
-        self._investigation.history.append(replace(note, stored=message.stored))
+        self._investigation.history.append(hook_note(hook.id, message))
         return f"{self._parts.executor.describe(call)}: {message.status}"
 
 

@@ -6,13 +6,18 @@ is one round of the agent. Refuses to run anything itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holmes.core.messages import ToolCallId, user_text
 
 if TYPE_CHECKING:
     from holmes.core.json_types import JsonObject
+    from holmes.core.messages import ToolMessage, UserMessage
 
 AUTO_COMPACT_ID = "_auto_compact"
+_CALL_ID = re.compile(r"hook-(.+)-\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +112,23 @@ class Hook:
     action: Action
     on: Moment = "turn_end"
     cooldown_seconds: float = 0.0
+
+
+def hook_call_id(hook_id: str, turn: int) -> ToolCallId:
+    """The id of the call that a hook makes in a turn."""
+    return ToolCallId(f"hook-{hook_id}-{turn}")
+
+
+def hook_of(call_id: str) -> str | None:
+    """The id of the hook that made a call, None for a call of the model."""
+    match = _CALL_ID.fullmatch(call_id)
+    return match[1] if match else None
+
+
+def hook_note(hook_id: str, result: ToolMessage) -> UserMessage:
+    """How the result joins the conversation, since no provider knows a call that its model did not make."""
+    note = user_text(f"[Hook {hook_id!r} called {result.tool_name}]\n{result.text}", kind="note")
+    return replace(note, stored=result.stored)
 
 
 def auto_compact_hook(threshold: float | None) -> Hook:

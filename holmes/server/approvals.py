@@ -11,7 +11,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.events import AssistantReplied, ToolCallFinished
+from holmes.core.events import AssistantReplied, ToolCallFinished, ToolCallStarted
+from holmes.core.hooks import hook_of
 from holmes.core.messages import AssistantMessage
 from holmes.core.model import ModelReply
 from holmes.core.stats import NOTHING_SPENT
@@ -34,17 +35,21 @@ class PendingCall:
 
 
 class ChatApprover:
-    """Answers from `decisions`; a call that is not in there waits until the run is ended."""
+    """Answers from `decisions`; a call that is not in there waits until the run is ended.
+
+    A decision about the call of a hook holds for every turn in which that hook makes it: the run that continues counts
+    its turns anew.
+    """
 
     def __init__(self, decisions: Mapping[str, bool]) -> None:
-        self._decisions = decisions
+        self._decisions = {_decided_about(each): approved for each, approved in decisions.items()}
         self._waiting: dict[ToolCallId, str] = {}
         self._round: dict[ToolCallId, ToolCall] = {}
         self.changed = asyncio.Event()
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
         """The person's decision. Waits for ever when there is none yet."""
-        decision = self._decisions.get(invocation.call_id)
+        decision = self._decisions.get(_decided_about(invocation.call_id))
         if decision is not None:
             return decision
         self._waiting[invocation.call_id] = description
@@ -57,6 +62,8 @@ class ChatApprover:
         match event:
             case AssistantReplied():
                 self._round = {call.id: call for call in event.message.tool_calls}
+            case ToolCallStarted():
+                self._round[event.call.id] = event.call  # that of a hook belongs to no reply
             case ToolCallFinished():
                 self._round.pop(event.call.id, None)
             case _:
@@ -70,6 +77,12 @@ class ChatApprover:
         return tuple(
             PendingCall(call=call, description=self._waiting[identity]) for identity, call in self._round.items()
         )
+
+
+def _decided_about(call_id: str) -> str:
+    """What a decision is about: a call, or whatever a hook calls."""
+    hook_id = hook_of(call_id)
+    return call_id if hook_id is None else f"hook {hook_id}"
 
 
 async def until_approval(
@@ -116,6 +129,11 @@ class Replay:
         """The calls, the first time."""
         calls, self._calls = self._calls, ()
         return calls
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls while they are not made: they wait again when the call of a hook ends the run before them."""
+        return tuple(PendingCall(call=call, description=f"{call.name}({call.arguments})") for call in self._calls)
 
 
 class ReplayedModel:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.requests import AskRequest
 from holmes.core.errors import ConfigError
+from holmes.core.hooks import hook_of
 from holmes.core.messages import Image, UserMessage
 from holmes.server.approvals import ChatApprover
 from holmes.server.images import images_of
@@ -78,13 +79,13 @@ def _instructions(additions: str | None, schema: JsonObject | None) -> str | Non
 
 
 def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
-    """The waiting calls that somebody decided about."""
+    """The waiting calls of the model that somebody decided about. A hook makes its call again by itself."""
     wanted = {each.tool_call_id for each in decisions}
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):
         unknown = sorted(wanted - {call.id for call in calls})
         raise ConfigError(f"tool_decisions: no call {unknown[0]!r} of the conversation waits for a decision")
-    return calls
+    return tuple(call for call in calls if hook_of(call.id) is None)
 
 
 def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from holmes.app.investigators import budgeted
 from holmes.app.requests import AskRequest, RunParts
@@ -21,7 +21,8 @@ from holmes.core.events import (
     ToolCallFinished,
     ToolResultsMasked,
 )
-from holmes.core.messages import Text, UserMessage
+from holmes.core.hooks import hook_note, hook_of
+from holmes.core.messages import AssistantMessage, Text, UserMessage
 from holmes.core.stats import NOTHING_SPENT
 from holmes.investigations.chat_costs import ChatCosts
 from holmes.investigations.wire_events import WireEvent, arguments_of, tool_result_data, usage_metadata, wire_events
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from holmes.core.messages import Message
     from holmes.core.model import ChatModel
     from holmes.core.stats import RequestStats
+    from holmes.server.approvals import PendingCall
     from holmes.server.chat_jobs import ChatJob
     from holmes.server.conversations import ConversationCodec
 
@@ -60,6 +62,7 @@ class ChatProduction:
         self._stats: RequestStats = NOTHING_SPENT
         self._counted: TokensCounted | None = None
         self._opened: AsyncGenerator[AgentEvent, None] | None = None
+        self._replay = Replay(())
         self.tool_calls: list[JsonObject] = []
         self.model = ""
 
@@ -100,7 +103,7 @@ class ChatProduction:
         job = self._job
         question = UserMessage(parts=(Text(text=request.question), *request.images))
         self._messages = [*request.conversation, question]
-        replay = Replay(job.replayed)
+        replay = self._replay = Replay(job.replayed)
 
         def wrapped(model: ChatModel) -> ChatModel:
             return ReplayedModel(budgeted(model, self._budget), replay)
@@ -116,7 +119,8 @@ class ChatProduction:
                 self._messages.append(event.message)
                 self.model = event.model
             case ToolCallFinished():
-                self._messages.append(event.message)
+                hook_id = hook_of(event.call.id)
+                self._messages.append(event.message if hook_id is None else hook_note(hook_id, event.message))
                 self.tool_calls.append(_call_document(event))
             case HistoryCompacted() | ToolResultsMasked():
                 self._messages = list(event.messages) or self._messages
@@ -140,23 +144,19 @@ class ChatProduction:
                 return wire
 
     @property
-    def _pending(self) -> tuple[JsonObject, ...]:
+    def _pending(self) -> tuple[PendingCall, ...]:
+        """The calls that a person must decide about before the chat can go on."""
         waiting = self._job.approver.pending if self._job.approver else ()
-        return tuple(
-            {
-                "tool_call_id": each.call.id,
-                "tool_name": each.call.name,
-                "description": each.description,
-                "params": arguments_of(each.call),
-            }
-            for each in waiting
-        )
+        return (*waiting, *self._replay.pending) if waiting else ()
 
     def _waiting(self) -> WireEvent:
-        waiting = self._job.approver.pending if self._job.approver else ()
+        calls = tuple(each.call for each in self._pending)
+        messages, last = list(self._messages), next(filter(_is_reply, reversed(self._messages)), None)
+        if last is None or not set(calls) <= set(last.tool_calls):  # not of a reply: of a hook, or of an earlier run
+            messages.append(AssistantMessage(text="", tool_calls=calls))
         data: JsonObject = {
-            "conversation_history": self._codec.encode(self._messages, [each.call for each in waiting]),
-            "pending_approvals": self._pending,
+            "conversation_history": self._codec.encode(messages, calls),
+            "pending_approvals": tuple(map(_pending_document, self._pending)),
             "requires_approval": True,
             "follow_up_actions": [],
             "metadata": self._metadata(),
@@ -215,6 +215,19 @@ def failure(text: str, metadata: JsonObject | None = None, *, code: int = 1) -> 
 def _repair(end: AnswerFinished, request: AskRequest, problem: str) -> AskRequest:
     question = f"Your answer is not what was asked for: {problem}. Answer again with nothing but the JSON."
     return AskRequest(question=question, conversation=end.messages, instructions=request.instructions)
+
+
+def _is_reply(message: Message) -> TypeGuard[AssistantMessage]:
+    return isinstance(message, AssistantMessage)
+
+
+def _pending_document(pending: PendingCall) -> JsonObject:
+    return {
+        "tool_call_id": pending.call.id,
+        "tool_name": pending.call.name,
+        "description": pending.description,
+        "params": arguments_of(pending.call),
+    }
 
 
 def _call_document(event: ToolCallFinished) -> JsonObject:

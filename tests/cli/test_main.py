@@ -321,6 +321,76 @@ def test_the_prompt_is_there_before_everything_is_open(slow_home: tuple[Home, Pa
     assert "first?" not in conversation_texts(home)
 
 
+def typed(screen: Terminal, command: str, answer: str) -> None:
+    """Type a command at a prompt that takes keys; wait for what it says and for the next prompt."""
+    time.sleep(0.5)
+    before = len(screen.text)
+
+    def says(text: str) -> bool:
+        return "holmes>" in " ".join(text[before:].split()).partition(answer)[2]  # wherever the terminal wraps it
+
+    screen.press(f"{command}\r")
+    screen.wait_until(says, f"{answer!r} and a prompt after {command}")
+
+
+def test_no_command_ends_the_session_while_it_opens(slow_home: tuple[Home, Path]) -> None:
+    home, open_now = slow_home
+    with Terminal(["-m", "holmes", "ask"], cwd=Path.cwd(), environment=home.environment()) as screen:
+        screen.wait_for("holmes>")
+        typed(screen, "/context", "holmes: Holmes is still starting: try again in a moment")
+        typed(screen, "/compact", "there is nothing to compact yet")
+        typed(screen, "/cost", "$0")
+        typed(screen, "/clear", "a new conversation")
+        typed(screen, "/nonsense", "unknown command")
+        time.sleep(0.5)
+        screen.press("/tools\r")  # waits for the check that hangs
+        time.sleep(1)
+        screen.press("\x03")
+        screen.wait_for("holmes: interrupted")
+        open_now.touch()
+        typed(screen, "why?", "The database is down.")
+        typed(screen, "/context", "scripted")
+        typed(screen, "/tools", "kubernetes/core")
+        time.sleep(0.5)
+        screen.press("/exit\r")
+        assert screen.exit_code() == 0
+    assert "Traceback" not in screen.text
+
+
+def test_no_command_ends_the_session_when_a_file_broke_meanwhile(home: Home, tmp_path: Path) -> None:
+    variables = {**home.environment(), "PROMPT_TOOLKIT_NO_CPR": "1"}
+    toolsets = tmp_path / "own.yaml"
+    toolsets.write_text("toolsets: {}\n", encoding="utf-8")
+    arguments = ["-m", "holmes", "ask", "why?", "-i", "-t", str(toolsets)]
+    with Terminal(arguments, cwd=Path.cwd(), environment=variables) as screen:
+        screen.wait_for("The database is down.")
+        screen.wait_for("holmes>")
+        for content in (b"toolsets: [", b"\xff\xfe", b"toolsets: {no_such: {}}", b"{a: " * 200):
+            toolsets.write_bytes(content)
+            typed(screen, "/tools", "holmes: ")
+        typed(screen, "/context", "scripted")
+        toolsets.unlink()
+        typed(screen, "/tools", "there is no such file")
+        toolsets.mkdir()
+        typed(screen, "/tools", "cannot be read")
+        typed(screen, "/compact", "holmes: ")
+        typed(screen, "/cost", "$0")
+        screen.press("/exit\r")
+        assert screen.exit_code() == 0
+    assert "Traceback" not in screen.text
+
+
+def test_a_signal_that_ends_everything_ends_a_command_too(slow_home: tuple[Home, Path]) -> None:
+    home, _ = slow_home
+    with Terminal(["-m", "holmes", "ask"], cwd=Path.cwd(), environment=home.environment()) as screen:
+        screen.wait_for("holmes>")
+        time.sleep(0.5)
+        screen.press("/tools\r")
+        time.sleep(1)
+        screen.process.send_signal(signal.SIGTERM)
+        assert screen.exit_code() == 143
+
+
 @pytest.mark.parametrize(("leave", "code"), [("\x04", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_prompt_can_be_left_before_everything_is_open(
     leave: str | signal.Signals, code: int, slow_home: tuple[Home, Path]

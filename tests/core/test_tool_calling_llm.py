@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -210,6 +211,26 @@ async def test_a_second_overflow_goes_on_with_a_model_that_has_a_larger_window()
     assert isinstance(finished, AnswerFinished)
     assert finished.model == "large"
     assert same.requests == []
+
+
+async def test_attempts_to_compact_for_one_model_do_not_count_for_the_next() -> None:
+    def refuse(_: ModelRequest) -> ContextOverflow:
+        return ContextOverflow("too long", provider="scripted", model="small")
+
+    policy = replace(ContextPolicy(), safety=replace(ContextPolicy().safety, max_attempts=1))
+    small = ScriptedModel(
+        refuse, name="small", limits=ModelLimits(context_window_tokens=8_000, max_output_tokens=1_000)
+    )
+    overflow = ContextOverflow("too long", provider="scripted", model="large")
+    large = ScriptedModel([overflow, ANSWER], name="large")
+    history: list[Message] = [*QUESTION]
+    for number in range(12):
+        history += [AssistantMessage(text=f"thought {number} " * 100), user_text(f"and then? {number}")]
+    events = await events_of(build_loop([small, large], policy=policy), history)
+    finished = events[-1]
+    assert isinstance(finished, AnswerFinished), finished
+    assert finished.model == "large"
+    assert [event.strategy for event in events if isinstance(event, HistoryCompacted)] == ["emergency", "emergency"]
 
 
 async def test_a_broken_store_ends_the_run_with_its_error_and_not_with_a_hang() -> None:

@@ -104,9 +104,11 @@ class HttpServer:
 
 
 @contextmanager
-def http_server(folder: Path, *, provider_url: str = "", queue: bool = False, **variables: str) -> Iterator[HttpServer]:
-    """A server with `variables` for its settings, until the context is left."""
-    settings = load_settings(_environment(folder, provider_url, variables))
+def http_server(
+    folder: Path, *, provider_url: str = "", queue: bool = False, config: str = "", **variables: str
+) -> Iterator[HttpServer]:
+    """A server with `variables` for its settings and `config` in its file, until the context is left."""
+    settings = load_settings(_environment(folder, provider_url, config, variables))
     started: list[HttpServer] = []
     ready, leave = threading.Event(), threading.Event()
 
@@ -171,10 +173,10 @@ async def service_without_queue(settings: Settings, *, redactor: Redactor | None
     await database.close()
 
 
-def _environment(folder: Path, provider_url: str, variables: Mapping[str, str]) -> dict[str, str]:
+def _environment(folder: Path, provider_url: str, config: str, variables: Mapping[str, str]) -> dict[str, str]:
     home = folder / "home"
     (home / ".holmes").mkdir(parents=True)
-    (home / ".holmes" / "config.yaml").write_text(TOOLSETS)
+    (home / ".holmes" / "config.yaml").write_text(TOOLSETS + config)
     models = home / "models.yaml"
     costs = {"input_cost_per_token": PRICE, "output_cost_per_token": PRICE}
     scripted = {"model": "openai/scripted", "api_base": provider_url, "api_key": "any", **costs}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,104 @@ def test_a_stream_ends_with_the_calls_that_wait(client: httpx.Client, scripted: 
     assert last.name == "approval_required"
     assert last.data["pending_approvals"][0]["tool_call_id"] == "risky-1"
     assert last.data["conversation_history"][-1]["role"] == "assistant"
+
+
+def test_twenty_calls_of_one_reply_wait_at_once_and_run_together(client: httpx.Client, scripted: Provider) -> None:
+    words = [f"word-{number}" for number in range(20)]
+    calls = tuple(call("risky_echo", call_id=word, word=word) for word in words)
+    scripted.play(Reply(text="I try.", tool_calls=(*calls, HARMLESS)), Reply(text="Done."))
+
+    with client.stream("POST", "/api/chat", json={**ASK, "stream": True}) as response:
+        *earlier, last = named(events_of(response))
+
+    announced = [event.data["tool_call_id"] for event in earlier if event.data.get("kind") == "approval_required"]
+    assert announced == words
+    assert [each["tool_call_id"] for each in last.data["pending_approvals"]] == words
+    decisions = [{"tool_call_id": word, "approved": word != "word-3"} for word in words]
+    again = {"conversation_history": last.data["conversation_history"], "tool_decisions": decisions}
+    answer = client.post("/api/chat", json={**ASK, **again}).json()
+    assert answer["analysis"] == "Done."
+    ran = [each["tool_call_id"] for each in answer["tool_calls"] if each["result"]["status"] == "success"]
+    assert sorted(ran) == sorted(set(words) - {"word-3"})
+
+
+def test_while_many_calls_of_one_chat_wait_others_run(client: httpx.Client, scripted: Provider) -> None:
+    calls = tuple(call("risky_echo", call_id=f"risky-{number}", word=f"{number}") for number in range(20))
+    scripted.play(Reply(tool_calls=calls))
+    assert len(client.post("/api/chat", json=ASK).json()["pending_approvals"]) == 20
+    scripted.play(Reply(tool_calls=(HARMLESS,)), Reply(text="Done."))
+    assert client.post("/api/chat", json=ASK).json()["analysis"] == "Done."
+
+
+def test_identical_calls_wait_as_one(client: httpx.Client, scripted: Provider) -> None:
+    twins = tuple(call("risky_echo", call_id=f"twin-{number}", word="hello") for number in range(3))
+    scripted.play(Reply(tool_calls=twins), Reply(text="Done."))
+
+    waiting = client.post("/api/chat", json=ASK).json()
+
+    (pending,) = waiting["pending_approvals"]
+    assert pending["tool_call_id"] == "twin-0"
+    again = {"conversation_history": waiting["conversation_history"]}
+    decision = {"tool_call_id": "twin-0", "approved": True}
+    answer = client.post("/api/chat", json={**ASK, **again, "tool_decisions": [decision]}).json()
+    assert (answer["analysis"], len(answer["tool_calls"])) == ("Done.", 1)
+
+
+HOOKS = """
+context:
+  hooks:
+    - id: knock
+      on: turn_start
+      condition: {type: CONDITION}
+      action: {type: module_action, module: risky, action: risky_echo, params: {word: knock}}
+"""
+
+
+@pytest.fixture(params=["always", "turn_count, count: 1"])
+def knocking(request: pytest.FixtureRequest, scripted: Provider, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A client of a server whose hook calls a tool that needs a person."""
+    config = HOOKS.replace("CONDITION", request.param)
+    with http_server(tmp_path, provider_url=scripted.server.base_url, config=config) as server, server.client() as made:
+        yield made
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_the_call_of_a_hook_waits_for_a_person_too(approved: bool, knocking: httpx.Client, scripted: Provider) -> None:
+    scripted.play(Reply(text="Done."))
+    asked = len(scripted.server.requests)
+
+    waiting = knocking.post("/api/chat", json=ASK).json()
+
+    assert len(scripted.server.requests) == asked, "the hook comes before the model"
+    (pending,) = waiting["pending_approvals"]
+    assert (pending["tool_name"], pending["params"]) == ("risky_echo", {"word": "knock"})
+    answer = knocking.post("/api/chat", json=_answered(waiting, approved=approved)).json()
+    assert answer["analysis"] == "Done."
+    (made,) = answer["tool_calls"]
+    assert made["result"]["status"] == ("success" if approved else "approval_required")
+    sent = str(scripted.server.requests[-1].body["messages"])
+    assert ("said knock" in sent) == approved
+    assert sent.count("say hello") == 1
+
+
+def test_a_chat_with_the_calls_of_a_hook_and_of_the_model_comes_to_its_end(
+    knocking: httpx.Client, scripted: Provider
+) -> None:
+    scripted.play(Reply(text="I try.", tool_calls=(RISKY,)), Reply(text="Done."))
+    answer = knocking.post("/api/chat", json=ASK).json()
+    rounds = 0
+    while answer["pending_approvals"]:
+        rounds += 1
+        assert rounds < 5, "the same calls wait again and again"
+        answer = knocking.post("/api/chat", json=_answered(answer, approved=True)).json()
+    assert answer["analysis"] == "Done."
+    sent = str(scripted.server.requests[-1].body["messages"])
+    assert sent.count("said hello") == 1
+
+
+def _answered(waiting: dict[str, Any], *, approved: bool) -> dict[str, Any]:
+    decisions = [{"tool_call_id": each["tool_call_id"], "approved": approved} for each in waiting["pending_approvals"]]
+    return {**ASK, "conversation_history": waiting["conversation_history"], "tool_decisions": decisions}
 
 
 @pytest.mark.parametrize(("key", "status"), [("the same key everywhere", 200), ("another key", 400)])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.core.messages import AssistantMessage, Image, Text, ToolMessage
 from holmes.core.previews.pieces import count_lines
-from holmes.core.results import label_of, output_text
+from holmes.core.results import RESULT_TOOLS, label_of, output_text
 from holmes.core.tools_utils.output_changes import output_change
 
 if TYPE_CHECKING:
@@ -96,9 +96,9 @@ class RepeatedCalls:
             return message
         if earlier.latest is not None and not _shows(history, earlier.latest):
             earlier = replace(earlier, latest=None)
-        return await asyncio.to_thread(self._answer, earlier, message)
+        return await asyncio.to_thread(self._answer, earlier, message, _read_id(call))
 
-    def _answer(self, earlier: _Earlier, message: ToolMessage) -> ToolMessage:
+    def _answer(self, earlier: _Earlier, message: ToolMessage, read_id: str | None) -> ToolMessage:
         size = self._counter.count_message(message)
         if size < SMALLEST_ANSWERED_TOKENS:
             return message
@@ -107,7 +107,7 @@ class RepeatedCalls:
             text, limit_tokens = _changed_text(earlier, message), int(size * _DIFF_SHARE)
         if text is None:
             return message
-        answered = _with_text(message, text)
+        answered = _with_text(message, text, _ids(message) or _ids(earlier.message), read_id)
         return answered if self._counter.count_message(answered) <= limit_tokens else message
 
 
@@ -134,11 +134,16 @@ def _changed_text(earlier: _Earlier, message: ToolMessage) -> str | None:
     return f"{heading}{left_out}:\n{change.diff}"
 
 
-def _with_text(message: ToolMessage, text: str) -> ToolMessage:
-    """`message` with `text` in place of its output. A result that is in the store keeps its id in sight."""
+def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: str | None) -> ToolMessage:
+    """`message` with `text` in place of its output, and the ids under which that is in the store.
+
+    `read_id` is the stored result that the output is a part of, for tools that read one.
+    """
     label = label_of(message)
-    if label is None and message.stored:
-        text = f"{text}\nThe full result is {', '.join(_ids(message))}."
+    if label is None and ids:
+        text = f"{text}\nThe full result is {', '.join(ids)}."
+    elif read_id is not None:
+        text = f"{text}\nIt is a part of result {read_id}."
     parts = (Text(text=text),) if label is None else (Text(text=text), Text(text=label))
     return replace(message, parts=parts, spilled=bool(message.stored))
 
@@ -171,6 +176,14 @@ def call_key(call: ToolCall) -> _Key:
         return call.name, json.dumps(json.loads(call.arguments), sort_keys=True, ensure_ascii=False)
     except (ValueError, RecursionError):
         return call.name, call.arguments
+
+
+def _read_id(call: ToolCall) -> str | None:
+    """The stored result that `call` reads, None for other tools."""
+    if call.name not in RESULT_TOOLS or call.malformed is not None:
+        return None
+    read_id = json.loads(call.arguments or "{}").get("result_id")
+    return read_id if isinstance(read_id, str) else None
 
 
 def _ids(message: ToolMessage) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ import json
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
+from holmes.core.tools import ParameterSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.tools import JsonType, Parameter, ParameterSchema, Tool
+    from holmes.core.tools import JsonType, Parameter, Tool
 
 
 class _Mismatch(ValueError):
@@ -50,7 +51,7 @@ def _coerce_properties(
     coerced: dict[str, JsonValue] = {}
     for parameter in parameters:
         value = arguments.get(parameter.name)
-        if value is None and "null" not in parameter.schema.types:
+        if value is None and not _takes_null(parameter, arguments):
             if parameter.required and parameter.default is None:
                 problems.append(f"parameter {parameter.name!r} is required")
             elif parameter.default is not None:
@@ -63,6 +64,12 @@ def _coerce_properties(
     return coerced
 
 
+def _takes_null(parameter: Parameter, arguments: JsonObject) -> bool:
+    if "null" in parameter.schema.types:
+        return True
+    return parameter.name in arguments and any(_fits(None, option) for option in parameter.schema.any_of)
+
+
 def _coerce(value: JsonValue, schema: ParameterSchema) -> JsonValue:
     if schema.any_of:
         return _first_that_fits(value, schema.any_of)
@@ -72,12 +79,38 @@ def _coerce(value: JsonValue, schema: ParameterSchema) -> JsonValue:
 
 def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> JsonValue:
     reasons = []
-    for option in options:
+    # A value that fits one option already is not converted for another one: 5 stays 5 for string|integer.
+    for option in sorted(options, key=lambda option: not _fits(value, option)):
         try:
             return _coerce(value, option)
         except _Mismatch as mismatch:
             reasons.append(str(mismatch))
     raise _Mismatch(" or ".join(reasons))
+
+
+def _fits(value: JsonValue, schema: ParameterSchema) -> bool:
+    """Whether `value` is what `schema` describes, without any conversion."""
+    if schema.any_of:
+        return any(_fits(value, option) for option in schema.any_of)
+    if schema.types and not any(_has_type(value, name) for name in schema.types):
+        return False
+    if schema.enum and not any(value == option and type(value) is type(option) for option in schema.enum):
+        return False
+    if isinstance(value, list | tuple) and schema.items is not None:
+        return all(_fits(item, schema.items) for item in value)
+    return not isinstance(value, dict) or _fits_properties(value, schema)
+
+
+def _fits_properties(value: Mapping[str, JsonValue], schema: ParameterSchema) -> bool:
+    known = {parameter.name for parameter in schema.properties}
+    if any(parameter.required and parameter.name not in value for parameter in schema.properties):
+        return False
+    others, rule = [value[name] for name in value if name not in known], schema.additional_properties
+    if isinstance(rule, bool) and not rule and others:
+        return False
+    if isinstance(rule, ParameterSchema) and not all(_fits(other, rule) for other in others):
+        return False
+    return all(_fits(value[each.name], each.schema) for each in schema.properties if each.name in value)
 
 
 def _coerce_type(value: JsonValue, schema: ParameterSchema) -> JsonValue:

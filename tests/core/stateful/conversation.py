@@ -25,6 +25,7 @@ from holmes.core.messages import Image, Text, UserMessage, user_text
 from holmes.core.policies import named_policy
 from holmes.core.tokens import TokenCounter
 from holmes.core.tool_calling_llm import ToolCallingLLM
+from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.tools_utils.tool_result_message import tool_result_message
 from holmes.core.upkeep import compact_conversation
@@ -304,7 +305,8 @@ class PlayedConversation:
         """What of the outputs must be reachable from now on; what could not be stored must be whole or say so."""
         joined: dict[str, list[ToolMessage]] = {}
         for event in run.events:
-            if isinstance(event, ToolCallFinished):  # a provider may use an id again once its message was removed
+            # A provider may use an id again once its message was removed. A call that another one answers did not run.
+            if isinstance(event, ToolCallFinished) and not event.message.text.startswith(IDENTICAL_CALL):
                 joined.setdefault(event.call.id, []).append(event.message)
         for call, result in returned:
             waiting = joined.get(call.id)

@@ -23,7 +23,7 @@ from holmes.core.messages import (
     ToolStatus,
     user_text,
 )
-from holmes.core.results import result_label
+from holmes.core.results import LINES_TOOL, result_label
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.output_changes import output_change
 from holmes.core.tools_utils.repeated_calls import RepeatedCalls
@@ -228,6 +228,39 @@ async def test_two_pointers_to_the_same_stored_result() -> None:
         answer = await polling.join(call, pointer)
     assert answer.text.startswith(f"Unchanged since step 2: same as result {stored(PODS).id}.")
     assert answer.spilled
+
+
+async def test_what_was_read_from_a_stored_result_names_that_result() -> None:
+    polling = Polling()
+    call = tool_call("a", LINES_TOOL, '{"result_id": "a1b2c3d4e5f6", "first": 1}')
+    message = ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=PODS),))
+    await polling.join(call, message)
+    assert (await polling.join(call, message)).text == (
+        "Unchanged since step 1 (41 lines).\nIt is a part of result a1b2c3d4e5f6."
+    )
+
+
+async def test_a_full_disk_does_not_take_the_id_of_the_result_that_stands() -> None:
+    polling = Polling()
+    await polling.poll(PODS)
+    call = tool_call("again", arguments='{"kind": "pods"}')
+    message = ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=PODS),))
+    again = await polling.join(call, message)
+    assert again.text == f"Unchanged since step 1 (41 lines).\nThe full result is {stored(PODS).id}."
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+@pytest.mark.parametrize("second", ["same", "other"])
+async def test_every_answer_names_an_id_of_what_is_stored(labelled: bool, second: str) -> None:
+    polling = Polling()
+    other = PODS.replace("00007", "77777")
+    for text in (PODS, other if second == "other" else PODS, other, PODS, other):
+        call = tool_call(f"call-{len(polling.history)}")
+        whole = result(call, text)
+        answer = await polling.join(call, whole if labelled else replace(whole, parts=whole.parts[:1]))
+        if "since step" in answer.text:
+            assert stored(text).id in answer.text
+    assert any("since step" in message.text for message in polling.history if isinstance(message, ToolMessage))
 
 
 async def test_without_a_store_only_what_is_wholly_in_sight_is_referred_to() -> None:

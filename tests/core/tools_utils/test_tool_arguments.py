@@ -73,11 +73,48 @@ def test_an_enum_ignores_case_and_names_its_members() -> None:
         coerce_arguments(tool, {"value": "Fatal"})
 
 
-def test_the_first_alternative_that_fits_wins() -> None:
-    options = (ParameterSchema(types=("integer",)), ParameterSchema(types=("string",)))
-    tool = tool_of(ParameterSchema(any_of=options))
+INTEGER, STRING = ParameterSchema(types=("integer",)), ParameterSchema(types=("string",))
+NULL = ParameterSchema(types=("null",))
+LIST = ParameterSchema(types=("array",), items=INTEGER)
+NAMED = ParameterSchema(types=("object",), properties=(Parameter(name="name", schema=STRING),))
+COUNTED = ParameterSchema(types=("object",), properties=(Parameter(name="count", schema=INTEGER),))
+CLOSED = ParameterSchema(types=("object",), properties=NAMED.properties, additional_properties=False)
+OPEN = ParameterSchema(types=("object",), additional_properties=INTEGER)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ((STRING, INTEGER), 5),
+        ((INTEGER, STRING), "7"),
+        ((INTEGER, STRING), "seven"),
+        ((STRING, ParameterSchema(types=("boolean",))), True),
+        ((ParameterSchema(types=("boolean",)), INTEGER), 1),
+        ((LIST, INTEGER), 3),
+        ((STRING, LIST), [1]),
+        ((ParameterSchema(types=("array",), items=STRING), LIST), [1, 2]),
+        ((STRING, NULL), None),
+        ((STRING, ParameterSchema(any_of=(LIST, NULL))), None),
+        ((ParameterSchema(enum=("on", "off")), STRING), "ON"),
+        ((ParameterSchema(enum=(1, 2)), ParameterSchema(types=("boolean",))), True),
+        ((COUNTED, NAMED), {"name": "x", "count": "5"}),
+        ((CLOSED, OPEN, NAMED), {"name": "x", "more": "y"}),
+        ((NAMED, OPEN), {"a": 1}),
+    ],
+)
+def test_a_value_that_fits_one_alternative_is_left_alone(
+    options: tuple[ParameterSchema, ...], value: JsonValue
+) -> None:
+    coerced = coerce_arguments(tool_of(ParameterSchema(any_of=options)), {"value": value})["value"]
+    assert (coerced, type(coerced)) == (value, type(value))
+
+
+def test_a_value_that_fits_none_goes_to_the_first_alternative_that_can_read_it() -> None:
+    tool = tool_of(ParameterSchema(any_of=(INTEGER, ParameterSchema(types=("boolean",)))))
     assert coerce_arguments(tool, {"value": "7"})["value"] == 7
-    assert coerce_arguments(tool, {"value": "seven"})["value"] == "seven"
+    assert coerce_arguments(tool, {"value": "yes"})["value"] is True
+    with pytest.raises(ToolError, match=r"must be integer.* or must be boolean"):
+        coerce_arguments(tool, {"value": "perhaps"})
 
 
 def test_all_problems_are_named_at_once() -> None:
