@@ -36,6 +36,7 @@ NARROW = (
     "Do not guess what is not shown. If the question needs more, read it back, or narrow the query "
     "(a pattern, a field or label selector, a namespace, a time range), or ask the user."
 )
+_ERROR_END = "\n[...]\n"
 _CUT = "[The rest of this preview was cut; the whole result is stored.]"
 
 
@@ -168,7 +169,8 @@ def _pointer(
     lead = _lead(error, size, stored, json=shown.json)
     preview = f"{shown.heading}\n{shown.text}"
     previews = (f"{lead}\n{preview}", f"{error}{short}\n{preview}") if shown.text else ()
-    options = (*previews, lead, error + short, short, f"[stored: {ids}]")
+    last = f"[stored: {ids}]"
+    options = (*previews, lead, error + short, error + last, short, last)
     within = tuple(option for option in options if limits.char_limit is None or len(option) <= limits.char_limit)
     return first_that_fits(within or options[-1:], limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
 
@@ -185,15 +187,18 @@ def _preview_room(limits: PointerLimits) -> int:
     return room if room >= _SMALLEST_PREVIEW_TOKENS else 0
 
 
-def shortened_pointer_text(text: str, stored: tuple[StoredResult, ...], cap_tokens: int, counter: TokenCounter) -> str:
+def shortened_pointer_text(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> str:
     """A pointer that is there already, with less of its preview, in a message of at most `cap_tokens`."""
-    room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
-    ids = ", ".join(result.id for result in stored)
+    room, text = cap_tokens - MESSAGE_OVERHEAD_TOKENS, message.text
+    ids = ", ".join(result.id for result in message.stored)
+    error, mark, _ = text.partition(_ERROR_END) if message.status == "error" else ("", "", "")
+    error = error + mark if mark else ""
     short = f"[Too large to show beside the other results. Stored as {ids}; use {SEARCH_TOOL} or {LINES_TOOL}.]"
     lead_end = text.find(NARROW) + len(NARROW)
     kept = prefix_that_fits(text, max(0, room - counter.count_text(_CUT) - 2), counter)
     options = (f"{text[:kept]}\n{_CUT}",) if lead_end >= len(NARROW) and kept > lead_end else ()
-    return first_that_fits((*options, short, f"[stored: {ids}]"), room, counter)
+    last = f"[stored: {ids}]"
+    return first_that_fits((*options, error + short, error + last, short, last), room, counter)
 
 
 def _size_text(measure: Measure, lines: int, limit: str) -> str:
@@ -245,7 +250,8 @@ def dropped_text(
         note = "The middle of this message was dropped; ask the user for the part that is needed."
         options: tuple[str, ...] = (f"{ends}\n[{lost} {note}]", f"{ends}\n[too large; the middle was dropped]", ends)
     else:
-        options = (f"{inline_error(message)}{lost} {ask}", f"{lost} {ask}", ask, "[dropped: too large]")
+        error, last = inline_error(message), "[dropped: too large]"
+        options = (f"{error}{lost} {ask}", f"{error}{ask}", error + last, f"{lost} {ask}", ask, last)
     return first_that_fits(options, cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
 
 
@@ -253,12 +259,14 @@ def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCou
     """Both ends of a result around nothing, and `note`, in a message of at most `cap_tokens`."""
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
-    options = (f"{ends}\n{note}", note) if ends else (note,)
-    return first_that_fits((*options, "[cut: too large]"), room, counter)
+    both, error, last = f"{ends}\n{note}", inline_error(message), "[cut: too large]"
+    begins_with_error = not error or ends.startswith(message.text[:INLINE_ERROR_CHARACTERS].rstrip())
+    options = (both, note) if begins_with_error else (error + note, error + last, both, note)
+    return first_that_fits((*(options if ends else (note,)), last), room, counter)
 
 
 def inline_error(message: ToolMessage) -> str:
     """The beginning of an error result, which stays in the conversation (T11)."""
     if message.status != "error" or not message.text:
         return ""
-    return message.text[:INLINE_ERROR_CHARACTERS].rstrip() + "\n[...]\n"
+    return message.text[:INLINE_ERROR_CHARACTERS].rstrip() + _ERROR_END

@@ -97,8 +97,7 @@ async def _within(message: ToolMessage, share: _Share, counter: TokenCounter, st
         if not message.stored:
             text = await asyncio.to_thread(cut_text, message, share.tokens, "[cut]", counter)
         else:
-            pointer = message.text
-            text = await asyncio.to_thread(shortened_pointer_text, pointer, message.stored, share.tokens, counter)
+            text = await asyncio.to_thread(shortened_pointer_text, message, share.tokens, counter)
         return replace(message, parts=(Text(text=text),))
     if message.tool_name in RESULT_TOOLS and not message.stored:
         text = await asyncio.to_thread(cut_text, message, share.tokens, _READ_AGAIN, counter)

@@ -18,7 +18,7 @@ from holmes.core.stats import RequestStats
 from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.summary_repair import repair_summary
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, Summary, ask, shortened
-from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
+from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces, whole_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,6 +33,7 @@ SMALLEST_GROUP_SUMMARY_TOKENS = 128
 _SUMMARY_MODEL_PIECES = 8
 _PIECE_SHARE = 0.7
 _SMALLEST_PIECE_TOKENS = 200
+_FIRST_LINE_TOKENS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +147,13 @@ async def _from_summary_model(job: SummaryJob) -> Summary:
 
 async def _again(job: SummaryJob, first: Summary) -> Summary:
     """The one retry: the agent's own model, in place after a summary model, else from plain text."""
-    if job.context.summary_model is not None:
+    own = job.context.summary_model is job.context.model
+    if job.context.summary_model is not None and not (own and first.overflowed):
         request = await asyncio.to_thread(_in_place_request, job)
         if request is not None:
             return await _in_place(job)
-    window = min(job.budget.window_tokens, first.window_tokens or job.budget.window_tokens)
+    smaller = int(job.budget.window_tokens / OTHER_PROVIDER_MARGIN) if first.overflowed else job.budget.window_tokens
+    window = min(job.budget.window_tokens, first.window_tokens or smaller)
     # A model that thinks before it writes needs more room than the text it was asked for.
     wanted = job.budget.reserve_tokens if first.cut_off else 2 * job.cap_tokens
     writer = _Writer(
@@ -168,7 +171,7 @@ def _window_of_other(model: ChatModel) -> int:
 
 
 def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writer:
-    window = _window_of_other(model)
+    window = job.budget.window_tokens if model is job.context.model else _window_of_other(model)
     return _Writer(
         model=model,
         window_tokens=window,
@@ -205,15 +208,17 @@ async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...])
 
 
 async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
-    """The removed messages as text, without tools; each further piece comes with the summary of those before it."""
+    """The removed messages as text, without tools: in one request if it fits, else in pieces.
+
+    Each further piece comes with the summary of those before it.
+    """
     counter = job.context.counter
     cap = min(job.cap_tokens, writer.output_tokens * 3 // 4)
     system = SystemMessage(text=_prompt(job, cap))
-    room = writer.window_tokens - writer.output_tokens - counter.count_message(system) - 2 * cap
-    piece_tokens = int(room * _PIECE_SHARE)
-    if piece_tokens < _SMALLEST_PIECE_TOKENS:
+    room = writer.window_tokens - writer.output_tokens - counter.exact.count_message(system)
+    pieces = await asyncio.to_thread(_pieces, job, room, cap, writer.most_pieces)
+    if not pieces:
         return Summary(failure="the window is too small for a summary request")
-    pieces = await asyncio.to_thread(_pieces, job, piece_tokens, writer.most_pieces)
     summary, stats = "", RequestStats()
     for number, piece in enumerate(pieces, start=1):
         before = f"Summary of the parts before:\n{summary}\n\n" if summary else ""
@@ -232,9 +237,17 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
     return Summary(text=summary, stats=stats)
 
 
-def _pieces(job: SummaryJob, piece_tokens: int, most_pieces: int) -> tuple[str, ...]:
+def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int) -> tuple[str, ...]:
+    """The transcript as one piece if that fits, else in pieces beside a summary of those before; none without room."""
     # A transcript has no pictures, so they must not weigh, or the text beside them would be cut.
     weights = _exact_weights(job, map(_without_pictures, job.removed))
+    if sum(weights) <= room_tokens:
+        whole = whole_transcript(job.removed)
+        if job.context.counter.exact.fits(whole, room_tokens - _FIRST_LINE_TOKENS):
+            return (whole,)
+    piece_tokens = int((room_tokens - 2 * cap_tokens) * _PIECE_SHARE)
+    if piece_tokens < _SMALLEST_PIECE_TOKENS:
+        return ()
     return transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
 
 

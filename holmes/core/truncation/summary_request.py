@@ -49,13 +49,14 @@ class SummaryJob:
 class Summary:
     """What came of asking. `text` is None when nothing usable came, then `failure` says why.
 
-    `stats` has every attempt; `window_tokens` is the real window if an overflow told it; `cut_off` says that the answer
-    was longer than its limit.
+    `stats` has every attempt; `overflowed` says that the request was too long, `window_tokens` is the real window if
+    that told it, and `cut_off` says that the answer was longer than its limit.
     """
 
     text: str | None = None
     failure: str | None = None
     stats: RequestStats = field(default_factory=RequestStats)
+    overflowed: bool = False
     window_tokens: int | None = None
     cut_off: bool = False
 
@@ -70,8 +71,10 @@ async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: 
     try:
         reply = await context.steps.run(step_name, lambda: model.complete(request, emit_without_text))
     except ModelError as error:
+        overflowed = isinstance(error, ContextOverflow)
         window = error.window_tokens if isinstance(error, ContextOverflow) else None
-        return Summary(failure=str(error), stats=error.stats or RequestStats(), window_tokens=window)
+        stats = error.stats or RequestStats()
+        return Summary(failure=str(error), stats=stats, overflowed=overflowed, window_tokens=window)
     failure = _failure_of(reply)
     if failure is not None:
         return Summary(failure=failure, stats=reply.stats, cut_off=reply.finish_reason == "length")

@@ -19,6 +19,11 @@ _MESSAGE_LIMITS_TOKENS = (8_000, 4_000, 2_000, 1_000, 500, 250, 100, 50)
 _HEADING_TOKENS = 24
 
 
+def whole_transcript(messages: Sequence[Message]) -> str:
+    """All of `messages`, nothing cut."""
+    return "\n\n".join(map(_whole_entry, messages))
+
+
 def transcript_pieces(
     messages: Sequence[Message], weights: Sequence[int], piece_tokens: int, most_pieces: int = MAX_PIECES
 ) -> tuple[str, ...]:
@@ -53,6 +58,11 @@ def _pack(entries: list[str], sizes: list[int], piece_tokens: int) -> tuple[str,
         pieces[-1].append(entry)
         left -= size
     return tuple("\n\n".join(piece) for piece in pieces)
+
+
+def _whole_entry(message: Message) -> str:
+    heading, text = _heading_and_text(message)
+    return f"## {heading}\n{text}"
 
 
 def _entry(message: Message, weight: int, limit_tokens: int) -> str:

@@ -121,6 +121,22 @@ async def test_without_storage_both_ends_stay_and_the_text_says_what_is_lost(
         assert message.status == "success"
 
 
+@pytest.mark.row("T11")
+@pytest.mark.parametrize("store", [MemoryStore(), None], ids=["stored", "lost"])
+@pytest.mark.parametrize("cap", [900, 1_500, 3_000])
+async def test_every_error_of_a_round_keeps_its_first_500_characters(cap: int, store: MemoryStore | None) -> None:
+    text = "Error: cannot list pods in the namespace shop, ask an admin. " * 200
+    errors = [replace(result(number, text), status="error") for number in range(3)]
+    spilled = [
+        (await spill_oversized_tool_result(error, cap_tokens=1_200, counter=COUNTER, store=MemoryStore())).message
+        for error in errors
+    ]
+    for round_ in (errors, spilled):
+        after = await capped(round_, cap, store)
+        assert total(after) <= cap
+        assert all(message.text.startswith(text[:500].rstrip()) for message in after)
+
+
 @pytest.mark.row("T12")
 async def test_what_was_read_from_the_store_is_cut_and_never_stored_again() -> None:
     store = MemoryStore()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from holmes.core.history import History
 from holmes.core.messages import Part, Text, ToolCallId, ToolMessage, ToolStatus, user_text
+from holmes.core.policy import PreviewKind, SpillPolicy
 from holmes.core.tokens import TokenCounter, utf8_bytes
 from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
@@ -120,7 +121,8 @@ async def test_the_pointer_says_what_a_model_needs_to_go_on(tmp_path: Path) -> N
     assert f"result {picture_id} (file {tmp_path / 'kubectl_logs_call-1.png'})" in text
     assert f'read_image_file(result="{picture_id}")' in text
     assert "Do not guess what is not shown" in text
-    assert "narrow the query" in text
+    hints = ("narrow the query", "a pattern", "a field or label selector", "a namespace", "a time range", "ask the user")
+    assert [hint for hint in hints if hint not in text] == []
     assert "summarize_stored_result" in text
     assert "query_stored_result" not in text, "a log is not JSON"
     assert re.search(r"\nPreview \(.*3,000.*\):\n", text)
@@ -152,6 +154,26 @@ async def test_the_first_500_characters_of_an_error_stay_inline() -> None:
     assert outcome.message.text.startswith(error[:500] + "\n[...]\nToo large")
     dropped = await spill_oversized_tool_result(message, cap_tokens=2_000, counter=COUNTER, store=None)
     assert dropped.message.text.startswith(error[:500])
+
+
+@pytest.mark.row("T11", "T3")
+@pytest.mark.parametrize("works", [True, False])
+@pytest.mark.parametrize("preview", ["head", "structured"])
+@pytest.mark.parametrize("char_limit", [None, 900])
+@pytest.mark.parametrize("spare", [20, 60, 200, 2_000])
+async def test_an_error_keeps_its_first_500_characters_however_little_room_there_is_beside_them(
+    works: bool, preview: PreviewKind, char_limit: int | None, spare: int
+) -> None:
+    for error in ("Error: cannot list pods in the namespace shop, ask an admin. " * 2_000, f"Error: {NOISE.hex()}"):
+        cap = COUNTER.count_text(f"{error[:500]}\n[...]\n") + spare
+        policy = SpillPolicy(preview=preview, preview_share=1.0, char_limit=char_limit)
+        store = MemoryStore() if works else None
+        outcome = await spill_oversized_tool_result(
+            result(error, status="error"), cap_tokens=cap, counter=COUNTER, store=store, policy=policy
+        )
+        assert outcome.message.text.startswith(error[:500].rstrip())
+        assert COUNTER.count_message(outcome.message) <= cap
+        assert not works or outcome.message.stored[0].id in outcome.message.text
 
 
 @pytest.mark.row("T10")

@@ -1,0 +1,83 @@
+"""What fits one summary request is asked for in one, uncut; what does not fit, in pieces."""
+
+from __future__ import annotations
+
+import pytest
+
+from holmes.core.errors import ContextOverflow
+from holmes.core.messages import AssistantMessage, Message, UserMessage, user_text
+from holmes.core.model import ModelLimits, ModelRequest
+from holmes.core.policy import ContextPolicy, SummaryPolicy
+from holmes.core.truncation.offload import OffloadOptions, offload_context
+from holmes.core.truncation.summary import request_summary
+from holmes.llm.scripted import ScriptedModel, ScriptedReply
+from tests.core.truncation.masking.support import COUNTER, MemoryStore
+from tests.core.truncation.summaries import context_for, history_of, job_for
+from tests.core.truncation.test_offload import SUMMARY, talk
+from tests.support.counting_model import CountingModel
+
+WINDOW, OUTPUT = 32_000, 4_000
+LIMITS = ModelLimits(context_window_tokens=WINDOW, max_output_tokens=OUTPUT)
+
+
+def shown(request: ModelRequest) -> str:
+    """What the user says in a request."""
+    return "\n".join(message.text for message in request.messages if isinstance(message, UserMessage))
+
+
+def request_tokens(request: ModelRequest) -> int:
+    return sum(map(COUNTER.count_message, request.messages)) + request.max_output_tokens
+
+
+@pytest.mark.row("K10", "I15")
+@pytest.mark.parametrize("threshold", [None, 0, 25_000])
+async def test_a_group_that_fits_one_request_is_one_request_and_not_cut_into_four(threshold: int | None) -> None:
+    given: tuple[Message, ...] = (*talk(3), user_text("a long file " + "log " * 12_000), *talk(3)[1:], *talk(1)[1:])
+    model = ScriptedModel(lambda _: ScriptedReply(text=SUMMARY), limits=LIMITS)
+    options = OffloadOptions(mode="compress", group_token_threshold=threshold)
+    outcome = await offload_context(given, options, store=MemoryStore(), model=model)
+    assert outcome.metadata.failure is None
+    (request,) = model.requests
+    assert request_tokens(request) <= WINDOW
+    assert all(message.text in shown(request) for message in given[1:-2]), "nothing is cut"
+
+
+@pytest.mark.row("K10", "I15")
+async def test_a_group_that_does_not_fit_one_request_is_asked_for_in_pieces_that_do() -> None:
+    model = ScriptedModel(lambda _: ScriptedReply(text=SUMMARY), limits=LIMITS)
+    outcome = await offload_context(talk(22), OffloadOptions(mode="compress"), store=MemoryStore(), model=model)
+    assert outcome.metadata.failure is None
+    assert len(model.requests) > 1
+    assert all(request_tokens(request) <= WINDOW for request in model.requests)
+
+
+@pytest.mark.row("K10", "I15")
+@pytest.mark.parametrize("told", [None, 25_000])
+async def test_a_provider_that_counts_more_than_we_do_is_asked_again_in_pieces(told: int | None) -> None:
+    def answer(request: ModelRequest) -> ScriptedReply | ContextOverflow:
+        if request_tokens(request) * 1.3 > WINDOW:
+            return ContextOverflow("too long", provider="p", model="m", window_tokens=told)
+        return ScriptedReply(text=SUMMARY)
+
+    model = ScriptedModel(answer, limits=LIMITS)
+    outcome = await offload_context(talk(14), OffloadOptions(mode="compress"), store=MemoryStore(), model=model)
+    assert outcome.metadata.failure is None
+    assert 2 < len(model.requests) <= 5
+
+
+@pytest.mark.row("K10", "K12", "I15")
+@pytest.mark.parametrize("window", [20_000, 30_000])
+async def test_groups_within_a_run_are_one_request_each_for_any_model_that_has_room(window: int) -> None:
+    model = CountingModel(lambda _: AssistantMessage(text=SUMMARY), window_tokens=60_000)
+    small = CountingModel(lambda _: AssistantMessage(text=SUMMARY), window_tokens=window, max_output_tokens=2_000)
+    policy = ContextPolicy(summary=SummaryPolicy(group_token_threshold=9_000))
+    for writer in (None, small):
+        context = context_for(model, policy=policy, summary_model=writer)
+        job = job_for(history_of(rounds=20), context, cap_tokens=900)
+        groups = -(-sum(map(COUNTER.count_message, job.removed)) // 9_000)
+        asked = writer or model
+        before = len(asked.requests)
+        await request_summary(job)
+        assert groups <= len(asked.requests) - before <= groups + 1, (
+            "one for each group, the last of which may be short"
+        )
