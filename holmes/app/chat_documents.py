@@ -28,9 +28,15 @@ _OPENAI_KEYS = frozenset({"content", "tool_call_id"})
 
 
 class ChatDocument:
-    """The messages of a file, and how to write them back: `originals` are the same messages as the file has them."""
+    """The messages of a file, and how to write them back: `originals` are the same messages as the file has them.
 
-    def __init__(self, messages: Sequence[Message], originals: Sequence[JsonObject], *, is_openai: bool) -> None:
+    `unread_bytes` at its end cannot be read.
+    """
+
+    def __init__(
+        self, messages: Sequence[Message], originals: Sequence[JsonObject], *, is_openai: bool, unread_bytes: int = 0
+    ) -> None:
+        self.unread_bytes = unread_bytes
         self.messages = tuple(messages)
         self._originals = tuple(originals)
         self._is_openai = is_openai
@@ -69,8 +75,9 @@ def read_chat_document(text: str, name: str) -> ChatDocument:
     lines = BytesIO(text.encode("utf-8", "surrogatepass"))
     if is_conversation(lines.readline()):
         lines.seek(0)
-        kept = read_lines(lines, Path(name))[0]
-        return ChatDocument(kept, [message_to_json(message) for message in kept], is_openai=False)
+        kept = read_lines(lines, Path(name))
+        originals = [message_to_json(message) for message in kept.messages]
+        return ChatDocument(kept.messages, originals, is_openai=False, unread_bytes=len(kept.garbage))
     items = _message_list(text, name)
     is_openai = any(isinstance(item, Mapping) and not _OPENAI_KEYS.isdisjoint(item) for item in items)
     decoder = openai_messages.Decoder().decode if is_openai else message_from_json

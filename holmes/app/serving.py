@@ -13,7 +13,7 @@ from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.memory import limit_arenas
 from holmes.app.service_parts import database_address, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
-from holmes.investigations.database import Database, DatabaseUnavailable
+from holmes.investigations.database import Database, DatabaseDamaged, DatabaseUnavailable
 from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
 from holmes.investigations.single_owner import single_owner
@@ -118,6 +118,8 @@ async def _opened(address: str) -> Database:
     """The database. What is waited for is logged first. Raises what `Database.open` raises."""
     try:
         return await Database.open(address, wait_seconds=1)
+    except DatabaseDamaged:
+        raise
     except DatabaseUnavailable as error:
         _log.warning("waiting for the database: %s", error)
     return await Database.open(address)

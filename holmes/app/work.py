@@ -44,6 +44,7 @@ _RETENTION_PAUSE_SECONDS = 600.0
 class Work:
     """What works, on the loop that opened it. `metrics` counts what it does."""
 
+    database: Database
     queue: InvestigationQueue
     deliveries: DeliveryWorker
     metrics: Metrics
@@ -95,7 +96,7 @@ async def open_work(settings: Settings, redactor: Redactor | None) -> AsyncItera
         stack.push_async_callback(queue.stop)
         await queue.start()
         await stack.enter_async_context(_running(_clean_up(settings, database, queue), "holmes-retention"))
-        yield Work(queue=queue, deliveries=deliveries, metrics=metrics)
+        yield Work(database=database, queue=queue, deliveries=deliveries, metrics=metrics)
 
 
 @asynccontextmanager

@@ -71,9 +71,23 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
     try:
         async with open_work(settings, redactor) as opened:
             pipe.send(Begun())
-            await _obey(opened, orders, pipe)
+            await _obey_unless_damaged(opened, orders, pipe)
     except HolmesError as error:
         pipe.send(Failed(message=str(error), exit_code=error.exit_code))
+
+
+async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
+    """Raises `DatabaseDamaged` when it turns out to be, in the middle of the work."""
+    obeying = asyncio.create_task(_obey(opened, orders, pipe), name="orders")
+    damaged = asyncio.create_task(opened.database.damaged(), name="the database is damaged")
+    try:
+        await asyncio.wait({obeying, damaged}, return_when=asyncio.FIRST_COMPLETED)
+        if damaged.done():
+            raise damaged.result()
+        await obeying
+    finally:
+        obeying.cancel()
+        damaged.cancel()
 
 
 async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:

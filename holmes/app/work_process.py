@@ -37,6 +37,7 @@ _SILENT_WATCHES: Final = 12
 _GOES_ON: Final = "what it was doing goes on after the next start, or at another replica"
 _ENDING_SECONDS: Final = 10.0
 """How much longer than its drain the process may take to end. The chart's grace period is longer by five."""
+_LOST: Final = 1
 _log = logging.getLogger(__name__)
 
 
@@ -94,6 +95,7 @@ class WorkProcess:
         self._ends_at: float | None = None
         self._gone = asyncio.Event()
         self._lost = False
+        self._failure: Failed | None = None
         self._told: asyncio.Future[None] | None = None
         self._waking = False
         self._wake_again = False
@@ -158,6 +160,13 @@ class WorkProcess:
         """Whether it ended otherwise than it was told to. To be asked when `working` has been left."""
         return self._lost or self._process.exitcode != 0
 
+    @property
+    def exit_code(self) -> int:
+        """What the server ends with: 0 when it ended as it was told to."""
+        if self._failure is not None:
+            return self._failure.exit_code
+        return _LOST if self.failed else 0
+
     def _asked_for_figures(self) -> asyncio.Future[None]:
         """Done when the figures have come."""
         if self._told is None:
@@ -206,6 +215,7 @@ class WorkProcess:
                     self._wake_again = False
                     self.wake()
             case Failed():
+                self._failure = report
                 if not self._settle(WorkFailed(report.message, report.exit_code)):
                     _log.error("the process that investigates failed: %s", report.message)
             case Figures():

@@ -62,6 +62,8 @@ async def _run(job: AskJob, interrupts: Interrupts, tracer: InvestigationTracer 
     with interrupts, conversation:
         renderer.start()
         try:
+            if conversation.notice:
+                renderer.notice(f"warning: {one_line(conversation.notice, limit=1_000)}")
             transcript = Transcript(conversation, renderer.notice)
             async with (
                 AsyncExitStack() as opened,

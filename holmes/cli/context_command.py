@@ -103,6 +103,9 @@ def _run(arguments: OffloadArguments) -> int:
     if arguments.output is not None:
         check_report_path(arguments.output, "--output")
     document = read_chat_document(_read_input(arguments.file, settings), _name(arguments.file))
+    if document.unread_bytes:
+        what = f"the last {document.unread_bytes:,} bytes of {_name(arguments.file)} cannot be read and are left out"
+        write_line(sys.stderr, f"holmes: warning: {one_line(what, limit=1_000)}")
     options = OffloadOptions(
         mode=arguments.mode,
         max_total_tokens=arguments.max_total_tokens,

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 class HolmesError(Exception):
     """Something went wrong that a person can understand: the message says what, why and what to do.
 
-    `exit_code` is what the command line ends with: 1 failed, 2 usage, 3 source or cluster unreachable.
+    `exit_code` is what the command line ends with: 1 failed, 2 usage, 3 source or cluster unreachable, 4 damaged
+    database.
     """
 
     exit_code = 1

@@ -42,6 +42,7 @@ _POSTGRESQL = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
+_PRIMARY_CODE = 0xFF
 _PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 
 
@@ -58,6 +59,16 @@ class DatabaseUnavailable(HolmesError):
         self.is_full = " full" in reason or "No space left" in reason
 
 
+class DatabaseDamaged(DatabaseUnavailable):
+    """The file of SQLite is damaged: nothing helps but another file."""
+
+    exit_code = 4
+
+    def __init__(self, file: str, reason: str) -> None:
+        advice = "restore a backup, or move the file away with its -wal and -shm files and start again"
+        super().__init__(repr(file), f"the file is damaged ({reason}): {advice}")
+
+
 class Database:
     """Transactions on one database. Made by `Database.open`; `close` ends its connections and threads.
 
@@ -72,13 +83,16 @@ class Database:
         self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
         self.write_problem: str | None = None
         self._file: tuple[int, int] | None = None
+        self._damage: DatabaseDamaged | None = None
+        self._damaged = asyncio.Event()
         self._reading = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database-read")
 
     @classmethod
     async def open(cls, address: str, *, wait_seconds: float = 30.0) -> Database:
         """Connect and create the tables that are missing.
 
-        Raises `ConfigError` for an address that is none, `DatabaseUnavailable` when nobody answers in time.
+        Raises `ConfigError` for an address that is none, `DatabaseUnavailable` when nobody answers in time, and
+        `DatabaseDamaged`.
         """
         url = _parsed(address)
         async with AsyncExitStack() as stack:
@@ -140,12 +154,27 @@ class Database:
                 # A server that hangs: its thread stays behind until the connection breaks.
                 raise DatabaseUnavailable(self._name(), f"no answer within {wait_seconds:.0f} s") from None
             except DBAPIError as error:
+                if is_damage(error):
+                    damage = DatabaseDamaged(str(self.url.database), _reason(error))
+                    self.note_damage(damage)
+                    raise damage from error
                 if not _is_passing(error) or time.monotonic() + pause > deadline:
                     raise DatabaseUnavailable(self._name(), _reason(error)) from error
             except SQLAlchemyError as error:
                 raise DatabaseUnavailable(self._name(), _reason(error)) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    async def damaged(self) -> DatabaseDamaged:
+        """Wait until the file turns out to be damaged."""
+        await self._damaged.wait()
+        assert self._damage is not None  # noqa: S101  see `note_damage`
+        return self._damage
+
+    def note_damage(self, damage: DatabaseDamaged) -> None:
+        """The file, or the one beside it, is damaged."""
+        self._damage = self._damage or damage
+        self._damaged.set()
 
     async def close(self) -> None:
         """End the connections."""
@@ -247,6 +276,12 @@ def _create_tables(connection: Connection) -> None:
                 connection.exec_driver_sql(f"ALTER TABLE {names} {kind}{otherwise}")
         for index in table.indexes:
             index.create(connection, checkfirst=True)
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite says that its file is damaged."""
+    code = getattr(error.orig, "sqlite_errorcode", 0) if isinstance(error, DBAPIError) else 0
+    return code & _PRIMARY_CODE in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _is_passing(error: DBAPIError) -> bool:

@@ -62,6 +62,7 @@ class InvestigationQueue:
                 replica=settings.replica,
                 concurrency=settings.concurrency,
                 run=self._run,
+                on_damage=database.note_damage,
             )
         )
         self._running: dict[InvestigationId, asyncio.Task[None]] = {}

@@ -12,9 +12,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from holmes.core.errors import HolmesError
+from holmes.investigations.database import DatabaseDamaged, is_damage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -39,12 +41,16 @@ class WorkflowsUnavailable(HolmesError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSettings:
-    """`run` gets the argument of each workflow that this replica was handed, in the event loop of `launch`."""
+    """`run` gets the argument of each workflow that this replica was handed, in the event loop of `launch`.
+
+    `on_damage` hears when the file of the database is damaged.
+    """
 
     database_url: str
     replica: str
     concurrency: int
     run: Callable[[str], Awaitable[None]]
+    on_damage: Callable[[DatabaseDamaged], None]
 
 
 class Workflows:
@@ -57,24 +63,24 @@ class Workflows:
     async def launch(self) -> None:
         """Connect, create DBOS's own tables and begin to take workflows from the queue."""
         loop = asyncio.get_running_loop()
-        self._launched = await _in_thread(_launch, self._settings, loop)
+        self._launched = await self._in_thread(_launch, self._settings, loop)
 
     async def enqueue(self, workflow_id: str, argument: str) -> None:
         """Queue a workflow; nothing happens when there is one of this id."""
-        await _in_thread(self._running.enqueue, workflow_id, argument)
+        await self._in_thread(self._running.enqueue, workflow_id, argument)
 
     async def recover(self, alive: frozenset[str]) -> int:
         """Put the workflows of replicas that are not `alive` back into the queue; returns how many there were."""
-        return await _in_thread(self._recover, alive)
+        return await self._in_thread(self._recover, alive)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
         """Those of these workflows that have ended, however, or that nobody knows."""
-        return await _in_thread(self._ended, tuple(workflow_ids))
+        return await self._in_thread(self._ended, tuple(workflow_ids))
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:
         """Delete ended workflows."""
         if workflow_ids:
-            await _in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
+            await self._in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
 
     async def stop(self) -> None:
         """Take nothing more from the queue. What runs stays this replica's until `recover` is told that it is gone."""
@@ -87,6 +93,21 @@ class Workflows:
             message = "the workflows were not launched"
             raise RuntimeError(message)
         return self._launched
+
+    async def _in_thread(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """`work` in a thread. Raises `WorkflowsUnavailable` for what DBOS says, and `DatabaseDamaged`."""
+        # Imported here, like DBOS itself.
+        from dbos import error as dbos_error
+
+        try:
+            return await asyncio.to_thread(work, *arguments, **named)
+        except (dbos_error.DBOSException, SQLAlchemyError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            if is_damage(error) or is_damage(error.__cause__):
+                damage = DatabaseDamaged(str(make_url(self._settings.database_url).database), reason)
+                self._settings.on_damage(damage)
+                raise damage from error
+            raise WorkflowsUnavailable(f"the workflows of DBOS failed: {reason}") from error
 
     def _recover(self, alive: frozenset[str]) -> int:
         dbos = self._running.dbos
@@ -155,18 +176,6 @@ def _quieten() -> None:
         logger.removeHandler(handler)
     logger.propagate = True
     logger.setLevel(logging.CRITICAL)
-
-
-async def _in_thread(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """`work` in a thread. Raises `WorkflowsUnavailable` for what DBOS and its database say."""
-    # Imported here, like DBOS itself.
-    from dbos import error as dbos_error
-
-    try:
-        return await asyncio.to_thread(work, *arguments, **named)
-    except (dbos_error.DBOSException, SQLAlchemyError) as error:
-        reason = str(error).strip().splitlines()[:1] or [type(error).__name__]
-        raise WorkflowsUnavailable(f"the workflows of DBOS failed: {reason[0]}") from error
 
 
 async def _as_coroutine(awaitable: Awaitable[None]) -> None:

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from holmes.app.serving import Service
     from holmes.app.work_process import WorkProcess
     from holmes.core.redaction.redactor import Redactor
+    from holmes.investigations.database import Database, DatabaseDamaged
     from holmes.settings.settings import Settings
 
-_WORKER_LOST = 1
 _log = logging.getLogger(__name__)
 
 
@@ -61,20 +61,26 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
                 say(f"holmes: listening on {url_of(listener)}")
                 if job.choice.notice:
                     _log.warning("%s", job.choice.notice)
-                await _until_ending(ending, job.worker)
+                damage = await _until_ending(ending, job.worker, service.database)
                 await _drain(application, chosen.investigations.drain_seconds)
-    return _WORKER_LOST if job.worker.failed else 0
+    if damage is not None:
+        raise damage
+    return job.worker.exit_code
 
 
-async def _until_ending(ending: asyncio.Event, worker: WorkProcess) -> None:
-    """Wait for a signal, or until the worker is lost."""
+async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Database) -> DatabaseDamaged | None:
+    """Wait for a signal, until the worker is lost, or until the database is damaged, which is returned."""
     told = asyncio.create_task(ending.wait(), name="a signal ends the server")
     lost = asyncio.create_task(worker.lost(), name="the worker is lost")
-    await asyncio.wait({told, lost}, return_when=asyncio.FIRST_COMPLETED)
-    told.cancel()
-    lost.cancel()
+    damaged = asyncio.create_task(database.damaged(), name="the database is damaged")
+    await asyncio.wait({told, lost, damaged}, return_when=asyncio.FIRST_COMPLETED)
+    for each in (told, lost, damaged):
+        each.cancel()
+    if damaged.done():
+        return damaged.result()
     if not ending.is_set():
         _log.error("the process that investigates %s; the server ends, so that both are started again", lost.result())
+    return None
 
 
 async def _opened_unless(

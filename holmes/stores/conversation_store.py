@@ -1,7 +1,7 @@
 """Conversations in private files, one each, so that `holmes ask --continue` goes on where the last one ended.
 
-Called by the faces. A file is lines of JSON that are only ever appended, so a kill loses at most the running message,
-and a half-written last line is dropped when the file is opened again. The user's files are 0600 in a folder of 0700.
+A file is lines of JSON that are only ever appended, so a kill loses at most the running message; what cannot be read at
+its end is moved into a file beside it when it is opened again. The user's files are 0600 in a folder of 0700.
 Refuses nothing but the disk: every failure to write is a `ConversationStoreError`, and the face goes on without.
 
 Lines: `{"type": "conversation", "version": 1, "id": …, "started_at": …}` first, then `{"type": "message", "message":
@@ -18,6 +18,7 @@ import re
 import time
 import uuid
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from holmes.core.errors import HolmesError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _VERSION = 1
 _RESULT_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
 _FILE_NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}\.jsonl")
+_ASIDE = ".damaged"
 _SECONDS_PER_DAY = 86_400
 
 
@@ -42,10 +44,21 @@ class ConversationStoreError(HolmesError):
 
 
 class Conversation:
-    """One conversation, open for more. Made by `ConversationStore`; `close()` it, or use it as a context manager."""
+    """One conversation, open for more. Made by `ConversationStore`; `close()` it, or use it as a context manager.
 
-    def __init__(self, path: Path, messages: Iterable[Message] = (), *, descriptor: int | None = None) -> None:
+    `notice` is what the user should know about its file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        messages: Iterable[Message] = (),
+        *,
+        descriptor: int | None = None,
+        notice: str | None = None,
+    ) -> None:
         self._path = path
+        self.notice = notice
         self._messages = list(messages)
         self._on_disk = len(self._messages)  # so many at the beginning are surely in the file
         self._descriptor = descriptor
@@ -165,14 +178,14 @@ class ConversationStore:
         with ExitStack() as cleanup:
             cleanup.callback(os.close, descriptor)
             owned = _lock(descriptor)
-            messages, complete_bytes = _read(path)
+            with path.open("rb") as file:
+                kept = read_lines(file, path)
             if owned:
-                if os.fstat(descriptor).st_size > complete_bytes:
-                    os.ftruncate(descriptor, complete_bytes)
+                notice = _set_aside(path, kept, descriptor)
                 cleanup.pop_all()
-                return Conversation(path, messages, descriptor=descriptor)
+                return Conversation(path, kept.messages, descriptor=descriptor, notice=notice)
         copy = Conversation(self._new_path())
-        copy.replace(messages)
+        copy.replace(kept.messages)
         return copy
 
     def _new_path(self) -> Path:
@@ -220,6 +233,21 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
         raise
 
 
+def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
+    """Move what cannot be read into a file beside the conversation, and end its last line; returns what to tell."""
+    notice = None
+    if kept.garbage:
+        aside = path.with_suffix(_ASIDE)
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(kept.garbage)
+        os.ftruncate(descriptor, kept.complete_bytes)
+        size = f"{len(kept.garbage):,} bytes"
+        notice = f"the conversation ended with {size} that cannot be read; they were moved to {str(aside)!r}"
+    if kept.complete_bytes and os.pread(descriptor, 1, kept.complete_bytes - 1) != b"\n":
+        os.write(descriptor, b"\n")
+    return notice
+
+
 def is_conversation(line: bytes) -> bool:
     """Whether a file whose first line this is holds a conversation."""
     try:
@@ -229,41 +257,48 @@ def is_conversation(line: bytes) -> bool:
     return isinstance(record, dict) and record.get("type") == "conversation"
 
 
-def _read(path: Path) -> tuple[list[Message], int]:
-    """The messages of a file and how many of its bytes are whole lines that could be read."""
-    with path.open("rb") as file:
-        return read_lines(file, path)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptLines:
+    """What the lines of a conversation say, and what stands behind the last one that could be read."""
+
+    messages: tuple[Message, ...]
+    complete_bytes: int
+    garbage: bytes
 
 
-def read_lines(lines: Iterable[bytes], path: Path) -> tuple[list[Message], int]:
-    """The messages in the lines of a conversation and how many of their bytes could be read; `path` names it in errors.
+def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
+    """Read the lines of a conversation; `path` names it in errors.
 
-    Only the last line may be broken: that is what a kill leaves. Anything else was done by somebody else, and going on
-    would lose what stands behind it: `ConversationStoreError`.
+    Only the end may be broken: a kill leaves half a line, a power cut zero bytes, another program anything. Where a
+    message comes after what is broken, going on would lose it: `ConversationStoreError`.
     """
     messages: list[Message] = []
+    garbage: list[bytes] = []
     complete_bytes = broken_line = 0
     for number, line in enumerate(lines, start=1):
+        try:
+            _apply_line(line, [] if broken_line else messages, path, is_after_garbage=bool(broken_line))
+        except (ValueError, RecursionError):
+            broken_line = broken_line or number
+            garbage.append(line)
+            continue
         if broken_line:
             message = (
                 f"the conversation {str(path)!r} is damaged in line {broken_line}: "
                 "repair or remove the file, or start a new conversation without --continue"
             )
             raise ConversationStoreError(message)
-        try:
-            _apply_line(line, messages, path)
-        except (ValueError, RecursionError):
-            broken_line = number
-            continue
         complete_bytes += len(line)
-    return messages, complete_bytes
+    return KeptLines(messages=tuple(messages), complete_bytes=complete_bytes, garbage=b"".join(garbage))
 
 
-def _apply_line(line: bytes, messages: list[Message], path: Path) -> None:
-    record = json.loads(line) if line.endswith(b"\n") else None
+def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_garbage: bool) -> None:
+    record = json.loads(line.strip(b"\x00"))
     if not isinstance(record, dict):
-        message = "half a line"
+        message = "no record"
         raise ValueError(message)  # noqa: TRY004  what is no record is no line
+    if is_after_garbage and record.get("type") == "history":
+        record = {**record, "keep": 0}  # how many there were is not known any more
     _apply(record, messages, path)
 
 
@@ -302,6 +337,7 @@ def _delete_unless_open(path: Path) -> None:
         return
     try:
         if _lock(descriptor):
+            path.with_suffix(_ASIDE).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
     except OSError:
         return

@@ -285,3 +285,89 @@ def test_a_history_line_that_keeps_what_is_not_there_counts_as_damaged(tmp_path:
     assert latest is not None
     with latest:
         assert latest.messages == MESSAGES[:2]
+
+
+ENDS = [
+    b"\x00" * 4_096,
+    b"\x00" * 100 + b"\n" + b"\x00" * 100,
+    b"\xff\xfe garbage\nof several\n\nlines\n",
+    b"null\n",
+    b"[1, 2]\n{}\n42\n",
+    b'{"type": "message"}\n{"type": "message", "message": 7}\n',
+    b'{"type": "history", "keep": 0}\nhalf',
+    b'{"type": "note", "text": "of somebody else"}\n',
+    b'{"type": "message", "message": ' + b"[" * 100_000,
+    b"\n\n\n",
+    b'{"type": "history", "keep": 1' + b"0" * 5_000 + b', "messages": []}\n',
+]
+
+
+@pytest.mark.parametrize("garbage", ENDS, ids=range(len(ENDS)))
+def test_garbage_at_the_end_is_set_aside_and_told(tmp_path: Path, garbage: bytes) -> None:
+    fill(tmp_path, "first", "second")
+    path = only_file(tmp_path)
+    with path.open("ab") as file:
+        file.write(garbage)
+    conversation = store(tmp_path).latest()
+    assert conversation is not None
+    with conversation:
+        assert conversation.messages == (user_text("first"), user_text("second"))
+        aside = path.with_suffix(".damaged")
+        assert aside.read_bytes() == garbage
+        assert aside.stat().st_mode & 0o777 == 0o600
+        assert str(aside) in str(conversation.notice)
+        assert f"{len(garbage):,} bytes" in str(conversation.notice)
+        assert "\n" not in str(conversation.notice)
+        conversation.append(user_text("third"))
+    again = store(tmp_path).latest()
+    assert again is not None
+    with again:
+        assert again.messages == (user_text("first"), user_text("second"), user_text("third"))
+        assert again.notice is None
+
+
+def test_what_was_set_aside_before_is_kept_and_goes_with_its_conversation(tmp_path: Path) -> None:
+    fill(tmp_path, "first")
+    path = only_file(tmp_path)
+    for garbage in (b"one\n", b"two\n"):
+        with path.open("ab") as file:
+            file.write(garbage)
+        latest = store(tmp_path).latest()
+        assert latest is not None
+        latest.close()
+    assert path.with_suffix(".damaged").read_bytes() == b"one\ntwo\n"
+    os.utime(path, (0, 0))
+    store(tmp_path, retention_days=1).prune()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_whole_last_line_without_its_end_is_no_garbage(tmp_path: Path) -> None:
+    fill(tmp_path, "first", "second")
+    path = only_file(tmp_path)
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    conversation = store(tmp_path).latest()
+    assert conversation is not None
+    with conversation:
+        assert conversation.notice is None
+        conversation.append(user_text("third"))
+    assert latest_messages(tmp_path) == (user_text("first"), user_text("second"), user_text("third"))
+
+
+def test_zero_bytes_of_a_power_cut_before_a_line_hide_nothing(tmp_path: Path) -> None:
+    fill(tmp_path, "first", "second")
+    path = only_file(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"\x00" * 512, *lines[2:]]))
+    assert latest_messages(tmp_path) == (user_text("first"), user_text("second"))
+
+
+def test_a_message_after_garbage_is_never_lost(tmp_path: Path) -> None:
+    fill(tmp_path, "first", "second")
+    path = only_file(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([*lines[:2], b"garbage\nmore of it\n", *lines[2:], b"half"])
+    path.write_bytes(damaged)
+    with pytest.raises(ConversationStoreError, match="is damaged in line 3"):
+        store(tmp_path).latest()
+    assert path.read_bytes() == damaged
+    assert not path.with_suffix(".damaged").exists()
