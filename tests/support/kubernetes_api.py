@@ -100,7 +100,8 @@ def kubernetes_api(*, tls: ssl.SSLContext | None = None) -> Iterator[KubernetesA
         def do_GET(self) -> None:
             _reply(self, api)
 
-        do_POST = do_GET
+        def do_POST(self) -> None:
+            _reply(self, api)
 
         def log_message(self, *_: object) -> None:
             pass
