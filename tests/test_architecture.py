@@ -140,3 +140,26 @@ def test_broad_excepts_only_in_the_tool_executor_and_at_the_edge_of_a_face() -> 
             ):
                 broad.add(name)
     assert broad <= allowed
+
+
+def test_no_test_and_no_page_names_the_host_of_a_public_registry() -> None:
+    # In pieces, or this file would be the first one.
+    pieces = [
+        "".join(pair)
+        for pair in (
+            *(("npm", "js.org"), ("py", "pi.org"), ("python", "hosted.org"), ("docker", ".io"), ("ghcr", ".io")),
+            *(("gcr", ".io"), ("quay", ".io"), ("registry.k8s", ".io"), ("mcr.micro", "soft.com"), ("nvcr", ".io")),
+            *(("crates", ".io"), ("ruby", "gems.org"), ("proxy.golang", ".org"), ("public.ecr", ".aws")),
+        )
+    ]
+    root = Path(__file__).parent.parent
+    folders = ("tests", "docs", "helm", "toolsets", "prompts", "benchmarks", "holmes")
+    files = [path for folder in folders for path in (root / folder).rglob("*") if path.is_file()]
+    naming = {
+        f"{path.relative_to(root)}: {host}"
+        for path in files
+        if path.suffix not in {".pyc", ".png", ".ico"}
+        for host in pieces
+        if host in path.read_text(errors="replace")
+    }
+    assert naming == set()

@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.fixtures import Cluster
+from tests.cluster.layout import Layout
+from tests.helm.container_image import import_image, pack_image
+from tests.helm.root_file_system import make_root
 from tests.services.fixtures import Monitor, RunMonitor
 from tests.services.service import free_port
 from tests.support.document_shell import Shell, commands_of, shell
@@ -59,6 +62,17 @@ def manager(alertmanager: RunMonitor, home: Path) -> Iterator[Monitor]:
         (home / "alertmanager.yml").symlink_to(running.service.folder / "config.yaml")
         (running.service.folder / "holmes-webhook-key").symlink_to(home / "holmes-webhook-key")
         yield running
+
+
+@pytest.fixture
+def images(cluster: Cluster, helm: Path, tmp_path: Path) -> None:  # noqa: ARG001  the cluster must run
+    """The images that the guide names, as if they had been pushed: the Job of the chart runs the first one."""
+    make_root(tmp_path / "root", helm)
+    for tag in ("0.1.0", "0.1.1"):
+        archive = tmp_path / f"{tag}.tar"
+        pack_image(tmp_path / "root", f"registry.shop.example/tools/holmes:{tag}", archive)
+        import_image(Layout.from_environment(), archive)
+        archive.unlink()
 
 
 @pytest.fixture
@@ -123,6 +137,7 @@ def play(text: str, home: Path, prompt: Shell) -> int:
     return count
 
 
+@pytest.mark.usefixtures("images")
 def test_every_command_of_the_guide_does_what_it_says(
     guide: str, home: Path, prompt: Shell, slack: SlackServer
 ) -> None:

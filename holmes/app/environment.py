@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.core.environment import Environment
+from holmes.kubernetes.scope import SCOPE_VARIABLE, within
 from holmes.settings.process import process_environment
 from holmes.settings.tool_environment import tool_environment
 
@@ -20,11 +21,17 @@ def cluster_environment(settings: Settings) -> Environment:
 
 
 def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environment:
-    """The variables of tools plus what the user chose; tools read the choice from these names."""
+    """The variables of tools plus what the user chose; tools read the choice from these names.
+
+    Raises `ConfigError` for a namespace outside of those that may be read.
+    """
     investigation = settings.investigation
+    scope = investigation.scoped_namespaces
+    within((investigation.namespace,) if investigation.namespace else (), scope)
     chosen = {
         "KUBECONFIG": str(investigation.kubeconfig or ""),
         "HOLMES_KUBE_CONTEXT": investigation.kube_context,
         "HOLMES_KUBE_NAMESPACE": investigation.namespace,
+        SCOPE_VARIABLE: ",".join(scope),
     }
     return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})

@@ -124,6 +124,15 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="holmes", message="%(prog)s %(version)s")
 def cli() -> None:
     """Find the root cause of Kubernetes problems."""
+    # Imported here: `holmes --help` does not need them.
+    from holmes.core.errors import ConfigError
+    from holmes.settings.errors import SettingsError
+    from holmes.settings.process import trust_own_authorities
+
+    try:
+        trust_own_authorities()
+    except SettingsError as error:
+        raise ConfigError(str(error)) from error
 
 
 @cli.command()

@@ -24,6 +24,7 @@ from holmes.diagnosis.scope import IncidentFilter, in_scope
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.log_reader import LogLimits, read_logs
 from holmes.kubernetes.moments import written
+from holmes.kubernetes.scope import within
 from holmes.kubernetes.state_reader import ReadLimits, StateReader
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def _deferred_collections() -> Iterator[None]:
 async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress | None) -> ScanResult:
     started = time.monotonic()
     rules = chosen_rules(request.rules)
+    request = replace(request, namespaces=within(request.namespaces, client.scope))
     reader = StateReader(
         client,
         namespaces=request.namespaces,

@@ -16,6 +16,7 @@ from holmes.core.errors import ToolError
 from holmes.kubernetes.errors import Forbidden, Gone
 from holmes.kubernetes.fields import child, children, integer, text
 from holmes.kubernetes.login import ClusterLogin
+from holmes.kubernetes.scope import refuse_outside, scope_of
 from holmes.kubernetes.sender import ClientLimits, RequestSender
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ class ClusterClient:
         return self._login.access.namespace
 
     @property
+    def scope(self) -> tuple[str, ...]:
+        """The only namespaces that are read; empty for all."""
+        return scope_of(self._login.environment)
+
+    @property
     def server(self) -> str:
         """The address of the API server."""
         return self._login.access.cluster.server
@@ -118,6 +124,7 @@ class ClusterClient:
 
         Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`.
         """
+        refuse_outside(path, self.scope)
         body = await self._sender.read(path, params or {}, accept)
         document = await asyncio.to_thread(_parsed, path, body) if _is_large(body) else _parsed(path, body)
         if not isinstance(document, dict):
@@ -138,6 +145,7 @@ class ClusterClient:
 
         Opening it raises like `get()`; reading raises `ReadCutOff` when the connection breaks.
         """
+        refuse_outside(path, self.scope)
         return self._sender.stream(path, params or {})
 
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:

@@ -19,6 +19,7 @@ from holmes.core.addresses import fault_of_address
 from holmes.core.errors import ClusterUnreachable, ConfigError
 from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
 from holmes.kubernetes.fields import boolean, child, children, text, texts
+from holmes.kubernetes.scope import scope_of
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
@@ -76,7 +77,9 @@ def load_access(environment: Environment, *, service_account: Path = SERVICE_ACC
         access = _of_service_account(environment, service_account)
     else:
         raise ClusterUnreachable(_nothing_found(environment))
-    namespace = environment.get("HOLMES_KUBE_NAMESPACE")
+    scope = scope_of(environment)
+    inside = scope[0] if scope and access.namespace not in scope else None
+    namespace = environment.get("HOLMES_KUBE_NAMESPACE") or inside
     return replace(access, namespace=namespace) if namespace else access
 
 

@@ -202,6 +202,8 @@ class StateReader:
             self._harvest.events += [ClusterEvent.of(item) for item in items]
             return
         group = kind.group if kind not in KINDS else ""
+        scope = self._client.scope if kind.name == "Namespace" else ()
+        items = tuple(item for item in items if not scope or text(child(item, "metadata"), "name") in scope)
         found = [ClusterObject.of(slim(item, kind.name), kind=kind.name, group=group) for item in items]
         self._harvest.objects += [each for each in found if each.uid not in known]
 

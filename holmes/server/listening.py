@@ -17,6 +17,7 @@ from holmes.core.errors import ConfigError
 from holmes.server.connections import guarded
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Iterator
 
     from fastapi import FastAPI
@@ -70,17 +71,20 @@ def listen(settings: ServerSettings) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, scheme: str = "http") -> str:
     """The address at which people of this machine find the listener."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "127.0.0.1"
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 @asynccontextmanager
 async def serving(
-    application: FastAPI, listener: socket.socket, protocol: type[GuardedProtocol] | None = None
+    application: FastAPI,
+    listener: socket.socket,
+    protocol: type[GuardedProtocol] | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
     """Serve until the block ends; then what still runs gets a few seconds."""
     config = uvicorn.Config(
@@ -94,6 +98,7 @@ async def serving(
         proxy_headers=False,  # it would believe everybody on this machine; see `clients`
         server_header=False,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
+        ssl_context_factory=(lambda *_: tls) if tls else None,
     )
     server = _SignalFreeServer(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="http")

@@ -19,6 +19,7 @@ from holmes.app.serving import open_service
 from holmes.app.work_main import ENDING_SIGNALS
 from holmes.server.application import create_application
 from holmes.server.listening import serving, url_of
+from holmes.server.tls import tls_context
 
 if TYPE_CHECKING:
     import socket
@@ -49,6 +50,7 @@ class ServerJob:
 
 async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str], None]) -> int:
     """Serve until a signal. Returns the exit code. Raises what keeps the server from starting."""
+    tls = tls_context(job.settings.server)
     ending = _ending_on_signals()
     with listener:
         async with chosen_cluster(job.settings, job.choice) as chosen, AsyncExitStack() as stack:
@@ -57,8 +59,8 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
             if service is None:
                 return 0
             application = create_application(service)
-            async with serving(application, listener):
-                say(f"holmes: listening on {url_of(listener)}")
+            async with serving(application, listener, tls=tls):
+                say(f"holmes: listening on {url_of(listener, 'https' if tls else 'http')}")
                 if job.choice.notice:
                     _log.warning("%s", job.choice.notice)
                 damage = await _until_ending(ending, job.worker, service.database)

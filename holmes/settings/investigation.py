@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path  # noqa: TC003  pydantic reads it at run time
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from holmes.settings.setting import Setting, SettingsGroup
+from holmes.settings.setting import CommaSeparated, Setting, SettingsGroup
+
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class InvestigationSettings(SettingsGroup):
@@ -28,6 +31,9 @@ class InvestigationSettings(SettingsGroup):
     namespace: Annotated[str | None, Setting(key="namespace", option="--namespace"), Field(min_length=1)] = None
     """The namespace the question is about. Unset: the model finds it."""
 
+    scoped_namespaces: Annotated[CommaSeparated, Setting("SCOPED_NAMESPACES")] = ()
+    """The only namespaces that Holmes reads, comma-separated in the variable. Unset: all that the credentials allow."""
+
     system_prompt_additions: Annotated[
         str | None, Setting(key="system_prompt_additions", option="--system-prompt-additions")
     ] = None
@@ -35,3 +41,12 @@ class InvestigationSettings(SettingsGroup):
 
     stdin_timeout_seconds: Annotated[float, Setting("HOLMES_STDIN_TIMEOUT_SECONDS"), Field(ge=0)] = 5
     """Seconds to wait for data on an open pipe before it is taken as empty."""
+
+    @field_validator("scoped_namespaces")
+    @classmethod
+    def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if not _NAMESPACE.fullmatch(name):
+                message = f"{name!r} is not a valid name of a namespace"
+                raise ValueError(message)
+        return value

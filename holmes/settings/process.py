@@ -69,3 +69,12 @@ def _text_of(path: Path) -> StringIO:
         message = f"the env file '{path}' is larger than {_LARGEST_BYTES:,} bytes; is it the right file?"
         raise SettingsError(message)
     return StringIO(text)
+
+
+def trust_own_authorities() -> None:
+    """Make this process, and all that it starts, trust CERTIFICATE. Raises `SettingsError` when that is not valid."""
+    if os.environ.get("CERTIFICATE"):
+        # Imported here: nearly nobody needs it.
+        from holmes.settings.certificate import certificate_variables
+
+        os.environ.update(certificate_variables(os.environ))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from pathlib import Path  # noqa: TC003  pydantic reads it at run time
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field, SecretStr, field_validator
@@ -46,6 +47,18 @@ class ServerSettings(SettingsGroup):
     """Signs the results and the calls to be approved that clients of chats send back. Set the same one for servers with
     databases of their own that share clients.
     """
+
+    ssl_certfile: Annotated[Path | None, Setting("HOLMES_SSL_CERTFILE")] = None
+    """The certificate (PEM, with its chain) for HTTPS; needs `server.ssl_keyfile`. Unset: plain HTTP."""
+
+    ssl_keyfile: Annotated[Path | None, Setting("HOLMES_SSL_KEYFILE")] = None
+    """The key of the certificate (PEM)."""
+
+    ssl_keyfile_password: Annotated[SecretStr | None, Setting("HOLMES_SSL_KEYFILE_PASSWORD")] = None
+    """The password of an encrypted key."""
+
+    ssl_ca_certs: Annotated[Path | None, Setting("HOLMES_SSL_CA_CERTS")] = None
+    """Authorities (PEM) of client certificates. A client may show none, but not one that they did not sign."""
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
     """The address under which people reach the page; links in messages start with it. Unset: messages have no links."""

@@ -8,7 +8,7 @@ not at all.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from holmes.core.errors import ConfigError, ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.paths import checked_name
+from holmes.kubernetes.scope import within
 from holmes.snapshot.discovery import Discovery, ResourceType
 from holmes.snapshot.known_secrets import KnownSecrets
 from holmes.snapshot.recorded_logs import LogLimits, LogReader
@@ -73,6 +74,7 @@ async def record_cluster(
     `progress` gets short lines. Raises `ConfigError` for a folder with anything else in it, `ClusterUnreachable` when
     the cluster does not answer, `HolmesError` when the disk is full. Then nothing of the new recording stays.
     """
+    options = replace(options, namespaces=within(options.namespaces, client.scope))
     async with RecordingWriter.open(folder) as writer:
         recorder = _Recorder(client, options, redactor, progress)
         version = await client.get("/version")

@@ -74,6 +74,17 @@ def test_an_image_is_pinned_by_its_digest_everywhere(chart_helm: Helm) -> None:
     assert images == {f"registry.example.com/holmes:1.2.3@{digest}"}
 
 
+def test_a_certificate_of_the_server_changes_every_address(chart_helm: Helm) -> None:
+    variables = [{"name": "HOLMES_SSL_CERTFILE", "value": "/tls/tls.crt"}]
+    made = chart_helm.template({**VALUE_SETS["monitoring"], "additionalEnvVars": variables})
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    assert {at(made.container(), probe, "httpGet")["scheme"] for probe in probes} == {"HTTPS"}
+    assert at(made.one("ServiceMonitor"), "spec", "endpoints", 0)["scheme"] == "https"
+    receiver = at(made.one("AlertmanagerConfig"), "spec", "receivers", 0, "webhookConfigs", 0)
+    assert str(receiver["url"]).startswith("https://")
+    assert "https://{os.environ" in json.dumps(made.one("Pod"))
+
+
 def test_a_file_of_holmesgpt_is_taken_as_it_is(chart_helm: Helm, rendered: dict[str, Manifests]) -> None:
     made = rendered["a file of HolmesGPT"]
     assert made.variables()["CERTIFICATE"]["value"] == HOLMESGPT["certificate"]

@@ -100,6 +100,9 @@ def kubernetes_api(*, tls: ssl.SSLContext | None = None) -> Iterator[KubernetesA
         def do_GET(self) -> None:
             _reply(self, api)
 
+        def do_POST(self) -> None:
+            _reply(self, api)
+
         def log_message(self, *_: object) -> None:
             pass
 
@@ -136,6 +139,7 @@ def _reply(handler: BaseHTTPRequestHandler, api: KubernetesApi) -> None:
     parts = urlsplit(handler.path)
     headers = {name.lower(): value for name, value in handler.headers.items()}
     request = Request(method=handler.command, path=parts.path, query=dict(parse_qsl(parts.query)), headers=headers)
+    handler.rfile.read(int(headers.get("content-length", "0")))
     answer = api.answer(request)
     api.stopping.wait(answer.delay_seconds)
     handler.send_response_only(answer.status)

@@ -24,6 +24,7 @@ import itertools
 import json
 import select
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -89,8 +90,9 @@ class RecordedRequest:
 class OpenAIServer:
     """The server, running in its own threads while the context is open."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, tls: ssl.SSLContext | None = None) -> None:
         self._script = script
+        self._scheme = "https" if tls else "http"
         self._lock = threading.Lock()
         self._requests: list[RecordedRequest] = []
         self._connections: set[socket.socket] = set()
@@ -99,6 +101,8 @@ class OpenAIServer:
         self._stopping = threading.Event()
         self._http = _HttpServer(("127.0.0.1", 0), _Handler)
         self._http.owner = self
+        if tls:
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     def __enter__(self) -> Self:
@@ -121,7 +125,7 @@ class OpenAIServer:
     @property
     def base_url(self) -> str:
         """What `api_base` must be."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+        return f"{self._scheme}://127.0.0.1:{self._http.server_address[1]}/v1"
 
     @property
     def requests(self) -> tuple[RecordedRequest, ...]:

@@ -101,7 +101,7 @@ def secrets_of_places() -> tuple[PlantedSecret, ...]:
             "bindpw: <<SECRET>>\n",
             "rocommunity <<SECRET>> 10.0.0.0/8\n",
             'network={\n  ssid="x"\n  psk="<<SECRET>>"\n}\n',
-            "//registry.npmjs.org/:_authToken=<<SECRET>>\n",
+            "//registry.example.com/:_authToken=<<SECRET>>\n",
             "<server>\n  <password><<SECRET>></password>\n</server>\n",
             "spring.datasource.password=<<SECRET>>\nspring.datasource.url=jdbc:h2:mem\n",
             'secret_key = "<<SECRET>>"\nregion = "eu-1"\n',

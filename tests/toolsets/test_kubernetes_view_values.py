@@ -106,7 +106,7 @@ def test_what_stands_beside_a_secret_is_shown() -> None:
     "value",
     [
         "registry.example.org:443/a@sha256:abc",
-        "oci://ghcr.io:443/a@sha256:abc",
+        "oci://registry.example.com:443/a@sha256:abc",
         "http://host:8080/path",
         "ssh://git@github.com/x",
         "useTLS=true secretName=x",

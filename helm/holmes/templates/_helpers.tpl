@@ -50,6 +50,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.auth.existingSecret | default (include "holmes.fullname" .) }}
 {{- end }}
 
+{{/* HTTPS as soon as the server has a certificate. */}}
+{{- define "holmes.scheme" -}}
+{{- $scheme := "http" }}
+{{- range include "holmes.additionalVariables" . | fromJsonArray }}
+{{- if eq .name "HOLMES_SSL_CERTFILE" }}{{ $scheme = "https" }}{{ end }}
+{{- end }}
+{{- $scheme }}
+{{- end }}
+
 {{/* The Job that makes the keys, with its account and its Role. */}}
 {{- define "holmes.keysName" -}}
 {{- printf "%s-keys" (include "holmes.fullname" . | trunc 58 | trimSuffix "-") }}

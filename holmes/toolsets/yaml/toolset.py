@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
 from holmes.core.tools import ToolResult
+from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
 from holmes.toolsets.yaml.environment import REDACTION_KEY, process_environment
 from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description
+from holmes.toolsets.yaml.scope import refuse_outside, with_namespace
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
@@ -69,9 +71,11 @@ class YamlToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run the command. An argument that is refused is an error result; cancelling ends the process group."""
         tool = self._tool(invocation.tool.name)
-        definition = self.definition
+        definition, scope = self.definition, scope_of(self.environment)
         try:
-            command = render_command(tool, invocation.arguments, config=definition.config, environment=self.environment)
+            arguments = with_namespace(tool.tool, invocation.arguments, scope)
+            command = render_command(tool, arguments, config=definition.config, environment=self.environment)
+            refuse_outside(command.invocation, scope)
             variables = {**dict(tool.variables), **dict(command.variables)}
             if REDACTION_KEY in variables:
                 variables[REDACTION_KEY] = self.redaction_key.hex()

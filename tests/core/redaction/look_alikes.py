@@ -126,7 +126,7 @@ LOOK_ALIKES: Final = (
     "secret/shop-db configured",
     "Store the password in a Secret, and never in the image: the token is rotated daily.",
     "Unable to validate bearer token: authentication required",
-    'WWW-Authenticate: Bearer realm="https://auth.docker.io/token",service="registry.docker.io"',
+    'WWW-Authenticate: Bearer realm="https://auth.example.com/token",service="registry.example.com"',
     "basic authentication is disabled",
     'x509: certificate signed by unknown authority (possibly because of "crypto/rsa: verification error")',
     "use --token to authenticate; --password string   the password",

@@ -86,7 +86,7 @@ FABRICATIONS = (
     "ImagePullBackOff",
     "exit code 139",
     "10.9.8.7:6379",
-    "docker.io/library/redis:7.2",
+    "registry.example.net/library/redis:7.2",
     'secret "stripe-token"',
     "STRIPE_API_KEY",
     "ETIMEDOUT",
