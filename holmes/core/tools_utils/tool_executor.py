@@ -9,16 +9,18 @@ import asyncio
 import difflib
 import json
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import HolmesError, ToolError
+from holmes.core.messages import NOTHING_HANDED_OVER
 from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.core.messages import ToolCall
+    from holmes.core.messages import HandedOver, ToolCall
     from holmes.core.tools import Tool, Toolset
 
 MAX_CONCURRENT_TOOL_CALLS = 16
@@ -72,10 +74,10 @@ class ToolExecutor:
             line = f"{call.name}({call.malformed or call.arguments})"
         return " ".join(line.split())
 
-    async def run(self, call: ToolCall) -> ToolResult:
+    async def run(self, call: ToolCall, handed_over: HandedOver = NOTHING_HANDED_OVER) -> ToolResult:
         """Run `call`. Every failure, also a bug in a toolset, is a result with status `error`."""
         try:
-            invocation = self._prepare(call)
+            invocation = replace(self._prepare(call), handed_over=handed_over)
             async with self._slots:
                 return await self._toolset_by_tool[call.name].call(invocation)
         except HolmesError as error:
