@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models, check_models
-from holmes.app.redaction import mask_logs, text_mask
+from holmes.app.redaction import mask_process, text_mask
 from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
@@ -123,6 +123,7 @@ async def open_investigator(
     (`holmes.app.redaction.make_redactor`), which also masks what the face keeps of a question. `approver`
     answers for calls that need a person; without one they do not run. `store` is where results go, by default files.
     """
+    mask_process(redactor)
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
         preload()  # the import takes seconds: start it before the checks, which wait for other programs
@@ -173,8 +174,6 @@ class _Guards:
 
 def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guards: _Guards) -> Investigator:
     store, redactor = guards.store, guards.redactor
-    if redactor is not None:
-        mask_logs(redactor)
     first = chain.models[0]
     toolsets = opened.create(chain.models, store, guards.approver, redactor)
     fitted = fit_tools(toolsets, first.window_tokens, first.make_counter())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
+from holmes.core.errors import mask_errors
 from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.logging import RedactingFilter
 from holmes.core.redaction.redactor import Redactor
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holmes.settings.settings import Settings
+
+
+def mask_process(redactor: Redactor | None) -> None:
+    """Hide secrets in every error from now on, and in everything that is logged, also by libraries.
+
+    None when redaction is switched off: then only escape sequences are removed from errors.
+    """
+    mask_errors(text_mask(redactor))
+    if redactor is not None:
+        mask_logs(redactor)
 
 
 def mask_logs(redactor: Redactor) -> None:
@@ -28,6 +40,12 @@ def mask_logs(redactor: Redactor) -> None:
 def text_mask(redactor: Redactor | None) -> Callable[[str], str]:
     """What makes foreign text fit to be read: without secrets, or without escape sequences when redaction is off."""
     return strip_escape_sequences if redactor is None else redactor.redact
+
+
+@cache
+def early_redactor() -> Redactor:
+    """Masks errors while the settings, and so the key of this user, are not known yet."""
+    return Redactor(os.urandom(KEY_BYTES))
 
 
 def make_redactor(settings: Settings) -> Redactor | None:

@@ -18,6 +18,7 @@ from typing import Final
 import click
 
 from holmes import __version__
+from holmes.core.errors import HolmesError, mask_errors, masked
 
 _SUBCOMMANDS: Final = {
     "ask": ("holmes.cli.ask_command:ask", "Ask why something in a cluster does not work."),
@@ -144,6 +145,7 @@ def version() -> None:
 def main() -> None:
     """Run the command line of this process and exit with a code that means something."""
     state = CommandLineState()
+    mask_errors(_mask_early)
     try:
         code = cli.main(prog_name="holmes", standalone_mode=False, obj=state)
         _flush_streams()
@@ -174,16 +176,13 @@ def _report_usage(error: click.ClickException) -> int:
 
 def _report(error: Exception, *, verbose: bool) -> int:
     """One line for what a person can understand; the trace for a bug. Returns the exit code."""
-    # Imported here: only a run that fails needs them.
+    # Imported here: only a run that fails needs it.
     import traceback
 
-    from holmes.cli.sanitize import sanitized
-    from holmes.core.errors import HolmesError
-
     if verbose or not isinstance(error, HolmesError):
-        _say(sanitized("".join(traceback.format_exception(error))).rstrip())
+        _say("".join(traceback.format_exception(error)).rstrip())
     if isinstance(error, HolmesError):
-        _say(f"holmes: {' '.join(sanitized(str(error)).split())}")
+        _say(f"holmes: {' '.join(str(error).split())}")
         return error.exit_code
     _say("holmes: this is a bug in Holmes; please report it together with the lines above")
     return EXIT_FAILED
@@ -197,8 +196,18 @@ def _report_full_output(error: OSError) -> int:
 
 
 def _say(text: str) -> None:
+    """The one place where what went wrong becomes a line of the terminal."""
     if sys.stderr is not None:
-        click.echo(text, err=True)
+        from holmes.cli.sanitize import sanitized
+
+        click.echo(sanitized(masked(text)), err=True)
+
+
+def _mask_early(text: str) -> str:
+    """Mask while no command has read its settings."""
+    from holmes.app.redaction import early_redactor
+
+    return early_redactor().redact(text)
 
 
 def _flush_streams() -> None:

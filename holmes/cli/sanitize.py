@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from holmes.core.cutting import shortened
+
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clear
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
@@ -34,5 +36,4 @@ def sanitized(text: str) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """`text` sanitised on one line of at most `limit` characters."""
-    line = " ".join(sanitized(text).split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return shortened(" ".join(sanitized(text).split()), limit)

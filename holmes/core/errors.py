@@ -1,11 +1,33 @@
-"""The small family of errors. A user's mistake is one line with the fix; a tool's failure is a result, not an error."""
+"""The small family of errors. A user's mistake is one line with the fix; a tool's failure is a result, not an error.
+
+Errors quote what others wrote: a credential plug-in, a provider, a file. So their text is masked where it is made of
+the error, for every line, answer and record alike. What masks is set once for the process, before anything can fail.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holmes.core.stats import RequestStats
+
+
+class _ErrorMask:
+    """What masks errors in this process."""
+
+    mask: Callable[[str], str] | None = None
+
+
+def mask_errors(mask: Callable[[str], str] | None) -> None:
+    """From now on the text of every error is what `mask` makes of it."""
+    _ErrorMask.mask = mask
+
+
+def masked(text: str) -> str:
+    """What may be said of foreign `text`. Called before a part of it is cut out or joined into one line."""
+    return text if _ErrorMask.mask is None else _ErrorMask.mask(text)
 
 
 class HolmesError(Exception):
@@ -16,6 +38,10 @@ class HolmesError(Exception):
     """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """The message without secrets."""
+        return masked(super().__str__())
 
 
 class ConfigError(HolmesError):

@@ -14,8 +14,9 @@ from holmes.core.errors import CompactionInsufficientError, ContextOverflow, Mod
 from holmes.core.events import ContextOverflowed, ModelSwitched, PromptShortened, RunFailed, ToolResultSpilled
 from holmes.core.evidence.citations import CitationFilter, verify_citations
 from holmes.core.evidence.verification import CitationVerifier
+from holmes.core.handed_over import with_handed_over
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, UserMessage
+from holmes.core.messages import NOTHING_HANDED_OVER, AssistantMessage, UserMessage
 from holmes.core.model import ModelRequest
 from holmes.core.redaction.messages import redact_message_off_loop
 from holmes.core.reply_use import ReplyUse
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from holmes.core.errors import HolmesError
     from holmes.core.events import Citation
-    from holmes.core.messages import Message, ToolCall, ToolMessage
+    from holmes.core.messages import HandedOver, Message, ToolCall, ToolMessage
     from holmes.core.model import ChatModel, EmitEvent, ModelReply
     from holmes.core.policy import ContextPolicy
     from holmes.core.redaction.redactor import Redactor
@@ -126,6 +127,7 @@ class Investigation:
         self._repeated = RepeatedCalls.of(history.messages(), history.counter)
         self._citations = CitationVerifier(parts.store)
         self._citations.note(history)
+        self._handed_over = NOTHING_HANDED_OVER
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> Investigation:
@@ -177,6 +179,12 @@ class Investigation:
             return cap_tokens
         free_tokens = window_tokens - self.current.reserve_tokens - self.history.known_tokens()
         return min(cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * spill.available_share)))
+
+    @property
+    def handed_over(self) -> HandedOver:
+        """The stored results that the tools may read back for this conversation."""
+        self._handed_over = with_handed_over(self._handed_over, self.history)
+        return self._handed_over
 
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
         """`message`, or what changed since the same call was made before (N4)."""

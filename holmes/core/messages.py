@@ -7,7 +7,7 @@ All values are frozen and compare by content.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NewType, TypeAlias
+from typing import Final, Literal, NewType, TypeAlias
 
 ToolCallId = NewType("ToolCallId", str)
 ResultId = NewType("ResultId", str)
@@ -64,6 +64,21 @@ class StoredResult:
     path: str | None
     size_bytes: int
     media_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandedOver:
+    """The stored results that a conversation may read; the store has those of others too.
+
+    `removed` are those of `ids` that hold messages which compaction removed: what such messages point at may be read
+    as well.
+    """
+
+    ids: frozenset[ResultId] = frozenset()
+    removed: frozenset[ResultId] = frozenset()
+
+
+NOTHING_HANDED_OVER: Final = HandedOver()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

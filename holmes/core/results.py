@@ -41,7 +41,7 @@ class ResultStore(Protocol):
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
         """The content and its description.
 
-        Raises `ResultStoreError` for an unknown id, naming the nearest known, and for one whose time has run out.
+        Raises `ResultStoreError` for an unknown id and for one whose time has run out. Names no other id.
         """
         ...
 

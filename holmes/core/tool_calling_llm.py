@@ -183,7 +183,7 @@ class ToolCallingLLM:
 
     async def _invoke_llm_tool_call(self, investigation: Investigation, call: ToolCall) -> ToolOutcome:
         started = monotonic()
-        result = await self._parts.executor.run(call)
+        result = await self._parts.executor.run(call, investigation.handed_over)
         message = tool_result_message(call, result)
         cap_tokens = investigation.tool_result_cap_tokens
         spill = SpillOutcome(message=message, tokens=0, spilled=False, stored=False)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from holmes.core.messages import NOTHING_HANDED_OVER
+
 if TYPE_CHECKING:
     from holmes.core.json_types import JsonObject, JsonScalar, JsonValue
-    from holmes.core.messages import Image, ToolCallId, ToolStatus
+    from holmes.core.messages import HandedOver, Image, ToolCallId, ToolStatus
 
 JsonType: TypeAlias = Literal["string", "integer", "number", "boolean", "array", "object", "null"]
 
@@ -82,11 +84,15 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInvocation:
-    """One call that is about to run: arguments parsed, coerced to the schema's types, defaults filled in."""
+    """One call that is about to run: arguments parsed, coerced to the schema's types, defaults filled in.
+
+    `handed_over` are the stored results of the conversation that calls.
+    """
 
     call_id: ToolCallId
     tool: Tool
     arguments: JsonObject
+    handed_over: HandedOver = NOTHING_HANDED_OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

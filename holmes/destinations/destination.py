@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.core.errors import HolmesError
+from holmes.core.cutting import shortened
+from holmes.core.errors import HolmesError, masked
 
 if TYPE_CHECKING:
     from holmes.destinations.message import IncidentNews
@@ -25,7 +26,7 @@ class DeliveryFailed(HolmesError):
     exit_code = 3
 
     def __init__(self, message: str, *, retryable: bool, retry_after_seconds: float | None = None) -> None:
-        super().__init__(" ".join(message.split())[:LONGEST_REASON_CHARACTERS])
+        super().__init__(shortened(" ".join(masked(message).split()), LONGEST_REASON_CHARACTERS))
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         self.reference: str | None = None

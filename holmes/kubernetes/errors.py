@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from holmes.core.errors import ToolError
+from holmes.core.cutting import shortened
+from holmes.core.errors import ToolError, masked
 from holmes.kubernetes.fields import text
 
 _SUBJECT = re.compile(r'User "([^"]+)"')
@@ -105,9 +106,9 @@ def _status(body: bytes) -> tuple[str, str]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        lines = body.decode("utf-8", "replace").strip().splitlines()
-        return "", lines[0][:300] if lines else ""
-    return text(document, "reason"), " ".join(text(document, "message").split())[:1000]
+        lines = masked(body.decode("utf-8", "replace")).strip().splitlines()
+        return "", shortened(lines[0], 300) if lines else ""
+    return text(document, "reason"), shortened(" ".join(masked(text(document, "message")).split()), 1000)
 
 
 def _forbidden(path: str, parts: ApiPath, detail: str) -> str:

@@ -17,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
+from holmes.core.errors import masked
 from holmes.kubernetes.fields import child, text
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS = 30.0
 _OUTPUT_LIMIT_BYTES = 1_000_000
+_LONGEST_COMPLAINT = 300
 _LOGIN_ADVICE = "run it by hand to see more, or log in again"
 
 
@@ -64,8 +67,9 @@ async def run_exec_plugin(
     finally:
         await _end(process)
     if code != 0:
-        last = complaint.decode("utf-8", "replace").strip().splitlines()[-1:]
-        why = f"the credential plugin {plugin.command!r} failed with exit code {code}: {''.join(last)[:300]}"
+        last = masked(complaint.decode("utf-8", "replace")).strip().splitlines()[-1:]
+        said = shortened("".join(last), _LONGEST_COMPLAINT)
+        why = f"the credential plugin {plugin.command!r} failed with exit code {code}: {said}"
         raise access.unreachable(why.rstrip(": "), _LOGIN_ADVICE)
     return _parsed(plugin, access, output)
 

@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holmes.core.errors import ContextOverflow, ModelError
+from holmes.core.cutting import shortened
+from holmes.core.errors import ContextOverflow, ModelError, masked
 from holmes.llm.overflow import names_another_cause, overflow_window
 
 if TYPE_CHECKING:
@@ -235,8 +236,7 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
 
 def _reason(error: BaseException) -> str:
     """The provider's own words on one line, without the names of litellm's classes."""
-    text = _told(error)
-    return text if len(text) <= _MAX_REASON_CHARACTERS else f"{text[:_MAX_REASON_CHARACTERS]}…"
+    return shortened(masked(_told(error)), _MAX_REASON_CHARACTERS, whole_words=True)
 
 
 def _told(error: BaseException) -> str:

@@ -17,7 +17,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHttpException
 
-from holmes.core.errors import ClusterUnreachable, ConfigError, HolmesError, ModelError
+from holmes.core.cutting import shortened
+from holmes.core.errors import ClusterUnreachable, ConfigError, HolmesError, ModelError, masked
 from holmes.investigations.database import DatabaseUnavailable
 
 if TYPE_CHECKING:
@@ -104,8 +105,7 @@ def api_error(error: HolmesError) -> ApiError:
 
 def one_line(text: str) -> str:
     """`text` without line breaks, and not longer than a person reads."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_MESSAGE else f"{line[:_LONGEST_MESSAGE]}…"
+    return shortened(" ".join(text.split()), _LONGEST_MESSAGE)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
@@ -175,5 +175,5 @@ class BugReporter:
 
 
 def _document(status: int, code: str, message: str, headers: Mapping[str, str] | None) -> JSONResponse:
-    document = ErrorDocument(error=ErrorBody(code=code, message=one_line(message)))
+    document = ErrorDocument(error=ErrorBody(code=code, message=one_line(masked(message))))
     return JSONResponse(document.model_dump(), status_code=status, headers=dict(headers or {}))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
-from holmes.app.redaction import mask_logs
+from holmes.app.redaction import mask_process
 from holmes.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -135,5 +135,4 @@ def set_up_logs(level: str, redactor: Redactor | None) -> None:
     handler.addFilter(_is_no_noise)
     # Whatever is wrong with a form, its sender is told.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
-    if redactor is not None:
-        mask_logs(redactor)
+    mask_process(redactor)

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from holmes.core.cutting import shortened
 from holmes.core.evidence import scan_markers
 
 if TYPE_CHECKING:
@@ -113,8 +114,7 @@ def visible(text: str) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """Foreign text on one line of at most `limit` characters."""
-    line = " ".join(visible(text[: 4 * limit]).split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    return shortened(" ".join(visible(text[: 4 * limit]).split()), limit)
 
 
 def without_citations(text: str) -> str:

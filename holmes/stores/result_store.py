@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import hashlib
 import os
 import threading
@@ -40,7 +39,6 @@ ID_CHARACTERS = 12
 MAX_ID_CHARACTERS = 4_096
 SWEEP_EVERY_PUTS = 500
 SWEEP_THREAD = "holmes-results-sweep"
-_LISTED_IDS = 10
 _WRITE_TIMEOUT_SECONDS = 10.0
 _SWEEP_TIMEOUT_SECONDS = 2.0
 
@@ -82,8 +80,8 @@ class FileResultStore:
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
         """Content and description of an id, or of a path that lies inside the store.
 
-        Raises `ResultStoreError` for an unknown id, naming the nearest known ones, for one that was deleted by age or
-        quota, and for content that was changed.
+        Raises `ResultStoreError` for an unknown id, for one that was deleted by age or quota, and for content that was
+        changed.
         """
         return await asyncio.to_thread(self._read, result_id)
 
@@ -158,10 +156,8 @@ class FileResultStore:
             raise ResultStoreError(f"cannot read {str(self._directory)!r}: {error.strerror}") from error
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
-        newest = list(dict.fromkeys(entry.id for entry in reversed(entries)))
-        near = difflib.get_close_matches(result_id, newest, n=_LISTED_IDS, cutoff=0.4) or newest[:_LISTED_IDS]
-        known = f"known results: {', '.join(near)}" if near else "nothing is stored yet"
-        raise ResultStoreError(f"no stored result {result_id!r}; {known}")
+        # No other id is named: a store has the results of many conversations.
+        raise ResultStoreError(f"no stored result {result_id!r}; use the id or path that the pointer names")
 
     def _find_path(self, path: str, entries: tuple[ManifestEntry, ...]) -> ManifestEntry:
         """The entry of a file of the store. Everything outside is refused, whatever it is a link to."""

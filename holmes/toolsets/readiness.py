@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from holmes.core.errors import masked
 from holmes.toolsets.statuses import SuccessCache, ToolsetStatus, check_key
 from holmes.toolsets.yaml.prerequisites import Obstacle, command_obstacle, has_commands, quick_obstacle
 from holmes.toolsets.yaml.toolset import YamlToolset
@@ -182,7 +183,7 @@ def _result(status: ToolsetStatus, task: asyncio.Task[_Checked], deadline_second
         return _Checked(status=replace(status, state="failed", reason=f"its check took longer than {limit}"))
     error = task.exception()
     if error is not None:
-        reason = f"its check failed: {type(error).__name__}: {error}"
+        reason = f"its check failed: {type(error).__name__}: {masked(str(error))}"
         return _Checked(status=replace(status, state="failed", reason=reason))
     return task.result()
 

@@ -137,15 +137,13 @@ async def test_a_path_inside_the_store_reads_and_everything_else_is_refused(tmp_
             await store.read(ResultId(other))
 
 
-async def test_an_unknown_id_names_the_nearest(tmp_path: Path) -> None:
+async def test_an_unknown_id_names_no_other(tmp_path: Path) -> None:
     store = FileResultStore(tmp_path)
-    with pytest.raises(ResultStoreError, match="no stored result 'abc'; nothing is stored yet"):
-        await store.read(ResultId("abc"))
     result_id = await put(store, b"x")
-    with pytest.raises(ResultStoreError, match=f"known results: {result_id}"):
-        await store.read(ResultId(result_id[:-1] + "z"))
-    with pytest.raises(ResultStoreError, match=f"known results: {result_id}"):
-        await store.read(ResultId("?"))
+    for unknown in ("abc", result_id[:-1] + "z", "?"):
+        with pytest.raises(ResultStoreError, match="no stored result ") as caught:
+            await store.read(ResultId(unknown))
+        assert result_id not in str(caught.value)
 
 
 async def test_content_that_was_changed_or_removed_on_disk_is_not_used(tmp_path: Path) -> None:

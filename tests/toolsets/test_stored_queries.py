@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.json_types import JsonValue
-from holmes.core.messages import ResultId, Text, ToolCallId, ToolMessage
+from holmes.core.messages import HandedOver, ResultId, Text, ToolCallId, ToolMessage
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.stores.result_store import FileResultStore
@@ -22,6 +22,8 @@ from tests.support.conversations import png, texts
 from tests.support.result_stores import MemoryStore
 
 COUNTER = TokenCounter()
+PUT: set[ResultId] = set()
+"""What `stored` has stored: the results of the conversation that calls."""
 PODS = [
     {"metadata": {"name": f"pod-{number}"}, "status": {"phase": "Failed" if number == 77 else "Running"}}
     for number in range(500)
@@ -36,12 +38,20 @@ async def stored(
     store: FileResultStore | MemoryStore, content: bytes | str, media_type: str = "text/plain"
 ) -> ResultId:
     raw = content.encode() if isinstance(content, str) else content
-    return (await store.put(raw, tool_name="t", call_id=ToolCallId("c"), media_type=media_type)).id
+    put = await store.put(raw, tool_name="t", call_id=ToolCallId("c"), media_type=media_type)
+    PUT.add(put.id)
+    return put.id
+
+
+def handed_over() -> HandedOver:
+    return HandedOver(ids=frozenset(PUT))
 
 
 async def call(toolset: StoredResultsToolset, name: str, **arguments: JsonValue) -> ToolResult:
     tool = next(tool for tool in toolset.tools if tool.name == name)
-    result = await toolset.call(ToolInvocation(call_id=ToolCallId("x"), tool=tool, arguments=arguments))
+    result = await toolset.call(
+        ToolInvocation(call_id=ToolCallId("x"), tool=tool, arguments=arguments, handed_over=handed_over())
+    )
     assert not result.spillable
     message = ToolMessage(
         call_id=ToolCallId("x"), tool_name=name, status="success", parts=(Text(text=result.data or result.error or ""),)

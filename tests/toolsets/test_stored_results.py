@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holmes.core.errors import ToolError
 from holmes.core.json_types import JsonValue
-from holmes.core.messages import Part, ResultId, Text, ToolCallId, ToolMessage
+from holmes.core.messages import HandedOver, Part, ResultId, Text, ToolCallId, ToolMessage
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.stores.result_store import FileResultStore
@@ -22,6 +22,8 @@ from holmes.toolsets.stored_results.search import SearchQuery, search_lines
 from tests.support.conversations import png, texts
 
 COUNTER = TokenCounter()
+PUT: set[ResultId] = set()
+"""What `stored` has stored: the results of the conversation that calls."""
 LOG = "".join(f"line {number}: {'ERROR' if number % 100 == 0 else 'ok'} checkout\r\n" for number in range(1, 3_001))
 
 
@@ -31,13 +33,26 @@ def toolset_of(store: FileResultStore, cap: int = 4_000, *, vision: bool = True)
 
 async def stored(store: FileResultStore, content: bytes | str, media_type: str = "text/plain") -> ResultId:
     raw = content.encode() if isinstance(content, str) else content
-    return (await store.put(raw, tool_name="t", call_id=ToolCallId("c"), media_type=media_type)).id
+    put = await store.put(raw, tool_name="t", call_id=ToolCallId("c"), media_type=media_type)
+    PUT.add(put.id)
+    return put.id
+
+
+def handed_over() -> HandedOver:
+    return HandedOver(ids=frozenset(PUT))
 
 
 async def call(toolset: StoredResultsToolset, name: str, **arguments: JsonValue) -> ToolResult:
     tool = next(tool for tool in toolset.tools if tool.name == name)
     defaults = {parameter.name: parameter.default for parameter in tool.parameters if not parameter.required}
-    result = await toolset.call(ToolInvocation(call_id=ToolCallId("x"), tool=tool, arguments={**defaults, **arguments}))
+    result = await toolset.call(
+        ToolInvocation(
+            call_id=ToolCallId("x"),
+            tool=tool,
+            arguments={**defaults, **arguments},
+            handed_over=handed_over(),
+        )
+    )
     assert not result.spillable
     return result
 
@@ -151,7 +166,7 @@ async def test_lines_of_a_range_say_where_to_go_on(tmp_path: Path) -> None:
         ({"first_line": 4_000, "last_line": 4_001}, "has 3,000 lines; first_line 4,000 is beyond its end"),
         ({"first_line": 5, "last_line": 4}, "last_line 4 is before first_line 5"),
         ({"first_line": 1, "last_line": 1, "start_column": 900}, "start_column 900 is beyond its end"),
-        ({"result_id": "nope"}, "no stored result 'nope'; known results: "),
+        ({"result_id": "nope"}, "no stored result 'nope' in this conversation; results of this conversation: "),
     ],
 )
 async def test_wrong_arguments_are_errors_that_help(

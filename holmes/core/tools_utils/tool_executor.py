@@ -9,9 +9,11 @@ import asyncio
 import difflib
 import json
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import HolmesError, ToolError
+from holmes.core.messages import NOTHING_HANDED_OVER
 from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.running_limit import limit_running
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
@@ -19,7 +21,7 @@ from holmes.core.tools_utils.tool_arguments import coerce_arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.core.messages import ToolCall
+    from holmes.core.messages import HandedOver, ToolCall
     from holmes.core.tools import Tool, Toolset, WrapperToolset
 
 MAX_CONCURRENT_TOOL_CALLS = 16
@@ -88,10 +90,10 @@ class ToolExecutor:
             return False
         return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))
 
-    async def run(self, call: ToolCall) -> ToolResult:
+    async def run(self, call: ToolCall, handed_over: HandedOver = NOTHING_HANDED_OVER) -> ToolResult:
         """Run `call`. Every failure, also a bug in a toolset, is a result with status `error`."""
         try:
-            invocation = self._prepare(call)
+            invocation = replace(self._prepare(call), handed_over=handed_over)
             return await self._toolset_by_tool[call.name].call(invocation)
         except Exception as error:  # noqa: BLE001  a broken toolset must not end the investigation
             return self._failure(call, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ToolError
-from holmes.core.messages import Image, ResultId
+from holmes.core.messages import Image
 from holmes.core.results import LINES_TOOL
 from holmes.core.tools import ToolResult
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
     """The picture of an id or path. Raises `ResultStoreError` and `ToolError`."""
-    content, stored = await reader.store.read(ResultId(str(arguments["result"]).strip()))
+    content, stored = await reader.read(str(arguments["result"]))
     if not stored.media_type.startswith("image/"):
         raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
     if not reader.vision:

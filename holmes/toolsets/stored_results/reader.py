@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
+from holmes.core.errors import ResultStoreError, ToolError
 from holmes.core.messages import ResultId
 from holmes.core.previews import prefix_that_fits, readable_json
 from holmes.core.results import IMAGE_TOOL
@@ -17,22 +19,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.core.json_types import JsonObject
-    from holmes.core.messages import StoredResult
+    from holmes.core.messages import HandedOver, StoredResult
     from holmes.core.results import ResultStore
     from holmes.core.tokens import TokenCounter
 
 OVERHEAD_TOKENS = 120
 _PIECE_BYTES = 262_144
+_LISTED_IDS = 10
+_MOST_ID_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A store, and how large an answer may be. `cap_tokens` is the cap of a single result (T2).
+    """A store, what of it a conversation may read, and how large an answer may be.
 
-    `query_seconds` is how long a jq expression may have the processor.
+    `cap_tokens` is the cap of a single result (T2), `query_seconds` is how long a jq expression may have the processor.
     """
 
     store: ResultStore
+    handed_over: HandedOver
     counter: TokenCounter
     cap_tokens: int
     vision: bool
@@ -43,9 +48,41 @@ class Reader:
         """What the body of an answer may take beside its heading."""
         return max(1, self.cap_tokens - OVERHEAD_TOKENS)
 
+    async def read(self, reference: str) -> tuple[bytes, StoredResult]:
+        """Content and description of an id or path of this conversation. Raises `ResultStoreError`.
+
+        A result of another conversation is as unknown as one that does not exist.
+        """
+        wanted = ResultId(reference.strip())
+        if "/" in wanted or "." in wanted:
+            content, stored = await self.store.read(wanted)
+            if await self._is_handed_over(stored.id):
+                return content, stored
+        elif await self._is_handed_over(wanted):
+            return await self.store.read(wanted)
+        raise ResultStoreError(self._unknown(wanted))
+
+    async def _is_handed_over(self, result_id: ResultId) -> bool:
+        if result_id in self.handed_over.ids:
+            return True
+        pointer = f"[stored as result {result_id}, ".encode("utf-8", "replace")
+        for removed in sorted(self.handed_over.removed):
+            with contextlib.suppress(ResultStoreError):
+                if pointer in (await self.store.read(removed))[0]:
+                    return True
+        return False
+
+    def _unknown(self, wanted: str) -> str:
+        known = sorted(self.handed_over.ids)
+        near = difflib.get_close_matches(wanted[:_MOST_ID_CHARACTERS], known, n=_LISTED_IDS, cutoff=0.4)
+        listed = ", ".join(near or known[:_LISTED_IDS])
+        shown = repr(wanted) if len(wanted) <= _MOST_ID_CHARACTERS else f"{wanted[:_MOST_ID_CHARACTERS]!r}…"
+        hint = f"results of this conversation: {listed}" if listed else "this conversation has none yet"
+        return f"no stored result {shown} in this conversation; {hint}"
+
     async def text(self, result_id: str) -> tuple[bytes, StoredResult]:
         """A stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
-        content, stored = await self.store.read(ResultId(result_id.strip()))
+        content, stored = await self.read(result_id)
         if stored.media_type.startswith("image/"):
             raise ToolError(f"result {stored.id} is a picture ({stored.media_type}); use {IMAGE_TOOL}")
         return content, stored

@@ -76,6 +76,7 @@ class StoredResultsToolset:
         """Run one of the tools. A wrong id, pattern or range is an error result that says what to do."""
         reader = Reader(
             store=self.store,
+            handed_over=invocation.handed_over,
             counter=self.counter,
             cap_tokens=self.cap_tokens,
             vision=self.vision,

@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.errors import ConfigError, ToolError
+from holmes.core.cutting import shortened
+from holmes.core.errors import ConfigError, ToolError, masked
 from holmes.core.tools import Tool
 from holmes.toolsets.process import ProcessLimits, run_process
 from holmes.toolsets.yaml.definition import (
@@ -97,7 +98,7 @@ def _what_it_said(outcome: ProcessOutcome) -> str:
     missing = _NOT_FOUND.search(outcome.stderr)
     if missing is not None:
         return f"{missing.group(1)!r} is not installed"
-    return _one_line(outcome.stderr or outcome.stdout) or f"exit code {outcome.return_code}"
+    return _one_line(masked(outcome.stderr or outcome.stdout)) or f"exit code {outcome.return_code}"
 
 
 def _with_help(reason: str, definition: YamlToolsetDefinition) -> str:
@@ -106,5 +107,4 @@ def _with_help(reason: str, definition: YamlToolsetDefinition) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _REASON_CHARACTERS else f"{line[: _REASON_CHARACTERS - 1]}…"
+    return shortened(" ".join(text.split()), _REASON_CHARACTERS)

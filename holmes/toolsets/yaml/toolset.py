@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
+from holmes.core.errors import ToolError, masked
 from holmes.core.tools import ToolResult
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from holmes.toolsets.yaml.definition import YamlTool, YamlToolsetDefinition
 
 _ERROR_CHARACTERS = 500
+# What is left of a placeholder that begins before the cut.
+_END_OF_PLACEHOLDER = re.compile(r"^[A-Z]*(?::[a-z0-9:-]{0,70})?\)")
 _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
@@ -138,7 +140,13 @@ def _last_words(text: str) -> str:
     """The end of what a program said, on one line; the reason is usually there, behind the log lines of Go programs."""
     if not text:
         return ""
-    lines = text[-8 * _ERROR_CHARACTERS :].splitlines()
+    # Masked before it is cut: at the edge of a piece the name of a secret may be missing.
+    whole, _, cut = (
+        text[-8 * _ERROR_CHARACTERS :].partition("\n") if len(text) > 8 * _ERROR_CHARACTERS else ("", "", text)
+    )
+    lines = masked(cut or whole).splitlines()
     reasons = [line for line in lines if _GO_LOG.match(line) is None] or lines
     line = " ".join(" ".join(reasons).split())
-    return f": {line}" if len(line) <= _ERROR_CHARACTERS else f": …{line[1 - _ERROR_CHARACTERS :]}"
+    if len(line) <= _ERROR_CHARACTERS:
+        return f": {line}"
+    return f": …{_END_OF_PLACEHOLDER.sub('', line[1 - _ERROR_CHARACTERS :])}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holmes.core.evidence import NumberedText
 from holmes.core.json_types import JsonObject
-from holmes.core.messages import ToolCallId
+from holmes.core.messages import HandedOver, ToolCallId
 from holmes.core.results import LINES_TOOL
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools import ToolInvocation
@@ -60,7 +60,8 @@ async def test_the_read_back_tool_shows_the_same_line_under_the_same_number(tmp_
     for content in contents:
         result_id = await conversation.bytes_result(content)
         arguments: JsonObject = {"result_id": result_id, "first_line": 1, "last_line": 2_000}
-        invocation = ToolInvocation(tool=tool, arguments=arguments, call_id=ToolCallId("read"))
+        handed_over = HandedOver(ids=frozenset({result_id}))
+        invocation = ToolInvocation(tool=tool, arguments=arguments, call_id=ToolCallId("read"), handed_over=handed_over)
         answer = await tools.call(invocation)
         numbered = dict(re.findall(r"^(\d+): (.*)$", answer.data, re.MULTILINE))
         text = NumberedText(content)

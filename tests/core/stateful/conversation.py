@@ -21,7 +21,7 @@ from holmes.core.events import (
 )
 from holmes.core.hooks import Always, CallTool, CompactContext, Hook, InjectMessage, Log, MessageCount, TurnCount
 from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.messages import Image, Text, UserMessage, user_text
+from holmes.core.messages import NOTHING_HANDED_OVER, HandedOver, Image, Text, UserMessage, user_text
 from holmes.core.policies import named_policy
 from holmes.core.tokens import TokenCounter
 from holmes.core.tool_calling_llm import ToolCallingLLM
@@ -82,8 +82,8 @@ class WatchedExecutor(ToolExecutor):
         super().__init__(toolsets)
         self.returned: list[tuple[ToolCall, ToolResult]] = []
 
-    async def run(self, call: ToolCall) -> ToolResult:
-        result = await super().run(call)
+    async def run(self, call: ToolCall, handed_over: HandedOver = NOTHING_HANDED_OVER) -> ToolResult:
+        result = await super().run(call, handed_over)
         self.returned.append((call, result))
         return result
 

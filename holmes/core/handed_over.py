@@ -1,0 +1,50 @@
+"""Which stored results belong to a conversation, so that nothing else is read back or listed in it.
+
+A store is shared by many conversations. A result belongs to the one whose messages, summaries or ledger point at it,
+and to one in which a person names its id. What a tool, a model or a quotation names does not count: anybody may have
+written it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.evidence import result_ids
+from holmes.core.messages import HandedOver, ResultId, Text, UserMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holmes.core.messages import Message
+
+_ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
+# Data that goes with a question stands in a fence, and what a client sent without a signature in a quotation.
+_NOT_SAID: Final = re.compile(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
+_REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
+
+
+def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> HandedOver:
+    """`earlier` and what `messages` hand over; nothing is forgotten when compaction removes a message."""
+    messages = tuple(messages)
+    removed = {found for message in messages for found in _removed(message)}
+    said = {ResultId(found) for message in messages for found in _ID.findall(_said(message))}
+    return HandedOver(ids=earlier.ids | result_ids(messages) | removed | said, removed=earlier.removed | removed)
+
+
+def _removed(message: Message) -> Iterator[ResultId]:
+    """Where the messages lie that a summary stands for. Its first part has the words of a model as well."""
+    if not isinstance(message, UserMessage) or message.kind != "summary":
+        return
+    stored = {each.id for each in message.stored}
+    for number, part in enumerate(message.parts):
+        for match in _REMOVED.finditer(part.text) if isinstance(part, Text) else ():
+            if number or match[1] in stored:
+                yield ResultId(match[1])
+
+
+def _said(message: Message) -> str:
+    """The own words of a person."""
+    if not isinstance(message, UserMessage) or message.kind != "request":
+        return ""
+    return _NOT_SAID.sub("", message.text)
