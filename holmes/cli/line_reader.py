@@ -9,12 +9,13 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from holmes.cli.streams import is_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from prompt_toolkit import PromptSession
@@ -81,8 +82,19 @@ def make_line_reader(environment: Mapping[str, str], history_file: Path, command
 
 
 def _history(file: Path) -> History:
-    """The history of earlier sessions; only of this one when the file cannot be written."""
+    """The history of earlier sessions; only of this one when the file cannot be written, or no longer."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    class OptionalFileHistory(FileHistory):
+        def load_history_strings(self) -> Iterable[str]:
+            try:
+                return super().load_history_strings()
+            except OSError:
+                return ()
+
+        def store_string(self, string: str) -> None:
+            with suppress(OSError):
+                super().store_string(string)
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -90,4 +102,4 @@ def _history(file: Path) -> History:
         file.chmod(0o600)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(str(file))
+    return OptionalFileHistory(str(file))

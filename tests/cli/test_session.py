@@ -405,6 +405,24 @@ def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) 
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
 
 
+def test_a_history_file_that_broke_meanwhile_does_not_end_the_loop(tmp_path: Path) -> None:
+    with terminal("loop", tmp_path, PROMPT_TOOLKIT_NO_CPR="1") as screen:
+        screen.wait_for("holmes>")
+        (tmp_path / "history").unlink()
+        (tmp_path / "history").mkdir()
+        time.sleep(0.5)  # the prompt draws itself before it takes keys
+        screen.press("/cost\r")
+        screen.wait_for("$0")
+        time.sleep(0.5)
+        screen.press("why?\r")
+        screen.wait_for("claude · 2 steps")
+        time.sleep(0.5)
+        screen.press("\x04")
+        assert screen.exit_code() == 0
+    assert "Traceback" not in screen.text
+    assert "Errno" not in screen.text
+
+
 def test_the_interactive_loop_works_on_a_dumb_terminal(tmp_path: Path) -> None:
     with terminal("loop", tmp_path, TERM="dumb") as screen:
         screen.wait_for("holmes>")
