@@ -52,7 +52,7 @@ async def test_all_warnings_come_together_and_what_only_holmesgpt_has_is_one_of_
     assert "mine" in {status.name for status in report.statuses}
 
 
-@pytest.mark.parametrize("command", ["'{{ 1 | nofilter }}'", "'echo'\n        pattern: x"])
+@pytest.mark.parametrize("command", ["'{{ 1 | nofilter }}'", "'echo'\n        timeout: soon"])
 async def test_a_broken_toolset_of_the_user_is_told_before_the_question(tmp_path: Path, command: str) -> None:
     settings = _settings(tmp_path, toolset=_MINE.replace("echo '{{ what }}'", command))
     (line,) = (await open_toolsets(settings)).broken

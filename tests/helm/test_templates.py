@@ -98,6 +98,11 @@ def test_a_file_of_holmesgpt_is_taken_as_it_is(chart_helm: Helm, rendered: dict[
     ) in notes
 
 
+def test_a_key_of_holmesgpt_without_a_value_means_the_default(chart_helm: Helm) -> None:
+    empty = dict.fromkeys(HOLMESGPT.keys() - {"createServiceAccount"})
+    assert chart_helm.template(empty).kinds() == chart_helm.template({}).kinds()
+
+
 def test_defaults_are_one_hardened_pod_with_a_claim_and_probes(rendered: dict[str, Manifests]) -> None:
     made = rendered["defaults"]
     assert made.kinds() == {

@@ -1,7 +1,7 @@
 {{/* The files below /etc/holmes, and the variables of the container. */}}
 
 {{- define "holmes.toolsets" -}}
-{{- $toolsets := deepCopy .Values.toolsets }}
+{{- $toolsets := deepCopy (.Values.toolsets | default dict) }}
 {{- range $name, $toolset := .Values.custom_toolsets }}{{ $_ := set $toolsets $name $toolset }}{{ end }}
 {{- $file := dict }}
 {{- with $toolsets }}{{ $_ := set $file "toolsets" . }}{{ end }}
@@ -10,7 +10,7 @@
 {{- end }}
 
 {{- define "holmes.config" -}}
-{{- $config := deepCopy .Values.config }}
+{{- $config := deepCopy (.Values.config | default dict) }}
 {{- if include "holmes.toolsets" . }}
 {{- $files := $config.custom_toolsets | default list }}
 {{- if kindIs "string" $files }}{{ $files = list $files }}{{ end }}

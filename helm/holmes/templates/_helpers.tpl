@@ -81,14 +81,14 @@ app.kubernetes.io/component: keys
 {{- end }}
 
 {{- define "holmes.hasSeveralReplicas" -}}
-{{- if .Values.autoscaling.enabled }}
-{{- if gt (int .Values.autoscaling.maxReplicas) 1 }}true{{ end }}
+{{- if (.Values.autoscaling).enabled }}
+{{- if gt (int (.Values.autoscaling).maxReplicas) 1 }}true{{ end }}
 {{- else if gt (int .Values.replicas) 1 }}true{{ end }}
 {{- end }}
 
 {{/* The seconds that Holmes itself waits for running investigations, as in its own settings. */}}
 {{- define "holmes.drainSeconds" -}}
-{{- $drain := dig "investigations" "drain_seconds" 20 .Values.config }}
+{{- $drain := dig "investigations" "drain_seconds" 20 (.Values.config | default dict) }}
 {{- ceil $drain | int }}
 {{- end }}
 

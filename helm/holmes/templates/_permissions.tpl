@@ -6,7 +6,7 @@
 {{- range $scope := rest . }}
 {{- include "holmes.rulesOf" (index $permissions $scope) }}
 {{- range $name, $scopes := $permissions.customResources }}
-{{- if index $root.Values.crdPermissions $name }}
+{{- if index ($root.Values.crdPermissions | default dict) $name }}
 {{- include "holmes.rulesOf" (index $scopes $scope | default list) }}
 {{- end }}
 {{- end }}

@@ -9,7 +9,7 @@
 {{- end }}
 
 {{- define "holmes.validateReplicas" -}}
-{{- $scaling := .Values.autoscaling }}
+{{- $scaling := .Values.autoscaling | default dict }}
 {{- if not .Values.database.existingSecret }}
 {{- if $scaling.enabled }}
 {{- fail "autoscaling.enabled needs PostgreSQL, because SQLite belongs to one pod: set database.existingSecret to a Secret with its address" }}
@@ -43,7 +43,7 @@
   "investigations.database_url" "set database.existingSecret" }}
 {{- range $path, $advice := $instead }}
 {{- $keys := splitList "." $path }}
-{{- if dig (first $keys) (last $keys) "" $.Values.config | toString }}
+{{- if dig (first $keys) (last $keys) "" ($.Values.config | default dict) | toString }}
 {{- fail (printf "config.%s would be overruled by the chart: %s" $path $advice) }}
 {{- end }}
 {{- end }}
@@ -60,7 +60,7 @@
 {{- include "holmes.refuseSecrets" (list "modelList" .Values.modelList "") }}
 {{- include "holmes.refuseSecrets" (list "mcp_servers" .Values.mcp_servers "") }}
 {{- range $key := list "toolsets" "custom_toolsets" }}
-{{- range $name, $toolset := get $.Values $key }}
+{{- range $name, $toolset := (get $.Values $key | default dict) }}
 {{- include "holmes.refuseSecrets" (list (printf "%s.%s.config" $key $name) (get $toolset "config") "") }}
 {{- end }}
 {{- end }}
