@@ -121,7 +121,14 @@ async def test_the_pointer_says_what_a_model_needs_to_go_on(tmp_path: Path) -> N
     assert f"result {picture_id} (file {tmp_path / 'kubectl_logs_call-1.png'})" in text
     assert f'read_image_file(result="{picture_id}")' in text
     assert "Do not guess what is not shown" in text
-    hints = ("narrow the query", "a pattern", "a field or label selector", "a namespace", "a time range", "ask the user")
+    hints = (
+        "narrow the query",
+        "a pattern",
+        "a field or label selector",
+        "a namespace",
+        "a time range",
+        "ask the user",
+    )
     assert [hint for hint in hints if hint not in text] == []
     assert "summarize_stored_result" in text
     assert "query_stored_result" not in text, "a log is not JSON"
