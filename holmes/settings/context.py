@@ -23,7 +23,7 @@ class _GeneralSettings(SettingsGroup):
     """The policy that everything below starts from: our own, or what the documents of another system say."""
 
     counting: Annotated[Literal["exact", "estimate"] | None, Setting(shown_default="exact")] = None
-    """Whether tokens are counted with a tokenizer or estimated from the kind of text."""
+    """Whether tokens are counted with a tokenizer or estimated from the kind of text, and counted only near a limit."""
 
 
 class _FeatureSettings(SettingsGroup):

@@ -75,7 +75,7 @@ class KeepSettings(SettingsGroup):
     """`auto`: masking is enough when at most this share of the tokens is left. 0: when the window has room again."""
 
     keep_recent: Annotated[Whole, Setting()] = None
-    """The most messages that stay verbatim, rounded up to whole rounds. 0: only tokens count."""
+    """The newest messages that stay verbatim, however long they are, in whole rounds. 0: only tokens count."""
 
     summarization_keep_tokens: Annotated[Whole, Setting("SUMMARIZATION_KEEP_TOKENS", shown_default="20000")] = None
     """The most tokens that stay verbatim. Unset: at most a fifth of the window; set: at most half of it."""

@@ -37,7 +37,7 @@ class MaskingSettings(SettingsGroup):
 
     max_total_tokens: Annotated[int | None, Setting(shown_default="20000"), Field(ge=0)] = None
     """`preview`: nothing is masked in a conversation of fewer tokens. When it is set, nothing that is smaller is
-    summarised either.
+    summarised either; with `preview`, or with `context_manage_mode`, more than that is.
     """
 
     max_tool_message_tokens: Annotated[int | None, Setting(shown_default="2000"), Field(ge=0)] = None

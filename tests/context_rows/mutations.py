@@ -216,8 +216,8 @@ MASKING_MUTATIONS: tuple[Mutation, ...] = (
         row="P9",
         what="masking cannot be switched off",
         file=_MASK_PLAN,
-        snippet="    if not policy.masking.enabled:",
-        replacement="    if policy.masking is None:",
+        snippet="    if not policy.masking.enabled or",
+        replacement="    if policy.masking is None or",
         test=f"{_TEST_MASK_PLAN}::test_masking_can_be_switched_off",
     ),
     Mutation(

@@ -1,7 +1,7 @@
 """Each row is really tested: a copy of the sources without it makes the test that proves it fail.
 
-Every mutation of `later_mutations.MUTATIONS` is applied to a copy of the checkout, its test runs there in a process of
-its own and must fail by what it asserts; the same tests pass in a copy that nobody changed.
+Every mutation of `later_mutations` and `border_mutations` is applied to a copy of the checkout, its test runs there in
+a process of its own and must fail by what it asserts; the same tests pass in a copy that nobody changed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from queue import SimpleQueue
 
 import pytest
 
+from tests.context_rows.border_mutations import BORDER_MUTATIONS
 from tests.context_rows.catalogue import ROWS
 from tests.context_rows.later_mutations import MUTATIONS
 from tests.context_rows.mutations import Mutation
 from tests.context_rows.table import ROOT, row_tests
 
+ALL_MUTATIONS = (*MUTATIONS, *BORDER_MUTATIONS)
 COPIED = ("holmes", "prompts", "toolsets", "tests", "benchmarks", "pyproject.toml")
 PROCESSES = 2
 TIMEOUT_SECONDS = 120
@@ -67,7 +69,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def unchanged(copies: list[Path]) -> list[Outcome]:
     """The tests of all mutations in the copies as they are; this also leaves the bytecode that later runs load."""
-    tests = sorted({mutation.test for mutation in MUTATIONS})
+    tests = sorted({mutation.test for mutation in ALL_MUTATIONS})
     with ThreadPoolExecutor(PROCESSES) as pool:
         halves = (tests[number::PROCESSES] for number in range(PROCESSES))
         return list(pool.map(lambda job: run_tests(*job, keep_bytecode=True), zip(copies, halves, strict=True)))
@@ -78,10 +80,11 @@ def outcomes(
     request: pytest.FixtureRequest,
     copies: list[Path],
     unchanged: list[Outcome],  # noqa: ARG001  runs before
-) -> Iterator[dict[str, Future[Outcome]]]:
-    """The runs of the mutations that this session selected, by row."""
+) -> Iterator[dict[Mutation, Future[Outcome]]]:
+    """The runs of the mutations that this session selected."""
     names = {item.name for item in request.session.items}
-    chosen = [each for each in MUTATIONS if f"{test_without_the_row_its_test_fails.__name__}[{each.row}]" in names]
+    test = test_without_the_row_its_test_fails.__name__
+    chosen = [each for each in ALL_MUTATIONS if f"{test}[{name_of(each)}]" in names]
     free: SimpleQueue[Path] = SimpleQueue()
     for copy in copies:
         free.put(copy)
@@ -95,8 +98,13 @@ def outcomes(
             free.put(copy)
 
     with ThreadPoolExecutor(PROCESSES) as pool:
-        yield {mutation.row: pool.submit(run, mutation) for mutation in chosen}
+        yield {mutation: pool.submit(run, mutation) for mutation in chosen}
         pool.shutdown(cancel_futures=True)
+
+
+def name_of(mutation: Mutation) -> str:
+    """What pytest calls it: the row, and for another mutation of the same row what it switches off."""
+    return mutation.row if mutation in MUTATIONS else f"{mutation.row}: {mutation.what}"
 
 
 def run_tests(copy: Path, tests: list[str], *, keep_bytecode: bool = False) -> Outcome:
@@ -158,7 +166,7 @@ def failed(outcome: Outcome, test: str) -> bool:
     return outcome.exit_code == 1 and re.search(line, outcome.output, re.MULTILINE) is not None
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.row)
+@pytest.mark.parametrize("mutation", ALL_MUTATIONS, ids=name_of)
 def test_the_mutation_applies_to_the_source_of_today(mutation: Mutation) -> None:
     source = (ROOT / mutation.file).read_text(encoding="utf-8")
     assert applied(mutation, source) != source
@@ -170,7 +178,7 @@ def test_there_is_one_mutation_for_each_row_but_the_invariants() -> None:
 
 def test_the_test_of_a_mutation_is_marked_with_its_row() -> None:
     marked = row_tests()
-    assert [each.row for each in MUTATIONS if each.test.partition("[")[0] not in marked[each.row]] == []
+    assert [name_of(each) for each in ALL_MUTATIONS if each.test.partition("[")[0] not in marked[each.row]] == []
 
 
 def test_nothing_changed_and_every_proving_test_passes(unchanged: list[Outcome]) -> None:
@@ -178,9 +186,9 @@ def test_nothing_changed_and_every_proving_test_passes(unchanged: list[Outcome])
         assert outcome.exit_code == 0, outcome.output
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.row)
-def test_without_the_row_its_test_fails(mutation: Mutation, outcomes: dict[str, Future[Outcome]]) -> None:
-    outcome = outcomes[mutation.row].result()
+@pytest.mark.parametrize("mutation", ALL_MUTATIONS, ids=name_of)
+def test_without_the_row_its_test_fails(mutation: Mutation, outcomes: dict[Mutation, Future[Outcome]]) -> None:
+    outcome = outcomes[mutation].result()
     assert outcome.exit_code != 0, f"{mutation.test} does not see that {mutation.what}"
     assert failed(outcome, mutation.test), outcome.output
     reasons = [line for line in outcome.output.splitlines() if line.startswith("FAILED ")]

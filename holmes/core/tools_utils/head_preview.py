@@ -53,15 +53,14 @@ class Head:
 
 def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
     """As much of the beginning of `text` as `room` has place for; empty when that is nothing."""
-    most = len(text) if room.characters is None else max(0, room.characters)
-    length = prefix_that_fits(text[:most], room.tokens, counter, characters_per_token=room.characters_per_token)
-    if _OPENING.match(text[:length]) is not None:
-        shorter = max(0, room.tokens - _CLOSING_TOKENS)
-        inside = text[: min(length, most - len(_CLOSING))]
-        inside = inside[: prefix_that_fits(inside, shorter, counter, characters_per_token=room.characters_per_token)]
-        items, end = _first_items(inside)
+    array = _OPENING.match(text) is not None  # then the closing bracket needs room, too
+    most = len(text) if room.characters is None else max(0, room.characters - len(_CLOSING) * array)
+    tokens = max(0, room.tokens - _CLOSING_TOKENS * array)
+    length = prefix_that_fits(text[:most], tokens, counter, characters_per_token=room.characters_per_token)
+    if array:
+        items, end = _first_items(text[:length])
         if items:
-            return Head(text=inside[:end] + _CLOSING, items=items)
+            return Head(text=text[:end] + _CLOSING, items=items)
     return Head(text=text[: line_end(text, length)], items=0)
 
 

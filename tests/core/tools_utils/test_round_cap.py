@@ -42,7 +42,8 @@ def total(messages: Sequence[ToolMessage]) -> int:
 
 @pytest.mark.row("T1", "I5")
 async def test_a_round_within_its_cap_is_the_same_objects() -> None:
-    messages = [result(number, log(number, 20)) for number in range(4)]
+    messages = [result(number, log(number, lines)) for number, lines in enumerate((20, 200, 20, 5))]
+    assert not all(new is old for new, old in zip(await capped(messages, total(messages) - 1), messages, strict=True))
     for cap in (total(messages), 10**6):
         same = await capped(messages, cap, MemoryStore())
         assert all(after is before for after, before in zip(same, messages, strict=True))

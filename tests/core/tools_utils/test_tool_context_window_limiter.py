@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.history import History
-from holmes.core.messages import Part, Text, ToolCallId, ToolMessage, ToolStatus, user_text
+from holmes.core.messages import Part, Text, ToolCallId, ToolMessage, ToolStatus, UserKind, user_text
 from holmes.core.policy import PreviewKind, SpillPolicy
 from holmes.core.tokens import TokenCounter, utf8_bytes
 from holmes.core.tools_utils.tool_context_window_limiter import (
@@ -245,6 +245,22 @@ async def test_any_user_message_is_untouched_or_bounded_and_the_second_time_noth
         assert (spilled is message) == (len(text) <= limit and COUNTER.count_message(message) <= cap)
     again = await spill_oversized_user_message(spilled, cap_tokens=cap, char_limit=limit, counter=COUNTER, store=store)
     assert again is spilled
+
+
+@pytest.mark.row("T16")
+@pytest.mark.parametrize("kind", ["request", "attachment"])
+async def test_a_user_message_of_exactly_a_limit_passes_and_one_above_it_does_not(kind: UserKind) -> None:
+    message = user_text("word " * 8_000, kind=kind)
+    tokens, characters = COUNTER.count_message(message), len(message.text)
+    for cap, limit, same in (
+        (tokens, characters, True),
+        (tokens - 1, characters, False),
+        (tokens, characters - 1, False),
+    ):
+        spilled = await spill_oversized_user_message(
+            message, cap_tokens=cap, char_limit=limit, counter=COUNTER, store=MemoryStore()
+        )
+        assert (spilled is message) == same
 
 
 @pytest.mark.row("T16")
