@@ -43,7 +43,7 @@ from holmes.telemetry.queue_gauges import QueueGauges
 from holmes.telemetry.run_metrics import RunMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from prometheus_client import Metric
 
@@ -147,6 +147,13 @@ class Metrics:
     def delivery(self, *, destination: str, outcome: DeliveryOutcome) -> None:
         """Count an attempt to tell a destination."""
         self.instruments.deliveries.labels(self._destinations.of(destination), outcome).inc()
+
+    def toolsets(self, states: Mapping[str, str]) -> None:
+        """How each toolset stands: enabled, failed or disabled."""
+        self.instruments.toolset_up.clear()
+        for name, state in states.items():
+            if state != "disabled":
+                self.instruments.toolset_up.labels(name).set(state == "enabled")
 
     def families(self) -> tuple[Metric, ...]:
         """All figures, for the process that shows them."""
