@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models, check_models
@@ -29,7 +30,7 @@ from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
     from holmes.app.models import ModelChain
     from holmes.app.requests import AskRequest, RunParts
@@ -108,6 +109,20 @@ def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(message for message in conversation if not isinstance(message, SystemMessage))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guards:
+    """What stands around the tools: who approves, what masks, where results go.
+
+    `redactor` is the one of the process (`holmes.app.redaction.make_redactor`), which also masks what the face keeps of
+    a question. `approver` answers for calls that need a person; without one they do not run. `store` is where results
+    go, by default files.
+    """
+
+    approver: Approver | None
+    redactor: Redactor | None
+    store: ResultStore | None
+
+
 @asynccontextmanager
 async def open_investigator(
     settings: Settings,
@@ -117,22 +132,30 @@ async def open_investigator(
     refresh_toolsets: bool = False,
     store: ResultStore | None = None,
 ) -> AsyncIterator[Investigator]:
-    """An investigator for these settings; leaving the context closes its connections.
+    """An investigator for these settings; leaving the context closes its connections. See `open_assembly`."""
+    guards = Guards(approver=approver, redactor=redactor, store=store)
+    toolsets = partial(open_toolsets, settings, redactor=redactor, refresh=refresh_toolsets)
+    async with open_assembly(settings, guards, toolsets) as assembly:
+        yield assembly.investigator
 
-    Raises `ConfigError` and `ClusterUnreachable`, both before anything is paid. `redactor` is the one of the process
-    (`holmes.app.redaction.make_redactor`), which also masks what the face keeps of a question. `approver`
-    answers for calls that need a person; without one they do not run. `store` is where results go, by default files.
+
+@asynccontextmanager
+async def open_assembly(
+    settings: Settings, guards: Guards, toolsets: Callable[[], Coroutine[None, None, OpenToolsets]]
+) -> AsyncIterator[Assembly]:
+    """What investigators for these settings are made of; leaving the context closes the connections.
+
+    Raises `ConfigError` and `ClusterUnreachable`, both before anything is paid.
     """
-    mask_process(redactor)
+    mask_process(guards.redactor)
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
         preload()  # the import takes seconds: start it before the checks, which wait for other programs
     try:
-        opening = open_toolsets(settings, redactor=redactor, refresh=refresh_toolsets)
-        opened = await _checked(settings, chain.configured, opening)
-        if store is None and settings.storage.results_enabled:
-            store = result_store(settings)
-        yield _assemble(settings, chain, opened, _Guards(approver=approver, redactor=redactor, store=store))
+        opened = await _checked(settings, chain.configured, toolsets())
+        if guards.store is None and settings.storage.results_enabled:
+            guards = replace(guards, store=result_store(settings))
+        yield Assembly(settings, chain, guards, opened)
     finally:
         for model in chain.configured:
             await model.aclose()
@@ -163,16 +186,25 @@ async def _checked(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Guards:
-    """What stands around the tools: who approves, what masks, where results go."""
+class Assembly:
+    """The models and what stands around the tools; `investigator` has the toolsets of the last `with_toolsets`."""
 
-    approver: Approver | None
-    redactor: Redactor | None
-    store: ResultStore | None
+    def __init__(self, settings: Settings, chain: ModelChain, guards: Guards, opened: OpenToolsets) -> None:
+        self._settings = settings
+        self._chain = chain
+        self._guards = guards
+        self._opened = opened
+        self.investigator = _assemble(settings, chain, opened, guards)
+
+    def with_toolsets(self, opened: OpenToolsets) -> Investigator:
+        """An investigator with these toolsets; the same one as long as they are the same."""
+        if opened is not self._opened:
+            self._opened = opened
+            self.investigator = _assemble(self._settings, self._chain, opened, self._guards)
+        return self.investigator
 
 
-def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guards: _Guards) -> Investigator:
+def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guards: Guards) -> Investigator:
     store, redactor = guards.store, guards.redactor
     first = chain.models[0]
     toolsets = opened.create(chain.models, store, guards.approver, redactor)

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from holmes.app.approvers import RunApprover, with_approver
-from holmes.app.investigator import open_investigator, result_store
+from holmes.app.investigator import Guards, open_assembly, result_store
 from holmes.app.requests import AskRequest, RunParts
+from holmes.app.toolset_watch import ToolsetWatch
 from holmes.app.toolsets import require_cluster
 from holmes.core.errors import ConfigError
 from holmes.investigations.budget import Budget, Budgeted
+from holmes.investigations.periodic import running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
 from holmes.telemetry.replays import ReplayNotes
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from types import TracebackType
 
-    from holmes.app.investigator import Investigator
+    from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
     from holmes.core.events import AgentEvent
     from holmes.core.model import ChatModel
@@ -41,12 +43,16 @@ CHAT: Final = "chat"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigatorsParts:
-    """What all runs share. `results` is None for files; `spent_today` gives US dollars."""
+    """What all runs share. `results` is None for files; `spent_today` gives US dollars.
+
+    `toolsets` runs as long as the investigators; None for one of their own.
+    """
 
     redactor: Redactor | None
     results: ResultStore | None
     spent_today: Callable[[], Awaitable[float]]
     telemetry: Telemetry
+    toolsets: ToolsetWatch | None = None
 
 
 class Investigators:
@@ -58,13 +64,15 @@ class Investigators:
         if parts.results is None and settings.storage.results_enabled:
             self.results = result_store(settings)
         self._parts = parts
-        self._opened: dict[str, Investigator] = {}
+        self.toolsets = parts.toolsets or ToolsetWatch(settings, redactor=parts.redactor)
+        self._opened: dict[str, Assembly] = {}
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Nothing is opened yet."""
+        """Begin to check the toolsets; nothing else is opened yet."""
         await self._stack.__aenter__()
+        await self._stack.enter_async_context(running(self.toolsets.run(), "holmes-toolsets"))
         return self
 
     async def __aexit__(
@@ -141,14 +149,14 @@ class Investigators:
 
     async def _investigator(self, model: str | None) -> Investigator:
         name = self.require_model(model)
+        toolsets = await self.toolsets.current()
         async with self._opening:
             if name not in self._opened:
                 settings = replace(self.settings, model=self.settings.model.model_copy(update={"model": name}))
-                opened = open_investigator(
-                    settings, redactor=self._parts.redactor, approver=RunApprover(), store=self.results
-                )
+                guards = Guards(approver=RunApprover(), redactor=self._parts.redactor, store=self.results)
+                opened = open_assembly(settings, guards, self.toolsets.current)
                 self._opened[name] = await self._stack.enter_async_context(opened)
-            return self._opened[name]
+            return self._opened[name].with_toolsets(toolsets)
 
 
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holmes.app.redaction import make_redactor
 from holmes.core.errors import ConfigError
 from holmes.core.redaction.messages import redact_message_off_loop
+from holmes.core.stats import spend_by_model
 from holmes.core.truncation.offload import offload_context
 from holmes.stores.message_codec import stored_result_to_json
 from holmes.stores.result_store import FileResultStore
@@ -117,7 +118,7 @@ def metadata_to_json(offloaded: OffloadedDocument) -> JsonObject:
         ],
         "redacted_messages": offloaded.redacted_messages,
         "failure": metadata.failure,
-        "stats": asdict(metadata.stats),
+        "stats": {**asdict(metadata.stats), "summaries": [{**each} for each in spend_by_model(metadata.stats)]},
     }
 
 

@@ -13,6 +13,7 @@ from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.memory import limit_arenas
 from holmes.app.service_parts import database_address, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
+from holmes.app.toolset_watch import ToolsetWatch
 from holmes.investigations.database import Database, DatabaseDamaged, DatabaseUnavailable
 from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from holmes.investigations.alerts.intake import AlertIntake
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
+    from holmes.toolsets.statuses import ToolsetStatus
 
 _SWITCH_SECONDS: Final = 0.001
 """How long one thread may keep the others of this process waiting. Python's default is five times as long."""
@@ -44,6 +46,10 @@ class Worker(Protocol):
 
     def wake(self) -> None:
         """Something was queued."""
+        ...
+
+    def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
+        """Use the toolsets that stand so."""
         ...
 
     def begin_to_end(self) -> None:
@@ -91,14 +97,20 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
         redactor = await shared_redactor(database, redactor)
         telemetry = await stack.enter_async_context(open_telemetry(settings))
         investigations = InvestigationRecords(database)
+
+        def on_check(statuses: tuple[ToolsetStatus, ...]) -> None:
+            telemetry.metrics.toolsets({status.name: status.state for status in statuses})
+            worker.use_toolsets(statuses)
+
         parts = InvestigatorsParts(
             redactor=redactor,
             results=shared_results(settings, database),
             spent_today=investigations.spent_today,
             telemetry=telemetry,
+            toolsets=ToolsetWatch(settings, redactor=redactor, on_check=on_check),
         )
-        investigators = await stack.enter_async_context(Investigators(settings, parts))
         await stack.enter_async_context(worker.working(settings))
+        investigators = await stack.enter_async_context(Investigators(settings, parts))
         yield Service(
             settings=settings,
             redactor=redactor,

@@ -105,8 +105,14 @@ class OpenToolsets:
         return tuple(toolsets)
 
 
-async def open_toolsets(settings: Settings, *, redactor: Redactor | None = None, refresh: bool = False) -> OpenToolsets:
-    """Read all toolset files and check what can work. Raises `ConfigError` for a broken file."""
+async def open_toolsets(
+    settings: Settings,
+    *,
+    redactor: Redactor | None = None,
+    refresh: bool = False,
+    decided: Sequence[ToolsetStatus] | None = None,
+) -> OpenToolsets:
+    """Read all toolset files and check what can work, unless another process `decided` it. Raises `ConfigError`."""
     variables = process_environment()
     written = read_catalogue(
         CatalogueFiles(
@@ -132,6 +138,7 @@ async def open_toolsets(settings: Settings, *, redactor: Redactor | None = None,
         cache_directory=settings.storage.cache_path,
         refresh=refresh,
         reserved_tools=dict.fromkeys(TOOL_NAMES, TOOLSET_NAME),
+        decided=None if decided is None else {status.name: status for status in decided},
     )
     readiness = await check_toolsets(catalogue, context, policy)
     return OpenToolsets(

@@ -5,7 +5,6 @@ It shares nothing with the half that answers requests but the database, see `wor
 
 from __future__ import annotations
 
-import asyncio
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -22,15 +21,16 @@ from holmes.app.service_parts import (
     shared_results,
 )
 from holmes.app.telemetry import open_telemetry
+from holmes.app.toolset_watch import ToolsetWatch
 from holmes.investigations.closing import close_stale
 from holmes.investigations.database import Database
 from holmes.investigations.deliveries.worker import DeliveryWorker
-from holmes.investigations.periodic import repeat
+from holmes.investigations.periodic import repeat, running
 from holmes.investigations.records import SECONDS_PER_DAY, SECONDS_PER_HOUR, InvestigationRecords
 from holmes.investigations.retention import delete_old
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
+    from collections.abc import AsyncIterator
 
     from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.queue import InvestigationQueue
@@ -48,6 +48,7 @@ class Work:
     queue: InvestigationQueue
     deliveries: DeliveryWorker
     metrics: Metrics
+    toolsets: ToolsetWatch
 
     def wake(self) -> None:
         """Something was queued: investigations, news, or both."""
@@ -60,8 +61,10 @@ class Work:
 
 
 @asynccontextmanager
-async def open_work(settings: Settings, redactor: Redactor | None) -> AsyncIterator[Work]:
+async def open_work(settings: Settings, redactor: Redactor | None, *, told: bool = False) -> AsyncIterator[Work]:
     """Work until the context is left, then let what runs finish, see `InvestigationQueue.stop`.
+
+    With `told`, another process checks the toolsets, see `ToolsetWatch`.
 
     Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`.
     """
@@ -75,6 +78,7 @@ async def open_work(settings: Settings, redactor: Redactor | None) -> AsyncItera
             results=shared_results(settings, database),
             spent_today=InvestigationRecords(database).spent_today,
             telemetry=telemetry,
+            toolsets=ToolsetWatch(settings, redactor=redactor, told=told),
         )
         destinations = await stack.enter_async_context(open_destinations(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))
@@ -92,22 +96,13 @@ async def open_work(settings: Settings, redactor: Redactor | None) -> AsyncItera
 
         queue = investigation_queue(settings, database, investigators, finished)
         # Ended in the opposite order: news of what finishes while the queue drains still goes out.
-        await stack.enter_async_context(_running(deliveries.run(), "holmes-deliveries"))
+        await stack.enter_async_context(running(deliveries.run(), "holmes-deliveries"))
         stack.push_async_callback(queue.stop)
         await queue.start()
-        await stack.enter_async_context(_running(_clean_up(settings, database, queue), "holmes-retention"))
-        yield Work(database=database, queue=queue, deliveries=deliveries, metrics=metrics)
-
-
-@asynccontextmanager
-async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """`work` runs until the context is left."""
-    task = asyncio.create_task(work, name=name)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await stack.enter_async_context(running(_clean_up(settings, database, queue), "holmes-retention"))
+        yield Work(
+            database=database, queue=queue, deliveries=deliveries, metrics=metrics, toolsets=investigators.toolsets
+        )
 
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:

@@ -17,7 +17,19 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.app.memory import limit_arenas
 from holmes.app.work import open_work
-from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake, Woken
+from holmes.app.work_messages import (
+    Begin,
+    BeginToEnd,
+    Begun,
+    End,
+    Failed,
+    Figures,
+    TellFigures,
+    ToolsetsUsed,
+    UseToolsets,
+    Wake,
+    Woken,
+)
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -69,7 +81,7 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
         target=_listen, args=(pipe, asyncio.get_running_loop(), orders), name="holmes-orders", daemon=True
     ).start()
     try:
-        async with open_work(settings, redactor) as opened:
+        async with open_work(settings, redactor, told=True) as opened:
             pipe.send(Begun())
             await _obey_unless_damaged(opened, orders, pipe)
     except HolmesError as error:
@@ -98,6 +110,9 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case Wake():
                 pipe.send(Woken())
                 opened.wake()
+            case UseToolsets():
+                pipe.send(ToolsetsUsed())
+                opened.toolsets.adopt(order.statuses)
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from holmes.settings.settings import Settings
+    from holmes.toolsets.statuses import ToolsetStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,13 @@ class Begin:
 @dataclass(frozen=True, slots=True)
 class Wake:
     """Something was queued."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseToolsets:
+    """How the toolsets stand, by the last check."""
+
+    statuses: tuple[ToolsetStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,11 @@ class Woken:
     """`Wake` was heard; the next one may come."""
 
 
+@dataclass(frozen=True, slots=True)
+class ToolsetsUsed:
+    """`UseToolsets` was heard; the next one may come."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """The work cannot begin; the text and exit code of the error."""
@@ -67,5 +80,5 @@ class Figures:
     families: tuple[Metric, ...]
 
 
-Order: TypeAlias = Begin | Wake | BeginToEnd | End | TellFigures
-Report: TypeAlias = Begun | Woken | Failed | Figures
+Order: TypeAlias = Begin | Wake | UseToolsets | BeginToEnd | End | TellFigures
+Report: TypeAlias = Begun | Woken | ToolsetsUsed | Failed | Figures

@@ -16,7 +16,19 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.work_main import ENDING_SIGNALS, work
-from holmes.app.work_messages import Begin, BeginToEnd, Begun, End, Failed, Figures, TellFigures, Wake, Woken
+from holmes.app.work_messages import (
+    Begin,
+    BeginToEnd,
+    Begun,
+    End,
+    Failed,
+    Figures,
+    TellFigures,
+    ToolsetsUsed,
+    UseToolsets,
+    Wake,
+    Woken,
+)
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -29,6 +41,7 @@ if TYPE_CHECKING:
     from holmes.app.work_messages import Order, Report
     from holmes.core.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.toolsets.statuses import ToolsetStatus
 
 _PATIENCE_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 5.0
@@ -99,6 +112,8 @@ class WorkProcess:
         self._told: asyncio.Future[None] | None = None
         self._waking = False
         self._wake_again = False
+        self._toolsets: UseToolsets | None = None
+        self._toolsets_told = False
         self._families: tuple[Metric, ...] = ()
 
     @asynccontextmanager
@@ -128,6 +143,18 @@ class WorkProcess:
             return
         self._waking = True
         self._tell(Wake())
+
+    def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
+        """Let it use the toolsets that stand so. What comes before the last one was heard replaces the one before."""
+        self._toolsets = UseToolsets(statuses=statuses)
+        if not self._toolsets_told:
+            self._tell_toolsets()
+
+    def _tell_toolsets(self) -> None:
+        if self._toolsets is not None:
+            self._toolsets_told = True
+            self._tell(self._toolsets)
+            self._toolsets = None
 
     def begin_to_end(self) -> None:
         """Let it take nothing new; what runs may finish meanwhile, but not for ever. Doing it again changes nothing."""
@@ -214,6 +241,9 @@ class WorkProcess:
                 if self._wake_again:
                     self._wake_again = False
                     self.wake()
+            case ToolsetsUsed():
+                self._toolsets_told = False
+                self._tell_toolsets()
             case Failed():
                 self._failure = report
                 if not self._settle(WorkFailed(report.message, report.exit_code)):

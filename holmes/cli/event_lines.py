@@ -71,7 +71,7 @@ def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:
         case ToolResultSpilled() | ApprovalRequired():
             return (_tool_line(event),)
         case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ContextOverflowed() | ToolResultsMasked():
-            return (_history_line(event),)
+            return (_history_line(event), *(_summary_costs(event) if detail.reply_costs else ()))
         case AttemptDiscarded() | ModelSwitched() | PromptShortened() | HookFired():
             return (_model_line(event),)
         case AssistantReplied():
@@ -133,6 +133,14 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
             return Line(text=f"  needs approval: {one_line(event.description)}", style="warning")
         case _:
             assert_never(event)
+
+
+def _summary_costs(event: AgentEvent) -> tuple[Line, ...]:
+    """What each model that wrote a summary cost."""
+    if not isinstance(event, HistoryCompacted | CompactionFailed):
+        return ()
+    spends = event.stats.summaries
+    return tuple(Line(text=f"  {one_line(each.model)} · {usage(each.stats)} · summary", style="dim") for each in spends)
 
 
 def _history_line(

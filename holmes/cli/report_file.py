@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ConfigError, HolmesError
+from holmes.core.stats import spend_by_model
 from holmes.stores.message_codec import message_to_json, stored_result_to_json
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -
         model=transcript.model,
         steps=transcript.steps,
         elapsed_seconds=round(elapsed_seconds, 3),
-        stats=asdict(transcript.stats),
+        stats={name: value for name, value in asdict(transcript.stats).items() if name != "summaries"},
         cost_split=_cost_split(transcript.stats),
         tool_calls=tuple(_tool_call_report(event) for event in transcript.tool_calls),
         messages=tuple(message_to_json(message) for message in transcript.messages),
@@ -95,7 +96,11 @@ def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -
 def _cost_split(stats: RequestStats) -> JsonObject:
     return {
         "investigation": {"tokens": stats.investigation_tokens, "cost": stats.investigation_cost},
-        "compaction": {"tokens": stats.compaction_tokens, "cost": stats.compaction_cost},
+        "compaction": {
+            "tokens": stats.compaction_tokens,
+            "cost": stats.compaction_cost,
+            "by_model": [{**each} for each in spend_by_model(stats)],
+        },
     }
 
 

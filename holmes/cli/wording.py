@@ -70,7 +70,11 @@ def _compaction_share(stats: RequestStats) -> str:
     """What of tokens and price went into summaries; nothing did when older messages were only put away."""
     if not stats.compaction_tokens:
         return "free"
-    return f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
+    share = f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
+    if len(stats.summaries) == 1:
+        return f"{share} by {stats.summaries[0].model}"
+    models = ", ".join(f"{each.model} {usage(each.stats)}" for each in stats.summaries)
+    return f"{share}: {models}" if models else share
 
 
 def spending(stats: RequestStats) -> str:

@@ -209,11 +209,12 @@ class ContextOverflowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensCounted:
-    """How full the window is, and what the run has cost so far."""
+    """How full the window is, and what the run has cost so far. `max_output_tokens` is what a reply may take of it."""
 
     prompt_tokens: int
     context_window_tokens: int
     stats: RequestStats
+    max_output_tokens: int | None = None
     kind: Literal["tokens_counted"] = "tokens_counted"
 
 

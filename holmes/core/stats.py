@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Final
+
+_NOT_NUMBERS: Final = frozenset({"estimated", "summaries"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +16,8 @@ class RequestStats:
     `reasoning_tokens`. `cost` is in US dollars. `estimated` is true as soon as one summand was estimated because the
     provider reported no usage. `unpriced_calls` counts calls of models whose price is not known (cost 0 is then a
     lower bound). `compactions` counts compactions that were adopted; `compaction_cost` and `compaction_tokens` are the
-    part of `cost` and of `total_tokens` that writing summaries took; the rest is the investigation's.
+    part of `cost` and of `total_tokens` that writing summaries took; the rest is the investigation's. `summaries` says
+    the same for each model that wrote some, in the order in which they were first asked.
     """
 
     prompt_tokens: int = 0
@@ -28,15 +32,17 @@ class RequestStats:
     compaction_cost: float = 0.0
     compaction_tokens: int = 0
     estimated: bool = False
+    summaries: tuple[ModelSpend, ...] = ()
 
     def __add__(self, other: RequestStats) -> RequestStats:
         """The sum, field by field; `estimated` spreads."""
         total = {
             field.name: getattr(self, field.name) + getattr(other, field.name)
             for field in fields(self)
-            if field.name != "estimated"
+            if field.name not in _NOT_NUMBERS
         }
-        return RequestStats(**total, estimated=self.estimated or other.estimated)
+        summaries = _by_model((*self.summaries, *other.summaries))
+        return RequestStats(**total, estimated=self.estimated or other.estimated, summaries=summaries)
 
     @property
     def investigation_cost(self) -> float:
@@ -52,6 +58,41 @@ class RequestStats:
     def total_tokens(self) -> int:
         """Prompt and completion together."""
         return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpend:
+    """What calls of one model cost; `stats` names no models itself."""
+
+    model: str
+    stats: RequestStats
+
+
+def _by_model(spends: tuple[ModelSpend, ...]) -> tuple[ModelSpend, ...]:
+    summed: dict[str, RequestStats] = {}
+    for spend in spends:
+        summed[spend.model] = summed[spend.model] + spend.stats if spend.model in summed else spend.stats
+    return tuple(ModelSpend(model=model, stats=stats) for model, stats in summed.items())
+
+
+def tokens_of(stats: RequestStats) -> dict[str, int]:
+    """The tokens by kind and in all, as documents name them."""
+    kinds = ("prompt", "completion", "total", "cached", "cache_creation", "reasoning")
+    return {f"{kind}_tokens": getattr(stats, f"{kind}_tokens") for kind in kinds}
+
+
+def spend_by_model(stats: RequestStats) -> list[dict[str, str | int | float]]:
+    """What each model that wrote summaries took for it, as documents show it."""
+    return [
+        {
+            "model": each.model,
+            "calls": each.stats.calls,
+            "unpriced_calls": each.stats.unpriced_calls,
+            "cost": each.stats.cost,
+            **tokens_of(each.stats),
+        }
+        for each in stats.summaries
+    ]
 
 
 NOTHING_SPENT = RequestStats()

@@ -104,6 +104,7 @@ class ToolCallingLLM:
                 prompt_tokens=reply.context_tokens or reply.stats.prompt_tokens,
                 context_window_tokens=investigation.model.limits.context_window_tokens,
                 stats=investigation.stats,
+                max_output_tokens=investigation.current.output_tokens,
             )
         )
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
 _log = logging.getLogger(__name__)
+
+
+@asynccontextmanager
+async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
+    """`work` runs until the context is left."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def repeat(work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from holmes.core.stats import RequestStats
+from holmes.core.stats import ModelSpend, RequestStats
 from holmes.investigations.values import (
     Alert,
     Incident,
@@ -19,6 +19,8 @@ from holmes.investigations.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sqlalchemy import Row
 
     from holmes.investigations.values import IncidentState, InvestigationState
@@ -48,7 +50,14 @@ def stats_to_json(stats: RequestStats) -> str:
 
 def stats_from_json(text: str) -> RequestStats:
     """Tolerates fields of another version."""
-    return RequestStats(**{name: value for name, value in json.loads(text).items() if name in _STATS_FIELDS})
+    return _stats_of(json.loads(text))
+
+
+def _stats_of(document: Mapping[str, Any]) -> RequestStats:
+    known = {name: value for name, value in document.items() if name in _STATS_FIELDS}
+    summaries = known.pop("summaries", ())
+    named = tuple(ModelSpend(model=each["model"], stats=_stats_of(each["stats"])) for each in summaries)
+    return RequestStats(**known, summaries=named)
 
 
 def labels_to_json(labels: object) -> str:

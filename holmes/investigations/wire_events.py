@@ -34,6 +34,7 @@ from holmes.core.events import (
 )
 from holmes.core.messages import Image
 from holmes.core.results import output_text
+from holmes.core.stats import spend_by_model, tokens_of
 
 if TYPE_CHECKING:
     from holmes.core.events import AgentEvent
@@ -71,14 +72,7 @@ def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
 
 def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
     """The part of `metadata` that says what was used and paid: `usage` and `costs`."""
-    usage: dict[str, JsonValue] = {
-        "prompt_tokens": stats.prompt_tokens,
-        "completion_tokens": stats.completion_tokens,
-        "total_tokens": stats.total_tokens,
-        "cached_tokens": stats.cached_tokens,
-        "cache_creation_tokens": stats.cache_creation_tokens,
-        "reasoning_tokens": stats.reasoning_tokens,
-    }
+    usage: dict[str, JsonValue] = {**tokens_of(stats)}
     return {
         "usage": usage,
         "costs": {
@@ -88,6 +82,8 @@ def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
             "unpriced_calls": stats.unpriced_calls,
             "num_compactions": stats.compactions,
             "compaction_cost": stats.compaction_cost,
+            "compaction_tokens": stats.compaction_tokens,
+            "compaction_by_model": [{**each} for each in spend_by_model(stats)],
             "estimated": stats.estimated,
         },
     }
@@ -247,7 +243,7 @@ def _of_run(event: TokensCounted | AnswerFinished | RunFailed) -> WireEvent:
                 **usage_metadata(event.stats),
                 "tokens": {"total_tokens": event.prompt_tokens},
                 "max_tokens": event.context_window_tokens,
-                "max_output_tokens": None,
+                "max_output_tokens": event.max_output_tokens,
             }
             return WireEvent(name="token_count", data={"metadata": counted})
         case AnswerFinished():

@@ -195,7 +195,7 @@ class ChatProduction:
             sizes = {
                 "tokens": {"total_tokens": counted.prompt_tokens},
                 "max_tokens": counted.context_window_tokens,
-                "max_output_tokens": None,
+                "max_output_tokens": counted.max_output_tokens,
             }
         return {"run_id": self._run_id, "model": self.model, **sizes, **usage_metadata(self._before + self._stats)}
 

@@ -1,12 +1,12 @@
-"""`/healthz` and `/readyz`, which need no key: for probes. `/readyz` fails at the end, and when nothing is written."""
+"""`/healthz` and `/readyz`, which need no key: for probes. `/readyz` fails at the end, and when nothing works."""
 
 import asyncio
 import logging
 import time
 from typing import TYPE_CHECKING, Final, Literal
 
-from fastapi import APIRouter
-from pydantic import BaseModel
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
 from sqlalchemy import delete, text
 
 from holmes.app.serving import Service
@@ -15,6 +15,7 @@ from holmes.investigations.journal import insert_once
 from holmes.investigations.schema import KEYS
 from holmes.server.draining import Draining
 from holmes.server.errors import ApiError, documented, one_line
+from holmes.server.security import keys_in, keys_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -31,11 +32,20 @@ class Health(BaseModel):
     status: Literal["healthy"] = "healthy"
 
 
+class ToolsetState(BaseModel):
+    """How a toolset stands by its last check."""
+
+    name: str
+    state: Literal["enabled", "disabled", "failed"]
+    reason: str | None = Field(description="Why it cannot be used; told to those who bring the key.")
+
+
 class Readiness(BaseModel):
-    """Requests can be sent here; `models` can be asked."""
+    """Requests can be sent here; `models` can be asked. Without `toolsets`, they were not checked yet."""
 
     status: Literal["ready"] = "ready"
     models: list[str]
+    toolsets: list[ToolsetState]
 
 
 def router(service: Service, draining: Draining) -> APIRouter:
@@ -48,7 +58,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
         return Health()
 
     @routes.get("/readyz", summary="Whether requests can be sent here", responses=documented(503))
-    async def readyz() -> Readiness:
+    async def readyz(request: Request) -> Readiness:
         if draining.begun:
             raise ApiError(503, "the server is ending", code="draining")
         try:
@@ -59,9 +69,27 @@ def router(service: Service, draining: Draining) -> APIRouter:
             raise ApiError(503, "the database does not answer", code="database_unavailable") from None
         if problem := await writes.problem():
             raise ApiError(503, f"nothing can be written: {problem}", code="database_unavailable")
-        return Readiness(models=list(service.investigators.model_names()))
+        if service.investigators.toolsets.nothing_works:
+            raise ApiError(503, "no toolset can be used; the log says why", code="no_toolset")
+        keys = keys_of(request)
+        with_reasons = any(map(keys.matches, keys_in(request.headers) or (None,)))
+        models = list(service.investigators.model_names())
+        return Readiness(models=models, toolsets=_states(service, with_reasons=with_reasons))
 
     return routes
+
+
+def _states(service: Service, *, with_reasons: bool) -> list[ToolsetState]:
+    """Commands of others say the reasons, so secrets are masked in them."""
+    mask = service.redactor.redact if service.redactor else str
+    return [
+        ToolsetState(
+            name=status.name,
+            state=status.state,
+            reason=one_line(mask(status.reason)) if status.reason and with_reasons else None,
+        )
+        for status in service.investigators.toolsets.statuses
+    ]
 
 
 class WriteProbe:

@@ -128,6 +128,7 @@ def _strip(connection: Connection) -> _Strip:
 
 def _common(service: Service, strip: _Strip) -> dict[str, object]:
     queue = strip.queue
+    mask = service.redactor.redact if service.redactor else str
     summary = {
         "open": strip.open_incidents,
         "running": queue.by_state.get("running", 0),
@@ -139,6 +140,9 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
     return {
         "now": datetime.now(UTC),
         "summary": summary,
+        "failed_toolsets": [
+            (status.name, mask(status.reason or "")) for status in service.investigators.toolsets.failed
+        ],
         "default_model": service.settings.model.model,
         "model_of": model_of,
         "signed_in": service.settings.server.api_key is not None,

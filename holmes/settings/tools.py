@@ -37,6 +37,11 @@ class ToolSettings(SettingsGroup):
     prerequisite_timeout_seconds: Annotated[float, Setting("HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS"), Field(gt=0)] = 20
     """Seconds that the checks of all toolsets may take together."""
 
+    toolset_retry_seconds: Annotated[float, Setting("HOLMES_TOOLSET_RETRY_SECONDS"), Field(gt=0)] = 30
+    """Seconds after which `holmes serve` checks toolsets that failed again. The pause doubles up to 20 times as long,
+    which is also how often toolsets that work are checked.
+    """
+
     kubernetes_logs_timeout_seconds: Annotated[
         float, Setting("KUBERNETES_LOGS_TIMEOUT_SECONDS"), Field(gt=0, le=3_600)
     ] = 60

@@ -118,6 +118,12 @@ class Instruments:
         )
 
     def _make_tool_instruments(self, registry: CollectorRegistry) -> None:
+        self.toolset_up = Gauge(
+            "holmes_toolset_up",
+            "Whether a toolset can be used: 1, or 0 when its check failed. Those switched off are left out.",
+            ("toolset",),
+            registry=registry,
+        )
         self.tool_calls = Counter("holmes_tool_calls", "Tool calls.", ("toolset", "tool", "status"), registry=registry)
         self.tool_call_duration = Histogram(
             "holmes_tool_call_duration_seconds",

@@ -43,7 +43,7 @@ from holmes.telemetry.queue_gauges import QueueGauges
 from holmes.telemetry.run_metrics import RunMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from prometheus_client import Metric
 
@@ -117,7 +117,7 @@ class Metrics:
                 assert_never(event)
 
     def spend(self, stats: RequestStats, *, model: str, purpose: Purpose) -> None:
-        """Count tokens, calls and money. The model that writes a summary is not known: `model` is empty then."""
+        """Count tokens, calls and money."""
         name = self._models.of(model) if model else ""
         instruments = self.instruments
         instruments.llm_calls.labels(name, purpose).inc(max(0, stats.calls))
@@ -147,6 +147,13 @@ class Metrics:
     def delivery(self, *, destination: str, outcome: DeliveryOutcome) -> None:
         """Count an attempt to tell a destination."""
         self.instruments.deliveries.labels(self._destinations.of(destination), outcome).inc()
+
+    def toolsets(self, states: Mapping[str, str]) -> None:
+        """How each toolset stands: enabled, failed or disabled."""
+        self.instruments.toolset_up.clear()
+        for name, state in states.items():
+            if state != "disabled":
+                self.instruments.toolset_up.labels(name).set(state == "enabled")
 
     def families(self) -> tuple[Metric, ...]:
         """All figures, for the process that shows them."""
@@ -182,15 +189,20 @@ class Metrics:
             case ContextOverflowed():
                 self.instruments.llm_context_overflows.labels(self._models.of(event.model)).inc()
 
+    def _spend_for_summaries(self, stats: RequestStats) -> None:
+        """Count each model's part; all of it without a model when nobody said which one it was."""
+        for model, spent in [(each.model, each.stats) for each in stats.summaries] or [("", stats)]:
+            self.spend(spent, model=model, purpose="compaction")
+
     def _count_compaction(self, event: HistoryCompacted | CompactionFailed | ToolResultsMasked) -> None:
         instruments = self.instruments
         match event:
             case HistoryCompacted():
                 instruments.compactions.labels(event.strategy).inc()
-                self.spend(event.stats, model="", purpose="compaction")
+                self._spend_for_summaries(event.stats)
             case CompactionFailed():
                 instruments.compactions_failed.inc()
-                self.spend(event.stats, model="", purpose="compaction")
+                self._spend_for_summaries(event.stats)
             case ToolResultsMasked():
                 instruments.compactions.labels("mask").inc()
                 instruments.tool_results_masked.inc(event.count)

@@ -131,7 +131,7 @@ def _less(total: RequestStats, counted: RequestStats) -> RequestStats:
     left = {
         field.name: max(0, getattr(total, field.name) - getattr(counted, field.name))
         for field in fields(RequestStats)
-        if field.name not in {"estimated", "cost", "compaction_cost"}
+        if field.name not in {"estimated", "cost", "compaction_cost", "summaries"}
     }
     cost = total.cost - counted.cost
     return RequestStats(**left, cost=cost if cost > 1e-9 else 0.0)

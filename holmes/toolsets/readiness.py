@@ -57,13 +57,15 @@ class Readiness:
 class CheckPolicy:
     """How to check. Without `cache_directory` nothing is remembered; `refresh` ignores what is.
 
-    `reserved_tools` are the tools of toolsets that are not in the catalogue, each with the name of its toolset.
+    `reserved_tools` are the tools of toolsets that are not in the catalogue, each with the name of its toolset. With
+    `decided`, statuses by name, nothing is checked: what is not enabled there cannot be used.
     """
 
     deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
     cache_directory: Path | None = None
     refresh: bool = False
     reserved_tools: Mapping[str, str] = field(default_factory=dict)
+    decided: Mapping[str, ToolsetStatus] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,8 @@ class _Checked:
 async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: CheckPolicy | None = None) -> Readiness:
     """Check all toolsets at once. Never raises for one of them; cancelling ends all checks and their processes."""
     policy = policy or CheckPolicy()
-    cache = SuccessCache.read(policy.cache_directory) if policy.cache_directory is not None else None
+    remembers = policy.cache_directory is not None and policy.decided is None
+    cache = SuccessCache.read(policy.cache_directory) if policy.cache_directory and remembers else None
     checker = _Checker(context=context, cache=None if policy.refresh else cache, policy=policy)
     pending = [
         *((_yaml_status(each), _started(checker.check_yaml(each))) for each in catalogue.definitions),
@@ -104,10 +107,13 @@ class _Checker:
     async def check_yaml(self, definition: YamlToolsetDefinition) -> _Checked:
         environment = self.context.environment
         status = _yaml_status(definition)
-        obstacle = quick_obstacle(definition, environment)
+        if refused := self._refused(status):
+            return refused
+        is_decided = self.policy.decided is not None
+        obstacle = None if is_decided else quick_obstacle(definition, environment)
         key: str | None = None
         checked_at_seconds = 0.0
-        if obstacle is None and has_commands(definition):
+        if obstacle is None and has_commands(definition) and not is_decided:
             key = check_key((definition.prerequisites, definition.config), environment)
             known = self._known(definition.name, key)
             checked_at_seconds = known or time.time()
@@ -141,7 +147,9 @@ class _Checker:
         factory = python.factory
         status = _python_status(python)
         # Not remembered: what such a check depends on is its own business, and it has no process to start.
-        reason = await factory.prerequisites(context)
+        if refused := self._refused(status):
+            return refused
+        reason = None if self.policy.decided is not None else await factory.prerequisites(context)
         if reason is not None:
             return _Checked(status=replace(status, state="failed", reason=reason))
         toolset = factory.create(context)
@@ -149,6 +157,15 @@ class _Checker:
             toolset=toolset, approval_patterns=python.approval_patterns, redaction=python.redaction, tags=factory.tags
         )
         return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
+
+    def _refused(self, status: ToolsetStatus) -> _Checked | None:
+        """What another process decided against; None for what is to be used, or checked."""
+        if self.policy.decided is None:
+            return None
+        told = self.policy.decided.get(status.name)
+        if told is not None and told.state == "enabled":
+            return None
+        return _Checked(status=told or replace(status, state="failed", reason="it was not checked yet"))
 
     def _known(self, name: str, key: str) -> float | None:
         if self.cache is None or not self.cache.holds(name, key):

@@ -10,6 +10,7 @@ from prometheus_client import Metric
 from holmes.app.work import Work, open_work
 from holmes.core.redaction.redactor import Redactor
 from holmes.settings.settings import Settings
+from holmes.toolsets.statuses import ToolsetStatus
 
 
 class NoWorker:
@@ -22,6 +23,9 @@ class NoWorker:
 
     def wake(self) -> None:
         """Nobody is there."""
+
+    def use_toolsets(self, _statuses: tuple[ToolsetStatus, ...]) -> None:
+        """Whoever works here checks by itself."""
 
     def begin_to_end(self) -> None:
         """Nothing runs."""

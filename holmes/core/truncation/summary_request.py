@@ -6,12 +6,12 @@ Each request is one durable step. Never raises what the provider did: a failure 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.errors import ContextOverflow, ModelError
 from holmes.core.events import TextDelta
-from holmes.core.stats import RequestStats
+from holmes.core.stats import ModelSpend, RequestStats
 
 if TYPE_CHECKING:
     from holmes.core.events import AgentEvent
@@ -68,17 +68,19 @@ async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: 
         if not isinstance(event, TextDelta):
             await context.emit(event)
 
+    def named(stats: RequestStats | None) -> RequestStats:
+        return replace(stats, summaries=(ModelSpend(model=model.name, stats=stats),)) if stats else RequestStats()
+
     try:
         reply = await context.steps.run(step_name, lambda: model.complete(request, emit_without_text))
     except ModelError as error:
         overflowed = isinstance(error, ContextOverflow)
         window = error.window_tokens if isinstance(error, ContextOverflow) else None
-        stats = error.stats or RequestStats()
-        return Summary(failure=str(error), stats=stats, overflowed=overflowed, window_tokens=window)
-    failure = _failure_of(reply)
+        return Summary(failure=str(error), stats=named(error.stats), overflowed=overflowed, window_tokens=window)
+    stats, failure = named(reply.stats), _failure_of(reply)
     if failure is not None:
-        return Summary(failure=failure, stats=reply.stats, cut_off=reply.finish_reason == "length")
-    return Summary(text=reply.message.text.strip(), stats=reply.stats)
+        return Summary(failure=failure, stats=stats, cut_off=reply.finish_reason == "length")
+    return Summary(text=reply.message.text.strip(), stats=stats)
 
 
 def _failure_of(reply: ModelReply) -> str | None:
