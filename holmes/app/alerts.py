@@ -1,11 +1,10 @@
-"""Alerts between settings and investigations: routes, the intake's rules, masking, and alerts of the command line.
+"""Alerts between settings and investigations: routes, the intake's rules, and alerts of the command line.
 
 Called by `holmes.app.serving`, the webhook and `holmes investigate`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,9 +15,8 @@ from holmes.investigations.alerts.routes import LabelPattern, Route, Routes
 from holmes.settings.located import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
-    from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.values import AlertGroup, NewInvestigation
     from holmes.settings.alerts import RouteSettings
     from holmes.settings.settings import Settings
@@ -45,27 +43,6 @@ def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
                 there = nearest(destination, tuple(known)) if known else "alerts.destinations has none"
                 raise ConfigError(f"{place}: unknown destination {destination!r}; {there}")
     return Routes(routes)
-
-
-def masked_group(group: AlertGroup, redactor: Redactor | None) -> AlertGroup:
-    """`group` without the secrets that its texts contain; what identifies an alert stays as it is."""
-    if redactor is None:
-        return group
-    known: dict[str, str] = {}
-
-    def masked(texts: Mapping[str, str]) -> dict[str, str]:
-        for text in texts.values():
-            if text not in known:
-                known[text] = redactor.redact(text)
-        return {name: known[text] for name, text in texts.items()}
-
-    return replace(
-        group,
-        common_labels=masked(group.common_labels),
-        alerts=tuple(
-            replace(alert, labels=masked(alert.labels), annotations=masked(alert.annotations)) for alert in group.alerts
-        ),
-    )
 
 
 def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.app.alerts import alert_routes, investigations_of
 from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
 from holmes.app.investigator import conversation_store, open_investigator
-from holmes.app.redaction import make_redactor
+from holmes.app.redaction import make_redactor, text_mask
 from holmes.app.requests import AskRequest
 from holmes.cli.approval import TerminalApprover
 from holmes.cli.inputs import Question
@@ -27,12 +27,14 @@ from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, f
 from holmes.sources.label_matchers import matches_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from holmes.app.investigator import Investigator
     from holmes.cli.interrupts import Interrupts
     from holmes.cli.investigate_job import InvestigateJob
     from holmes.cli.rendering import Renderer
+    from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.values import AlertGroup, NewInvestigation
     from holmes.settings.settings import Settings
 
@@ -43,22 +45,23 @@ _INTERRUPTED: Final = 128
 async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
     """Answer, and return the exit code. Raises `HolmesError` for what is wrong before the first question."""
     with interrupts:
-        group = await _alerts(job)
+        redactor = make_redactor(job.settings)
+        group = await _alerts(job, text_mask(redactor))
         cases = investigations_of(group, alert_routes(job.settings, _model_names(job.settings)))
         if not cases:
             write_line(sys.stderr, f"holmes: {_nothing(group)}")
             return 0
         async with chosen_cluster(job.settings, job.options.cluster) as settings:
-            return await _investigate(replace(job, settings=settings), cases, interrupts)
+            return await _investigate(replace(job, settings=settings), cases, interrupts, redactor)
 
 
-async def _alerts(job: InvestigateJob) -> AlertGroup:
+async def _alerts(job: InvestigateJob, mask: Callable[[str], str]) -> AlertGroup:
     """The firing alerts that are wanted. Raises `ConfigError` and `SourceUnreachable`."""
     sources = job.settings.sources
     if sources.alertmanager_file is not None:
         content = await asyncio.to_thread(_read, sources.alertmanager_file)
         try:
-            group = parse_alerts(content)
+            group = parse_alerts(content, mask=mask)
         except AlertPayloadError as error:
             raise ConfigError(f"the file {str(sources.alertmanager_file)!r}: {error}") from None
     else:
@@ -69,7 +72,7 @@ async def _alerts(job: InvestigateJob) -> AlertGroup:
             password=password.get_secret_value() if password else None,
         )
         try:
-            group = parse_alerts(await fetch_alerts(access, job.matchers))
+            group = parse_alerts(await fetch_alerts(access, job.matchers), mask=mask)
         except AlertPayloadError as error:
             raise SourceUnreachable(
                 f"what Alertmanager sent cannot be used: {error}; check --alertmanager-url"
@@ -99,13 +102,15 @@ def _model_names(settings: Settings) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*settings.model_names(), *(entry.name for entry in settings.model_chain()))))
 
 
-async def _investigate(job: InvestigateJob, cases: tuple[NewInvestigation, ...], interrupts: Interrupts) -> int:
+async def _investigate(
+    job: InvestigateJob, cases: tuple[NewInvestigation, ...], interrupts: Interrupts, redactor: Redactor | None
+) -> int:
     """Ask one after the other. Returns 0 when all were answered, else the code of the first that was not."""
     renderer = choose_renderer(job.detail, job.environment)
     renderer.start()
     try:
         async with AsyncExitStack() as stack:
-            desk = _Desk(job, renderer, interrupts, stack)
+            desk = _Desk(job, renderer, interrupts, stack, redactor)
             await desk.open(cases[0].model)  # what is missing is said before the first heading
             code = 0
             for number, case in enumerate(cases, start=1):
@@ -126,12 +131,19 @@ async def _investigate(job: InvestigateJob, cases: tuple[NewInvestigation, ...],
 class _Desk:
     """Where investigations are asked, each as a conversation of its own. `stack` closes what was opened."""
 
-    def __init__(self, job: InvestigateJob, renderer: Renderer, interrupts: Interrupts, stack: AsyncExitStack) -> None:
+    def __init__(
+        self,
+        job: InvestigateJob,
+        renderer: Renderer,
+        interrupts: Interrupts,
+        stack: AsyncExitStack,
+        redactor: Redactor | None,
+    ) -> None:
         self._job = job
         self._renderer = renderer
         self._interrupts = interrupts
         self._stack = stack
-        self._redactor = make_redactor(job.settings)
+        self._redactor = redactor
         self._opened: dict[str | None, Investigator] = {}
 
     async def open(self, model: str | None) -> Investigator:

@@ -10,6 +10,7 @@ import click
 
 from holmes.cli.sanitize import sanitized
 from holmes.cli.wording import counted
+from holmes.core.cutting import shortened
 from holmes.core.findings import SEVERITIES
 from holmes.core.findings_json import report_to_document, report_to_json
 from holmes.diagnosis.comparison import compare
@@ -157,7 +158,7 @@ def _shown_evidence(evidence: Evidence) -> str:
 
 
 def _short(value: str) -> str:
-    return value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
+    return shortened(value, _LONGEST_VALUE + 1)
 
 
 def _consequences(incident: Incident) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from holmes.cli.interrupts import Interrupted
 from holmes.cli.report_file import make_report, write_report
 from holmes.cli.running_cost import RunningCost
 from holmes.cli.transcript import RunEnd, Transcript
+from holmes.core.cutting import shortened
 from holmes.core.errors import HolmesError
 from holmes.core.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
 from holmes.core.messages import Text, UserMessage
@@ -156,8 +157,9 @@ class Session:
 
     def _as_message(self, question: Question) -> UserMessage:
         """What is kept of a question until its run ends; then the loop's own version takes its place."""
+        room = self._parts.kept_attachment_characters
         attachments = [
-            Text(text=f"{attachment.name}:\n{attachment.text[: self._parts.kept_attachment_characters]}")
+            Text(text=f"{attachment.name}:\n{shortened(attachment.text, room, mark='')}")
             for attachment in question.attachments
         ]
         return UserMessage(parts=(Text(text=question.text), *attachments))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import func, select, update
 
+from holmes.core.cutting import shortened
 from holmes.core.errors import ClusterUnreachable, HolmesError
 from holmes.core.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
 from holmes.core.evidence.markers import scan_markers
@@ -277,7 +278,7 @@ def root_cause(answer: str) -> str | None:
     if chosen is None:
         return None
     plain = "".join(piece for piece in scan_markers(_CAUSE.sub("", chosen)) if isinstance(piece, str))
-    return " ".join(plain.split())[:_ROOT_CAUSE_CHARACTERS]
+    return shortened(" ".join(plain.split()), _ROOT_CAUSE_CHARACTERS, mark="")
 
 
 def _bug(record: InvestigationRecord, error: Exception) -> Outcome:

@@ -1,4 +1,4 @@
-"""Masks the secrets of Kubernetes objects before anything is taken out of them, with the knowledge of their names.
+"""Masks the secrets of objects and alerts before anything is taken out of them, with the knowledge of their names.
 
 A value that is looked at alone has lost its name, and encoded (`@base64`) it has lost its shape too. So every text is
 judged three times: by itself, as the file or command line that it may be; under its own name, which may stand in a
@@ -31,10 +31,15 @@ _OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
 
 
 class ObjectMasker:
-    """Masks objects with `mask`, which hides the secrets of one text. Remembers texts, so it is made for one job."""
+    """Masks objects with `mask`, which hides the secrets of one text. Remembers texts, so it is made for one job.
 
-    def __init__(self, mask: Callable[[str], str]) -> None:
+    Names stay unless they are tokens themselves; with `mask_names`, for what any program may have sent, they are judged
+    like texts.
+    """
+
+    def __init__(self, mask: Callable[[str], str], *, mask_names: bool = False) -> None:
         self._mask = mask
+        self._mask_names = mask_names
         self._known_texts: dict[str, str] = {}
         self._known_pairs: dict[tuple[str, str], JsonValue] = {}
 
@@ -98,7 +103,7 @@ class ObjectMasker:
 
     def _key(self, key: str) -> str:
         """A key that is a token itself is masked; any other names what is below it and stays."""
-        if len(key) < _SHORTEST_TOKEN or _SAYS_MORE_ALONE.search(key) is not None:
+        if not self._mask_names and (len(key) < _SHORTEST_TOKEN or _SAYS_MORE_ALONE.search(key) is not None):
             return key
         return self._remembered(key)
 

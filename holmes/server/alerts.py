@@ -11,7 +11,7 @@ from typing import Final
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
-from holmes.app.alerts import masked_group
+from holmes.app.redaction import text_mask
 from holmes.app.serving import Service
 from holmes.investigations.alerts.payload import AlertPayloadError, parse_alertmanager
 from holmes.investigations.values import AlertGroup
@@ -105,6 +105,6 @@ def router(service: Service) -> APIRouter:
 
 def _read(body: bytes, service: Service) -> AlertGroup:
     try:
-        return masked_group(parse_alertmanager(body), service.redactor)
+        return parse_alertmanager(body, mask=text_mask(service.redactor))
     except AlertPayloadError as error:
         raise ApiError(400, str(error)) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
 from holmes.core.redaction.redactor import redact_off_loop
 from holmes.investigations.values import NewInvestigation
 from holmes.server.limits import InvestigationSlots, spent_budget
@@ -30,7 +31,7 @@ class NewInvestigations:
         """Queue a question of `client`. Raises `ConfigError` for an unknown model, and what `_add` raises."""
         self._service.investigators.require_model(body.model)
         question = await self._masked(body.question)
-        title = await self._masked(body.title or " ".join(question.split())[:_TITLE_CHARACTERS])
+        title = await self._masked(body.title or shortened(" ".join(question.split()), _TITLE_CHARACTERS, mark=""))
         if body.namespace:
             question = f"{question}\n\nIt is about the namespace {body.namespace!r}."
         new = NewInvestigation(

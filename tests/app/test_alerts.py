@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy import select
 
 from holmes.app.alert_intake import alert_intake
-from holmes.app.alerts import alert_routes, investigations_of, masked_group
+from holmes.app.alerts import alert_routes, investigations_of
 from holmes.core.errors import ConfigError
-from holmes.core.redaction.redactor import Redactor
 from holmes.investigations.alerts.routes import NO_ROUTE, Routes
 from holmes.investigations.database import Database
 from holmes.investigations.schema import DELIVERIES
@@ -71,15 +70,6 @@ def test_without_a_server_alerts_become_the_same_investigations() -> None:
     group = AlertGroup(key="", alerts=(firing(deployment="web"), firing(deployment="web", a="b"), firing(node="n")))
     titles = [each.title for each in investigations_of(group, Routes())]
     assert titles == ["alert: web (2 alerts)", "alert: n"]
-
-
-def test_secrets_are_masked_and_what_identifies_an_alert_is_not() -> None:
-    told = Alert(
-        fingerprint="f", status="firing", labels={"alertname": "A"}, annotations={"summary": "api_key=abcd1234abcd1234"}
-    )
-    (masked,) = masked_group(AlertGroup(key="k", alerts=(told,)), Redactor(b"0" * 16)).alerts
-    assert "abcd1234abcd1234" not in masked.annotations["summary"]
-    assert (masked.fingerprint, masked.labels) == ("f", {"alertname": "A"})
 
 
 async def test_who_is_named_by_the_route_hears_of_an_incident_once(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def kept_by(home: Home) -> str:
 
 def refused(_: dict[str, Any]) -> ErrorReply:
     message = f"Incorrect API key provided: {OWN_KEY} (password={PASSWORD}). Authorization: Bearer {TOKEN}"
-    return ErrorReply(status=401, message=message, code="x")
+    error = {"message": message, "type": "invalid_request_error", "code": "x"}
+    return ErrorReply(status=401, body=json.dumps({"error": error}))
 
 
 def assert_masked(*texts: str) -> None:

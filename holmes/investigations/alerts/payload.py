@@ -2,7 +2,8 @@
 
 Called by the webhook and the command line. Tolerant: whatever may be missing may be missing, unknown fields are left
 out, values of another type become text. Refuses only what is no such payload, with `AlertPayloadError`. What comes out
-can be kept in any database: no NUL, no half characters, every text bounded.
+can be kept in any database: no NUL, no half characters, every text bounded. It is masked before anything else is done
+with it: names, values, addresses, keys of groups, and the labels that fingerprints are made of.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
 from holmes.core.errors import HolmesError
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.subjects import bounded_key
 from holmes.investigations.values import Alert, AlertGroup
+from holmes.kubernetes.object_masking import ObjectMasker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,25 +53,29 @@ class AlertPayloadError(HolmesError):
     exit_code = 2
 
 
-def parse_alertmanager(body: bytes, now: datetime | None = None) -> AlertGroup:
+def parse_alertmanager(
+    body: bytes, now: datetime | None = None, *, mask: Callable[[str], str] = strip_escape_sequences
+) -> AlertGroup:
     """The alerts of a webhook's payload. Raises `AlertPayloadError`.
 
-    The group's `key` is empty when the payload says nothing about groups.
+    The group's `key` is empty when the payload says nothing about groups. `mask` hides the secrets of one text.
     """
-    return _guarded(_group, body, now)
+    return _guarded(_group, body, now, mask)
 
 
-def parse_alerts(body: bytes, now: datetime | None = None) -> AlertGroup:
+def parse_alerts(
+    body: bytes, now: datetime | None = None, *, mask: Callable[[str], str] = strip_escape_sequences
+) -> AlertGroup:
     """The alerts of a webhook's payload, or of the list that `/api/v2/alerts` gives. Raises `AlertPayloadError`.
 
     Alerts that Alertmanager keeps quiet (silenced, inhibited) are left out.
     """
-    return _guarded(_list_or_group, body, now)
+    return _guarded(_list_or_group, body, now, mask)
 
 
-def _guarded(read: _Reader, body: bytes, now: datetime | None) -> AlertGroup:
+def _guarded(read: _Reader, body: bytes, now: datetime | None, mask: Callable[[str], str]) -> AlertGroup:
     try:
-        return read(json.loads(body), now or datetime.now(UTC))
+        return read(ObjectMasker(mask, mask_names=True).masked(json.loads(body)), now or datetime.now(UTC))
     except RecursionError:
         raise AlertPayloadError("the payload is nested too deeply to be one of Alertmanager") from None
     except ValueError as error:
@@ -120,7 +128,7 @@ def _is_quiet(sent: JsonObject) -> bool:
 def _alert(sent: JsonObject, group_status: str, now: datetime) -> Alert:
     ends_at = _moment(sent.get("endsAt"))
     whole = _texts(sent.get("labels"), None)
-    labels = {name: value[:_MOST_VALUE_CHARACTERS] for name, value in whole.items()}
+    labels = {name: shortened(value, _MOST_VALUE_CHARACTERS, mark="") for name, value in whole.items()}
     return Alert(
         fingerprint=_fingerprint(sent.get("fingerprint"), whole),
         status=_status(_status_word(sent.get("status")) or group_status, ends_at, now),
@@ -172,7 +180,8 @@ def _text(value: JsonValue, most_characters: int | None = None) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()  # halves of characters that JSON can spell
-    return text.replace("\0", "")[:most_characters]
+    text = text.replace("\0", "")
+    return text if most_characters is None else shortened(text, most_characters, mark="")
 
 
 def _moment(sent: JsonValue) -> datetime | None:
@@ -190,7 +199,9 @@ def _moment(sent: JsonValue) -> datetime | None:
 def _address(sent: JsonValue) -> str | None:
     """An address that a page may link to."""
     text = _text(sent).strip()
-    return text[:_MOST_URL_CHARACTERS] if text.startswith(("http://", "https://")) else None
+    if not text.startswith(("http://", "https://")):
+        return None
+    return shortened(text, _MOST_URL_CHARACTERS, mark="")
 
 
 def _count(sent: JsonValue) -> int:

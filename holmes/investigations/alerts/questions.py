@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
 from holmes.investigations.alerts.subjects import namespace_of, subject_of
 
 if TYPE_CHECKING:
@@ -131,5 +132,4 @@ def _name(text: str) -> str:
 
 def _quoted(text: str, most_characters: int) -> str:
     """On one line, between quotation marks, and never with a fence in it."""
-    cut = text if len(text) <= most_characters else f"{text[:most_characters]}…"
-    return json.dumps(cut.replace(FENCE, "'''"), ensure_ascii=False)
+    return json.dumps(shortened(text, most_characters + 1).replace(FENCE, "'''"), ensure_ascii=False)

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -102,7 +104,7 @@ def bounded_key(key: str) -> str:
     """A key that every database can index: PostgreSQL refuses rows whose indexed text is longer than 2.7 kB."""
     if len(key) <= _MOST_KEY_CHARACTERS:
         return key
-    return f"{key[:_MOST_KEY_CHARACTERS]}…{hashlib.sha256(key.encode()).hexdigest()}"
+    return f"{shortened(key, _MOST_KEY_CHARACTERS, mark='')}…{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def workload_of_pod(pod: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holmes.core.cutting import shortened
 from holmes.investigations.alerts.subjects import namespace_of, subject_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ def facts_of(alert: Alert) -> AlertFacts:
 def worst_severity(alerts: Iterable[AlertFacts]) -> str | None:
     """The worst of their severities as it was spelled; None when no alert has one."""
     severities = {alert.severity: None for alert in alerts if alert.severity}
-    return max(severities, key=_rank)[:_MOST_SEVERITY_CHARACTERS] if severities else None
+    if not severities:
+        return None
+    return shortened(max(severities, key=_rank), _MOST_SEVERITY_CHARACTERS, mark="")
 
 
 def alerts_title(alerts: Sequence[Alert], more: int = 0) -> str:
@@ -91,4 +94,4 @@ def _rank(severity: str | None) -> int:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:_MOST_TITLE_CHARACTERS]
+    return shortened(" ".join(text.split()), _MOST_TITLE_CHARACTERS, mark="")

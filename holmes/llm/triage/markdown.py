@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -20,9 +22,7 @@ _MARKER = re.compile(r"\[(?=\[)")
 def one_line(text: str, most_characters: int = 0) -> str:
     """`text` on one line without control characters, at most `most_characters` long when that is given."""
     line = " ".join(_CONTROL.sub(" ", text).split())
-    if most_characters and len(line) > most_characters:
-        return f"{line[: most_characters - 1].rstrip()}…"
-    return line
+    return shortened(line, most_characters) if most_characters else line
 
 
 def plain(text: str, most_characters: int = 600) -> str:

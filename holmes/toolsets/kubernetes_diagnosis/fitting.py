@@ -6,6 +6,7 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
 from holmes.core.findings_json import report_to_json
 from holmes.core.tokens import make_counter
 
@@ -72,9 +73,7 @@ def _brief(finding: Finding) -> Finding:
 
 
 def _cut(evidence: Evidence) -> Evidence:
-    if len(evidence.value) <= _SHORT_CHARACTERS:
-        return evidence
-    return replace(evidence, value=f"{evidence.value[:_SHORT_CHARACTERS]}…")
+    return replace(evidence, value=shortened(evidence.value, _SHORT_CHARACTERS + 1))
 
 
 def _sentence(incident: Incident) -> Incident:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
 from holmes.core.messages import AssistantMessage, Image, ToolMessage
 from holmes.core.previews.pieces import count_lines
 from holmes.core.results import output_text
@@ -99,8 +100,7 @@ def size_text(size_bytes: int) -> str:
 
 def cut(text: str) -> str:
     """`text` on one line of at most 80 characters."""
-    line = " ".join(text[: 8 * CUT_CHARACTERS].split())
-    return line if len(line) <= CUT_CHARACTERS else f"{line[: CUT_CHARACTERS - 1]}…"
+    return shortened(" ".join(text[: 8 * CUT_CHARACTERS].split()), CUT_CHARACTERS)
 
 
 def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:
