@@ -37,15 +37,15 @@ class ToolsetState(BaseModel):
 
     name: str
     state: Literal["enabled", "disabled", "failed"]
-    reason: str | None = Field(description="Why it cannot be used; told to those who bring the key.")
+    reason: str | None = Field(description="Why it cannot be used.")
 
 
 class Readiness(BaseModel):
-    """Requests can be sent here; `models` can be asked. Without `toolsets`, they were not checked yet."""
+    """Requests can be sent here; `models` can be asked. Who brings the key is told how the toolsets stand."""
 
-    status: Literal["ready"] = "ready"
+    status: Literal["ready"]
     models: list[str]
-    toolsets: list[ToolsetState]
+    toolsets: list[ToolsetState] | None = None
 
 
 def router(service: Service, draining: Draining) -> APIRouter:
@@ -57,7 +57,12 @@ def router(service: Service, draining: Draining) -> APIRouter:
     async def healthz() -> Health:
         return Health()
 
-    @routes.get("/readyz", summary="Whether requests can be sent here", responses=documented(503))
+    @routes.get(
+        "/readyz",
+        summary="Whether requests can be sent here",
+        responses=documented(503),
+        response_model_exclude_unset=True,
+    )
     async def readyz(request: Request) -> Readiness:
         if draining.begun:
             raise ApiError(503, "the server is ending", code="draining")
@@ -72,21 +77,21 @@ def router(service: Service, draining: Draining) -> APIRouter:
         if service.investigators.toolsets.nothing_works:
             raise ApiError(503, "no toolset can be used; the log says why", code="no_toolset")
         keys = keys_of(request)
-        with_reasons = any(map(keys.matches, keys_in(request.headers) or (None,)))
-        models = list(service.investigators.model_names())
-        return Readiness(models=models, toolsets=_states(service, with_reasons=with_reasons))
+        ready = Readiness(status="ready", models=list(service.investigators.model_names()))
+        is_known = any(map(keys.matches, keys_in(request.headers) or (None,)))
+        return ready.model_copy(update={"toolsets": _states(service)}) if is_known else ready
 
     return routes
 
 
-def _states(service: Service, *, with_reasons: bool) -> list[ToolsetState]:
+def _states(service: Service) -> list[ToolsetState]:
     """Commands of others say the reasons, so secrets are masked in them."""
     mask = service.redactor.redact if service.redactor else str
     return [
         ToolsetState(
             name=status.name,
             state=status.state,
-            reason=one_line(mask(status.reason)) if status.reason and with_reasons else None,
+            reason=one_line(mask(status.reason)) if status.reason else None,
         )
         for status in service.investigators.toolsets.statuses
     ]

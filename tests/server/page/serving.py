@@ -14,7 +14,9 @@ import uvicorn
 from pydantic import SecretStr
 from sqlalchemy import Connection
 
+from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.serving import Service
+from holmes.app.telemetry import Telemetry
 from holmes.investigations.database import Database
 from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records import IncidentRecords, InvestigationRecords
@@ -70,12 +72,20 @@ def settings_for(folder: Path, key: str | None) -> Settings:
 
 def service_of(settings: Settings, database: Database) -> Service:
     """A service without a queue; parts that the page does not use are missing."""
+    records, metrics = InvestigationRecords(database), Metrics(models=())
+    shared = InvestigatorsParts(
+        redactor=None,
+        results=None,
+        spent_today=records.spent_today,
+        telemetry=Telemetry(metrics=metrics, tracer=None),
+    )
     parts: dict[str, object] = {
         "settings": settings,
+        "investigators": Investigators(settings, shared),
         "database": database,
-        "investigations": InvestigationRecords(database),
+        "investigations": records,
         "incidents": IncidentRecords(database),
-        "metrics": Metrics(models=()),
+        "metrics": metrics,
         "deliveries": DeliveryRecords(database),
         "results": FileResultStore(settings.storage.results_path),
     }
