@@ -119,6 +119,15 @@ async def test_compress_only_summarises_and_masks_nothing(tmp_path: Path, policy
     assert all(20_000 < event.tokens_before < 34_000 for event in compacted)
 
 
+@pytest.mark.row("C5")
+@pytest.mark.parametrize("policy", POLICY_NAMES)
+async def test_compress_alone_leaves_no_mask_and_no_pointer_behind(tmp_path: Path, policy: str) -> None:
+    made = policy_of(tmp_path, {"context_policy": policy, "context": {"context_manage_mode": "compress"}})
+    played = await Played(tmp_path, made, rounds=24, lines=150, window=48_000).play()
+    assert played.all(HistoryCompacted)
+    assert not any(m.masked for request in played.requests for m in request.messages if isinstance(m, ToolMessage))
+
+
 @pytest.mark.row("C5", "K10")
 @pytest.mark.parametrize("policy", ["flowllm", "altimate", "octo"])
 async def test_compress_writes_one_summary_for_each_group_within_the_threshold(tmp_path: Path, policy: str) -> None:

@@ -13,6 +13,7 @@ from holmes.core.history import History
 from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, ToolCallId, ToolMessage, user_text
 from holmes.core.policies import named_policy
 from holmes.core.policy import SpillPolicy, TriggerPolicy
+from holmes.core.previews import prefix_that_fits, suffix_that_fits
 from holmes.core.tokens import CERTAINLY_OVER, EstimatingCounter, TokenCounter, make_counter, utf8_bytes
 from holmes.core.tools_utils.round_cap import cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import (
@@ -22,6 +23,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
 from holmes.core.truncation.context import budget_of
 from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, is_triggered
+from holmes.core.truncation.shrink import cut_tool_message, shrink_round
 from holmes.core.truncation.summary import removed_groups
 from tests.core.truncation.summaries import context_for, history_of, job_for
 from tests.support.counting_model import CountingModel
@@ -185,3 +187,14 @@ def test_without_a_tokenizer_the_estimate_is_all_there_is() -> None:
     assert not counter.fits(LOW["hex"], estimate - 1)
     history = History([user_text(LOW["hex"])], counter)
     assert not history.exceeds(counter.count_message(history[0]))
+
+
+@pytest.mark.row("S11", "T8")
+@LOW_TEXTS
+def test_what_is_cut_to_a_limit_is_within_it_by_the_real_tokenizer(text: str) -> None:
+    cap = between(text)
+    assert EXACT.count_text(text[: prefix_that_fits(text, cap, estimating(), characters_per_token=4.0)]) <= cap
+    assert EXACT.count_text(text[-suffix_that_fits(text, cap, estimating(), characters_per_token=4.0) :]) <= cap
+    assert EXACT.count_message(cut_tool_message(result(text), cap, estimating())) <= cap
+    whole = (AssistantMessage(text="I look."), result(text), result(text, 1))
+    assert sum(map(EXACT.count_message, shrink_round(whole, 2 * cap, estimating()))) <= 2 * cap

@@ -238,6 +238,7 @@ def test_only_the_first_500_characters_decide_and_nothing_is_tokenized() -> None
     prose = ("why does it fail " * 40)[:500]
     counter = EstimatingCounter()
     assert counter.count_text(prose + "{();=}" * 1_000) == (500 + 6_000) / 4
+    assert counter.count_text(prose[:470] + "{();=}" * 1_000) == math.ceil((470 + 6_000) / 3)
     counter.count_message(SystemMessage(text=prose))
     counter.count_tools((TOOL,))
     assert counter.bytes_tokenized == 0

@@ -7,20 +7,30 @@ from dataclasses import replace
 import pytest
 
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, UserMessage, user_text
-from holmes.core.policy import ContextPolicy, KeepPolicy, MaskingPolicy, SafetyPolicy, SpillPolicy, TriggerPolicy
+from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, UserMessage, user_text
+from holmes.core.policies import named_policy
+from holmes.core.policy import (
+    ContextPolicy,
+    KeepPolicy,
+    MaskingPolicy,
+    SafetyPolicy,
+    SpillPolicy,
+    SummaryPolicy,
+    TriggerPolicy,
+)
 from holmes.core.tokens import TokenCounter
 from holmes.core.tools import Tool
 from holmes.core.truncation.context import Budget
 from holmes.core.truncation.emergency import emergency_room
+from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.input_context_window_limiter import (
     compact_after_overflow,
     compact_if_necessary,
     is_triggered,
 )
 from holmes.core.truncation.plan import Room
+from tests.core.truncation.masking.support import MemoryStore, conversation, result
 from tests.core.truncation.masking.support import budget as masking_budget
-from tests.core.truncation.masking.support import conversation, result
 from tests.core.truncation.masking.support import history_of as masked_history
 from tests.core.truncation.masking.test_plan import EAGER, many, planned
 from tests.core.truncation.summaries import context_for, round_of
@@ -200,3 +210,72 @@ async def test_the_reminder_follows_a_truncation_and_an_emergency_in_the_same_me
     assert line.parts[0] == Text(text="[Earlier messages truncated]")
     expected = Text(text="Tools at hand, as before: kubectl_get, kubectl_logs.")
     assert (line.parts[-1] == expected) == reminder
+
+
+@pytest.mark.row("C5", "P2")
+@pytest.mark.parametrize(
+    ("every_step", "small", "large", "summarised"),
+    [
+        (True, 15, 12_000, False),
+        (True, 15, 9_000, False),
+        (True, 15, 6_500, True),
+        (True, 15, 4_000, True),
+        (False, 11, 9_000, False),
+        (False, 11, 6_500, False),
+        (False, 11, 4_500, True),
+    ],
+)
+async def test_masks_are_enough_when_at_most_three_quarters_are_left(
+    every_step: bool, small: int, large: int, summarised: bool
+) -> None:
+    messages: list[Message] = [SystemMessage(text="You find faults."), user_text("why?")]
+    messages += round_of("big", "word " * large, stored="0f1e2d3c4b5a")
+    for number in range(small):
+        messages += round_of(f"c{number}", f"{number} " + "word " * 1_500)
+    history = History(messages, COUNTER)
+    left = history.tokens() - large + 300
+    assert (left <= 0.75 * history.tokens()) != summarised
+    flowllm = named_policy("flowllm")
+    policy = replace(
+        flowllm,
+        masking=replace(flowllm.masking, every_step=every_step),
+        summary=replace(flowllm.summary, compress_above_tokens=10_000),
+    )
+    model = CountingModel(lambda _: AssistantMessage(text="Nothing was found."), window_tokens=200_000)
+    outcome = await compact_if_necessary(history, context_for(model, policy=policy, store=MemoryStore()))
+    assert bool(model.requests) == summarised
+    masked = [message for message in outcome.history if isinstance(message, ToolMessage) and message.masked]
+    assert [message.call_id for message in masked] == ([] if summarised else ["big"])
+
+
+@pytest.mark.row("K5")
+@pytest.mark.parametrize(
+    ("wanted", "usable", "cap"),
+    [
+        (None, 200_000, 4_096),
+        (None, 16_000, 2_000),
+        (1_024, 200_000, 1_024),
+        (1_024, 2_000, 500),
+        (9_000, 80_000, 9_000),
+    ],
+)
+def test_a_summary_takes_at_most_what_is_set_and_a_quarter_of_what_is_usable(
+    wanted: int | None, usable: int, cap: int
+) -> None:
+    policy = ContextPolicy(summary=SummaryPolicy(max_tokens=wanted))
+    made = replace(budget(OFF, window_tokens=usable, reserve_tokens=0, schema_tokens=0), policy=policy)
+    assert made.summary_tokens == cap
+
+
+@pytest.mark.row("K10")
+def test_a_group_is_filled_to_exactly_the_threshold_and_doubled_only_as_often_as_it_takes() -> None:
+    said: tuple[Message, ...] = tuple(user_text(f"{number}") for number in range(8))
+    for threshold, most, sizes in (
+        (200, 9, [2, 2, 2, 2]),
+        (199, 9, [1] * 8),
+        (100, 4, [2, 2, 2, 2]),
+        (100, 3, [4, 4]),
+        (100, 2, [4, 4]),
+    ):
+        groups = split_groups(said, [100] * 8, threshold, most)
+        assert [len(group) for group in groups] == sizes

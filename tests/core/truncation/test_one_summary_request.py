@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holmes.core.errors import ContextOverflow
-from holmes.core.messages import AssistantMessage, Message, UserMessage, user_text
+from holmes.core.history import History
+from holmes.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, user_text
 from holmes.core.model import ModelLimits, ModelRequest
 from holmes.core.policy import ContextPolicy, SummaryPolicy
 from holmes.core.truncation.offload import OffloadOptions, offload_context
 from holmes.core.truncation.summary import request_summary
 from holmes.llm.scripted import ScriptedModel, ScriptedReply
 from tests.core.truncation.masking.support import COUNTER, MemoryStore
-from tests.core.truncation.summaries import context_for, history_of, job_for
+from tests.core.truncation.summaries import context_for, history_of, job_for, round_of
 from tests.core.truncation.test_offload import SUMMARY, talk
+from tests.support.conversations import png
 from tests.support.counting_model import CountingModel
 
 WINDOW, OUTPUT = 32_000, 4_000
@@ -81,3 +85,29 @@ async def test_groups_within_a_run_are_one_request_each_for_any_model_that_has_r
         assert groups <= len(asked.requests) - before <= groups + 1, (
             "one for each group, the last of which may be short"
         )
+
+
+@pytest.mark.row("K5")
+@pytest.mark.parametrize(("thinking", "output"), [(0, 1_800), (1_000, 2_800), (3_000, 4_000)])
+async def test_a_summary_in_place_gets_twice_its_cap_and_the_thinking_budget(thinking: int, output: int) -> None:
+    model = ScriptedModel(lambda _: ScriptedReply(text=SUMMARY), limits=replace(LIMITS, thinking_tokens=thinking))
+    context = replace(context_for(CountingModel(lambda _: AssistantMessage(text=""))), model=model)
+    await request_summary(job_for(history_of(rounds=4), context, cap_tokens=900))
+    (request,) = model.requests
+    assert request.max_output_tokens == output
+
+
+@pytest.mark.row("K14", "K12")
+async def test_pictures_do_not_weigh_in_a_transcript_so_the_text_beside_them_is_whole() -> None:
+    said, looked = round_of("c1", "a chart " + "word " * 6_000)
+    assert isinstance(looked, ToolMessage)
+    looked = replace(looked, parts=(*looked.parts, *(png(1_500, 1_500) for _ in range(10))))
+    history = History(
+        (*history_of(rounds=0, facts=()).messages(), said, looked, *history_of(rounds=8).messages()[2:]), COUNTER
+    )
+    writer = CountingModel(lambda _: AssistantMessage(text=SUMMARY), window_tokens=24_000, max_output_tokens=2_000)
+    context = context_for(CountingModel(lambda _: AssistantMessage(text="")), summary_model=writer)
+    job = replace(job_for(history, context, cap_tokens=900), removed=history.messages()[2:8])
+    await request_summary(job)
+    (request,) = writer.raw_requests
+    assert looked.text in shown(request)

@@ -46,6 +46,14 @@ def test_a_truncation_keeps_the_newest_share_of_the_conversation(fraction: float
     assert 10_000 * fraction - 200 < kept_tokens(history_of(80), keep) <= 10_000 * fraction
 
 
+@pytest.mark.row("P10")
+def test_the_share_is_of_the_conversation_when_that_is_shorter_than_the_window() -> None:
+    history = history_of(20)
+    body = history.tokens() - 100
+    assert body < 5_000
+    assert 0.4 * body - 200 < kept_tokens(history, KeepPolicy(fraction=0.4)) <= 0.4 * body
+
+
 @pytest.mark.row("P10", "K2")
 def test_without_a_share_a_truncation_keeps_what_a_summary_would() -> None:
     history = history_of(80)
