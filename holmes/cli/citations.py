@@ -1,14 +1,14 @@
-"""How citations show for people: `[1]` in the text, and below the answer where each of them leads.
+"""How citations show for people: `[1]`, `[2 cited]` or `[3 not found there: OOMKilled]`, and where each of them leads.
 
-Used by both renderers; programs read the markers themselves in `--json-output-file`. Only what the loop has checked
-becomes a number, so nothing is read here; where citations are switched off, a text stays as the model wrote it.
+Programs read the markers themselves in `--json-output-file`. Only what the loop has judged becomes a number, so nothing
+is read here; where citations are switched off, a text stays as the model wrote it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.cli.sanitize import one_line
 from holmes.core.events import AnswerFinished, ToolCallFinished
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holmes.core.messages import ResultId, StoredResult
 
 _DESCRIPTION_CHARACTERS = 80
+_OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_found": "not found there"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +78,17 @@ class ShortCitations:
         return draft.shorten(text)
 
     def lines(self) -> tuple[str, ...]:
-        """For each number one line: the call, the lines of its result, and where it lies."""
-        return tuple(f"[{number}] {self._where(marker)}" for marker, number in self._numbers.items())
+        """For each number one line: the call, the lines of its result, where it lies, and what came of the check."""
+        return tuple(
+            f"[{number}] {self._where(marker)} · {_OUTCOMES[marker.outcome]}"
+            for marker, number in self._numbers.items()
+        )
 
     def _short(self, group: MarkerGroup, checked: Collection[Marker] | None) -> str:
         if checked is not None and not any(marker in checked for marker in group.markers):
             return group.text
         return "".join(
-            f"[{self._numbers.setdefault(marker, len(self._numbers) + 1)}]"
+            marker.short(self._numbers.setdefault(marker, len(self._numbers) + 1))
             if checked is None or marker in checked
             else str(marker)
             for marker in group.markers

@@ -26,7 +26,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of the reply's text as it arrives. `checked` says that every citation in it holds (N6)."""
+    """A piece of the reply's text as it arrives. `checked` says that its citations are judged (N6)."""
 
     text: str
     checked: bool = False
@@ -59,7 +59,7 @@ class ModelSwitched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantReplied:
-    """A reply is complete. `checked` says that every citation in its text holds (N6)."""
+    """A reply is complete. `checked` says that the citations in its text are judged (N6)."""
 
     message: AssistantMessage
     stats: RequestStats
@@ -218,21 +218,30 @@ class TokensCounted:
     kind: Literal["tokens_counted"] = "tokens_counted"
 
 
+CitationOutcome: TypeAlias = Literal["checked", "cited", "not_found"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A claim of the answer and the lines of a stored result that prove it; lines count from 1, both included."""
+    """A claim of the answer and the lines of a stored result that it cites; lines count from 1, both included.
+
+    `checked`: the lines show all that the claim says. `cited`: its names, numbers and quotes stand there, but bytes
+    cannot show all of it, a cause for example. `not_found`: `missing` is what the lines lack, as far as it has a name.
+    """
 
     result_id: ResultId
     first_line: int
     last_line: int
     claim: str
+    outcome: CitationOutcome = "checked"
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFinished:
     """The end of a run that answered. `messages` is the whole conversation, ready to be continued.
 
-    `citations` are the evidence that `text` cites, each checked against the stored bytes (N6).
+    `citations` are what `text` cites, each with what came of the check against the stored bytes (N6).
     """
 
     text: str

@@ -228,6 +228,7 @@ class Investigation:
         for call, message in zip(calls, messages, strict=True):
             self.history.append(message)
             self._repeated.note(message, call, step)
+        self._citations.note_calls(calls)
         self._citations.note(messages)
 
     async def compact_if_necessary(self, step: int) -> None:
@@ -305,6 +306,7 @@ class Investigation:
             summary_model=current.summary_model,
             guard=self._guard,
             count_factor=current.calibration.factor,
+            verifier=self._citations,
         )
 
     def _request(self, tool_choice: Literal["auto", "none"]) -> ModelRequest:

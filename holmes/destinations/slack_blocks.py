@@ -7,9 +7,11 @@ long for these is cut, with a link.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.evidence import scan_markers
 from holmes.destinations.slack_markdown import markdown_pieces, sections
 from holmes.destinations.slack_text import code, cut, escaped, length, link, one_line
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from holmes.core.events import CitationOutcome
+    from holmes.core.evidence import Marker
     from holmes.core.json_types import JsonObject
     from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
 
@@ -29,6 +33,11 @@ _TEXT_UNITS: Final = 1_000
 _PLAIN_UNITS: Final = 3_900
 _SHOWN_ALERTS: Final = 6
 _SHOWN_LABELS: Final = 12
+_OUTCOMES: Final[Mapping[CitationOutcome, str]] = {
+    "checked": "checked",
+    "cited": "cited, not checked",
+    "not_found": "not found there",
+}
 _EMOJI: Final = {"critical": ":red_circle:", "warning": ":large_orange_circle:", "info": ":large_blue_circle:"}
 
 
@@ -81,7 +90,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
 
 def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
     """The answer in as many replies as it needs, up to `ANSWER_MESSAGES`."""
-    markdown = investigation.answer or "There is no answer."
+    markdown, outcomes = _numbered(investigation.answer or "There is no answer.")
     texts = sections(markdown_pieces(markdown[:_ANSWER_CHARACTERS]), SECTION_UNITS)
     groups = _groups(texts)
     is_whole = len(groups) <= ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
@@ -92,11 +101,25 @@ def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
         for number, group in enumerate(groups)
     ]
     last = messages[-1]
-    notes = [*([] if is_whole else [_rest(investigation)]), _costs(investigation)]
+    notes = [*([] if is_whole else [_rest(investigation)]), *outcomes, _costs(investigation)]
     if page := _page(investigation.link, "Steps and evidence"):
         notes.append(page)
     messages[-1] = SlackMessage(last.text, last.sections, tuple(notes))
     return tuple(messages)
+
+
+def _numbered(markdown: str) -> tuple[str, list[str]]:
+    """An answer with `[1]` or `[2 cited]` for its citations, and a line that says what came of their check."""
+    numbers: dict[Marker, int] = {}
+    shown = "".join(
+        piece
+        if isinstance(piece, str)
+        else "".join(marker.short(numbers.setdefault(marker, len(numbers) + 1)) for marker in piece.markers)
+        for piece in scan_markers(markdown)
+    )
+    counts = Counter(marker.outcome for marker in numbers)
+    words = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _OUTCOMES.items() if counts[outcome])
+    return shown, [f"Citations: {words}"] if words else []
 
 
 def _groups(texts: list[str]) -> list[list[str]]:

@@ -268,6 +268,8 @@ def _answer(event: AnswerFinished) -> JsonObject:
             "first_line": each.first_line,
             "last_line": each.last_line,
             "claim": each.claim,
+            "outcome": each.outcome,
+            "missing": list(each.missing),
         }
         for each in event.citations
     ]

@@ -18,7 +18,7 @@ from sqlalchemy import func, select, update
 from holmes.core.cutting import shortened
 from holmes.core.errors import ClusterUnreachable, HolmesError
 from holmes.core.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
-from holmes.core.evidence.markers import scan_markers
+from holmes.core.evidence.markers import without_markers
 from holmes.investigations.durable_steps import DurableStepRunner
 from holmes.investigations.event_recorder import EventRecorder
 from holmes.investigations.journal import Journal, Lease, LostInvestigation
@@ -270,14 +270,15 @@ def _summary(record: InvestigationRecord) -> str:
 def root_cause(answer: str) -> str | None:
     """The line of an answer that names the cause: the one that says so, else the first one that is no heading.
 
-    Citations and the words "root cause" themselves are left out: whoever shows it, labels it.
+    Markers and the words "root cause" themselves are left out: whoever shows it, labels it. What was not checked stays
+    as words.
     """
     lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
     said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)
     chosen = said or next((line for line in lines if line and not line.endswith(":")), None)
     if chosen is None:
         return None
-    plain = "".join(piece for piece in scan_markers(_CAUSE.sub("", chosen)) if isinstance(piece, str))
+    plain = without_markers(_CAUSE.sub("", chosen))
     return shortened(" ".join(plain.split()), _ROOT_CAUSE_CHARACTERS, mark="")
 
 

@@ -2,7 +2,7 @@
 
 HTML in the text is shown as text. Only http, https and mailto become links; pictures become links to them, because a
 picture of another origin would tell that origin who reads. Citations (`[[<result id>:12-18]]`) become numbers that open
-the stored output at these lines; those in code stay as they are.
+the stored output at these lines, with words beside the number of what was not checked; those in code stay as they are.
 """
 
 from __future__ import annotations
@@ -95,7 +95,12 @@ def _render_citation(
         if marker.first_line == marker.last_line
         else (f"lines {marker.first_line} to {marker.last_line}")
     )
-    return f'<a class="cite" href="{result_address(marker)}" title="Evidence {number}: {lines}">{number}</a>'
+    outcome = {"checked": "checked", "cited": "cited, not checked", "not_found": "not found there"}[marker.outcome]
+    words = f" {nh3.clean_text(marker.words)}" if marker.words else ""
+    return (
+        f'<a class="cite {marker.outcome}" href="{result_address(marker)}" '
+        f'title="Evidence {number}: {lines}, {outcome}">{number}{words}</a>'
+    )
 
 
 def _render_image(

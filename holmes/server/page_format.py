@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from holmes.core.cutting import shortened
-from holmes.core.evidence import scan_markers
+from holmes.core.evidence import without_markers
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +21,6 @@ _OLD_DAYS = 60
 _COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _CONTROL_PICTURES = 0x2400
-_SPACE_BEFORE_STOP = re.compile(r"[ \t]+(?=[.,;:!?])")
 _LEVELS = {
     **dict.fromkeys(("critical", "page", "emergency", "fatal", "disaster", "high"), "critical"),
     **dict.fromkeys(("warning", "warn", "error", "major", "medium"), "warning"),
@@ -118,11 +117,8 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def without_citations(text: str) -> str:
-    """Text of an answer without its markers, for where nothing can be opened."""
-    if "[[" not in text:
-        return text
-    plain = "".join(piece for piece in scan_markers(text) if isinstance(piece, str))
-    return _SPACE_BEFORE_STOP.sub("", plain).strip()
+    """Text of an answer for where nothing can be opened: without markers, with words for what was not checked."""
+    return without_markers(text)
 
 
 def severity_level(severity: str | None) -> str:

@@ -38,9 +38,10 @@ _MAX_INVESTIGATIONS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceView:
-    """One citation below the answer. `number` is the one in its text."""
+    """One citation below the answer. `number` is the one in its text, `outcome` what came of its check, in words."""
 
     number: int
+    outcome: str
     claim: str
     source: str
     lines: str
@@ -163,6 +164,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
     first, last = marker.first_line, marker.last_line
     return EvidenceView(
         number=number,
+        outcome=marker.words or "checked",
         claim=timeline.claims.get(marker, ""),
         source=timeline.sources.get(marker.result_id, f"stored result {marker.result_id}"),
         lines=f"line {first:,}" if first == last else f"lines {first:,}–{last:,}",  # noqa: RUF001  a range

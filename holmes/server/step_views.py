@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from holmes.core.events import CitationOutcome
     from holmes.investigations.values import StoredEvent
 
 StepKind: TypeAlias = Literal["tool", "thought", "note", "trouble"]
 JsonMap: TypeAlias = Mapping[str, object]
 
 _TITLE_CHARACTERS = 240
+_OUTCOMES: Final[Mapping[str, CitationOutcome]] = {"cited": "cited", "not_found": "not_found"}
 _LARGEST_NUMBER = 1e9
 _TROUBLE: Final = frozenset({"approval_required", "compaction_failed", "context_overflowed", "prompt_shortened"})
 _STATUS_WORDS: Final[Mapping[str, str]] = {
@@ -224,10 +226,15 @@ def _answered(timeline: Timeline, event: _Event) -> None:
     citations = map_in(event.data, "metadata").get("citations")
     for each in citations if isinstance(citations, list) else ():
         fields = each if isinstance(each, dict) else {}
+        missing = fields.get("missing")
         first, last = number_in(fields, "first_line"), number_in(fields, "last_line")
         if first and last:
             marker = Marker(
-                result_id=ResultId(text_in(fields, "result_id")), first_line=int(first), last_line=int(last)
+                result_id=ResultId(text_in(fields, "result_id")),
+                first_line=int(first),
+                last_line=int(last),
+                outcome=_OUTCOMES.get(text_in(fields, "outcome"), "checked"),
+                missing=tuple(each for each in missing if isinstance(each, str)) if isinstance(missing, list) else (),
             )
             timeline.claims[marker] = one_line(without_citations(text_in(fields, "claim")), _TITLE_CHARACTERS)
 

@@ -5,9 +5,9 @@ events; compaction carries the `Ledger`; the faces show citations with `scan_mar
 """
 
 from holmes.core.evidence.citations import CitationFilter, VerifiedText, marker_of, verify_citations
-from holmes.core.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of
+from holmes.core.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of, written_ledger
 from holmes.core.evidence.lines import NumberedText
-from holmes.core.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers
+from holmes.core.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers, without_markers
 from holmes.core.evidence.verification import CitationVerifier, result_ids
 
 __all__ = [
@@ -27,4 +27,6 @@ __all__ = [
     "result_ids",
     "scan_markers",
     "verify_citations",
+    "without_markers",
+    "written_ledger",
 ]

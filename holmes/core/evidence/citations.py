@@ -1,9 +1,9 @@
-"""Between the model and whoever reads it: no citation passes that was not checked (N6).
+"""Between the model and whoever reads it: no citation passes that was not judged (N6).
 
 `CitationFilter` stands between `model.complete` and the run's `emit`; `verify_citations` does the same to a whole text.
-Text passes at once; from `[[` on it is held back until the marker is complete and its bytes are checked. A marker that
-holds is passed on, with corrected lines if need be; where none of a claim's markers holds, `(unverified)` stands in
-their place. What streams, what joins the history and what is the answer are the same text.
+Text passes at once; from `[[` on it is held back until the marker is complete and its bytes are judged. A marker then
+says what came of it: checked, cited, or not found there. What streams, what joins the history and what is the answer
+are the same text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.events import AttemptDiscarded, TextDelta
-from holmes.core.evidence.claims import UNVERIFIED, claim_before
+from holmes.core.evidence.claims import claim_before
 from holmes.core.evidence.markers import Marker, MarkerGroup, MarkerScanner
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedText:
-    """A text whose markers all hold, and its citations in the order in which they stand there."""
+    """A text whose markers say what came of each, and its citations in the order in which they stand there."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -73,7 +73,7 @@ class CitationFilter:
 
 
 async def verify_citations(text: str, verifier: CitationVerifier) -> VerifiedText:
-    """`text` with only the citations that hold. Doing it again changes nothing."""
+    """`text` with its citations judged. Doing it again changes nothing."""
     scanner = MarkerScanner()
     pieces = [await _verified(piece, verifier) for piece in (*scanner.feed(text), *scanner.finish())]
     return VerifiedText(
@@ -86,14 +86,16 @@ async def _verified(piece: Piece, verifier: CitationVerifier) -> VerifiedText:
     if not isinstance(piece, MarkerGroup):
         return VerifiedText(text=piece)
     claim = claim_before(piece.before)
-    checked = [await verifier.check(marker, claim) for marker in piece.markers]
-    citations = tuple(dict.fromkeys(citation for citation in checked if citation is not None))
-    if citations:
-        return VerifiedText(text="".join(str(marker_of(citation)) for citation in citations), citations=citations)
-    space = "" if not piece.before or piece.before[-1].isspace() else " "
-    return VerifiedText(text=f"{space}{UNVERIFIED}")
+    citations = tuple(dict.fromkeys(await verifier.judge(piece.markers, claim)))
+    return VerifiedText(text="".join(str(marker_of(citation)) for citation in citations), citations=citations)
 
 
 def marker_of(citation: Citation) -> Marker:
     """The marker that stands for `citation` in a text."""
-    return Marker(result_id=citation.result_id, first_line=citation.first_line, last_line=citation.last_line)
+    return Marker(
+        result_id=citation.result_id,
+        first_line=citation.first_line,
+        last_line=citation.last_line,
+        outcome=citation.outcome,
+        missing=citation.missing,
+    )

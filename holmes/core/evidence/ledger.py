@@ -1,8 +1,9 @@
 """What has been proved so far, each claim with its citations: the evidence ledger (N6).
 
-Called by the compaction stages: `ledger_of` reads it from the conversation, so it needs no store of its own and
-survives compactions and restarts; `render` writes it into the summary message, and the next compaction reads it there.
-Takes the citations as verified: they were checked before their message joined the history.
+`ledger_of` reads it from the conversation, so it needs no store of its own and survives compactions and restarts;
+`render` writes it into the summary message, and the next compaction reads it there. Of replies only what is *checked*
+enters, and it is judged again, because a client may have written the reply, or it joined while citations were off. The
+ledger of a summary is our own.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.events import Citation
-from holmes.core.evidence.citations import marker_of
+from holmes.core.evidence.citations import marker_of, verify_citations
 from holmes.core.evidence.claims import claim_before, clipped_claim
 from holmes.core.evidence.markers import MarkerGroup, scan_markers
-from holmes.core.messages import AssistantMessage, UserMessage
+from holmes.core.messages import AssistantMessage, Text, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holmes.core.evidence.markers import Marker
+    from holmes.core.evidence.verification import CitationVerifier
     from holmes.core.messages import Message
     from holmes.core.tokens import TokenCounter
 
@@ -69,10 +71,10 @@ class Ledger:
 
     @classmethod
     def parse(cls, text: str) -> Ledger:
-        """The ledger in a text that holds what `render` wrote; an empty one when there is none."""
-        before, _, rest = text.partition(f"{LEDGER_HEADING}\n")
-        if before and not before.endswith("\n"):
+        """The ledger in a text that begins with what `render` wrote; an empty one when it does not."""
+        if not text.startswith(f"{LEDGER_HEADING}\n"):
             return cls()
+        rest = text.removeprefix(f"{LEDGER_HEADING}\n")
         citations: list[Citation] = []
         for line in rest.split("\n"):
             found = citations_in(line, whole_line=True) if line.startswith("- ") else ()
@@ -82,19 +84,38 @@ class Ledger:
         return _ledger(citations)
 
 
-def ledger_of(messages: Sequence[Message]) -> Ledger:
-    """What `messages` prove: the ledgers of earlier summaries and the citations of the replies since."""
+async def ledger_of(messages: Sequence[Message], verifier: CitationVerifier | None) -> Ledger:
+    """What `messages` prove: the ledgers of earlier summaries and the checked citations of the replies since.
+
+    Without a verifier no reply proves anything.
+    """
     newest_first: list[Citation] = []
     for message in reversed(messages):
         if isinstance(message, AssistantMessage) and "[[" in message.text:
-            newest_first.extend(sorted(citations_in(message.text), key=_specificity, reverse=True))
-        elif isinstance(message, UserMessage) and message.kind == "summary":
-            newest_first.extend(Ledger.parse(message.text).citations)
+            judged = (await verify_citations(message.text, verifier)).citations if verifier is not None else ()
+            checked = [replace(each, claim=clipped_claim(each.claim)) for each in judged if each.outcome == "checked"]
+            newest_first.extend(sorted(checked, key=_specificity, reverse=True))
+        elif isinstance(message, UserMessage):
+            newest_first.extend(_own_ledger(message).citations)
     return _ledger(newest_first)
 
 
+def written_ledger(messages: Sequence[Message]) -> Ledger:
+    """What the replies in `messages` say is checked, unjudged: for the words of a summary, never for its ledger."""
+    replies = (message.text for message in reversed(messages) if isinstance(message, AssistantMessage))
+    return _ledger(citation for text in replies for citation in citations_in(text))
+
+
+def _own_ledger(message: UserMessage) -> Ledger:
+    """The ledger of a summary: a part of its own, after the part that has the words of a model."""
+    if message.kind != "summary":
+        return Ledger()
+    texts = [part.text for part in message.parts[1:] if isinstance(part, Text)]
+    return next((Ledger.parse(text) for text in texts if text.startswith(LEDGER_HEADING)), Ledger())
+
+
 def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
-    """What `text` cites, in order; with `whole_line` it is a line of a ledger, and the claim is all of it."""
+    """What `text` cites as checked; with `whole_line` it is a line of a ledger, and the claim is all of it."""
     found: list[Citation] = []
     for piece in scan_markers(text):
         if isinstance(piece, MarkerGroup):
@@ -107,6 +128,7 @@ def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]
                     claim=clipped_claim(claim),
                 )
                 for marker in piece.markers
+                if marker.outcome == "checked"
             )
     return tuple(found)
 

@@ -28,6 +28,7 @@ from holmes.core.truncation.summary_message import (
 from holmes.core.truncation.summary_request import SummaryJob
 
 if TYPE_CHECKING:
+    from holmes.core.evidence.ledger import Ledger
     from holmes.core.history import History
     from holmes.core.messages import StoredResult, UserMessage
     from holmes.core.truncation.context import Budget, CompactionContext
@@ -97,7 +98,8 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
     """The compacted history, or a failure when it is not short enough."""
     history, context = job.history, job.context
     removed = await store_removed(plan.removed, context, step="summary-removed")
-    stand_in, flagged = await asyncio.to_thread(_stand_in, job, text, removed)
+    ledger = await ledger_of(job.removed, context.verifier)
+    stand_in, flagged = await asyncio.to_thread(_stand_in, job, text, removed, ledger)
     compacted = history.replaced(plan.assemble(stand_in))
     tokens = await asyncio.to_thread(compacted.tokens)
     if tokens >= history.tokens() or await asyncio.to_thread(compacted.exceeds, job.budget.hard_limit_tokens):
@@ -116,17 +118,18 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
     )
 
 
-def _stand_in(job: SummaryJob, text: str, removed: StoredResult | None) -> tuple[UserMessage, tuple[str, ...]]:
+def _stand_in(
+    job: SummaryJob, text: str, removed: StoredResult | None, ledger: Ledger
+) -> tuple[UserMessage, tuple[str, ...]]:
     """The message that stands for what is removed, and the names in it that were never there."""
     context, found = job.context, job.survey
     invented = found.invented_in(text) if found else ()
     missing = found.missing_from(text) if found else ()
-    ledger = ledger_of(job.removed).render(ledger_room_tokens(job.cap_tokens), context.counter)
     stand_in = StandIn(
         summary=mark_invented(text, invented),
         removed=removed,
         missing=tuple(item for item in missing if item.score >= NOTEWORTHY_SCORE),
-        ledger=ledger,
+        ledger=ledger.render(ledger_room_tokens(job.cap_tokens), context.counter),
         tools=context.tools if context.policy.summary.reminder else (),
     )
     message = summary_message(stand_in, job.cap_tokens, context.counter)

@@ -14,6 +14,7 @@ from holmes.core.stats import RequestStats
 from holmes.core.truncation.guard import CompactionGuard
 
 if TYPE_CHECKING:
+    from holmes.core.evidence.verification import CitationVerifier
     from holmes.core.history import History
     from holmes.core.model import ChatModel, EmitEvent
     from holmes.core.policy import ContextPolicy
@@ -33,7 +34,8 @@ class CompactionContext:
     `window_tokens` and `reserve_tokens` are the model's in our tokens; `count_factor` is the provider's tokens for one
     of ours. `summary_model` writes summaries in place of `model` if it is not None (K12). `store` is None when storage
     is switched off. `prompt` is the rendered compaction prompt, `step_name` the unique name of the loop's iteration, to
-    which the stages add their own suffix. `guard` is the run's.
+    which the stages add their own suffix. `guard` is the run's. `verifier` judges what replies cite before it enters
+    the ledger; without one nothing of them does.
     """
 
     model: ChatModel
@@ -50,6 +52,7 @@ class CompactionContext:
     summary_model: ChatModel | None = None
     guard: CompactionGuard = field(default_factory=CompactionGuard)
     count_factor: float = 1.0
+    verifier: CitationVerifier | None = None
 
     def provider_tokens(self, our_tokens: int) -> int:
         """`our_tokens` as the provider counts them, for what people read."""

@@ -246,7 +246,7 @@ async def _truncated(
 ) -> CompactionOutcome | None:
     """`history` cut to `room`, what is removed stored before; None when that is not shorter or does not fit."""
     budget = await asyncio.to_thread(budget_of, history, context)
-    reserved = await asyncio.to_thread(truncation_note_tokens, history, context, budget)
+    reserved = await truncation_note_tokens(history, context, budget)
     plan = await asyncio.to_thread(plan_truncation, history, room, context.counter, reserved)
     note = await make_truncation_note(history, plan.removed, context, budget)
     shortened = await asyncio.to_thread(truncated, history, plan, note)

@@ -5,6 +5,7 @@ Used by the truncation and the emergency, which have no model to ask (K8, K11, N
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,9 @@ class TruncationNote:
     removed: StoredResult | None = None
 
 
-def truncation_note_tokens(history: History, context: CompactionContext, budget: Budget) -> int:
+async def truncation_note_tokens(history: History, context: CompactionContext, budget: Budget) -> int:
     """What the note takes at most."""
-    return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in _texts(history, context, budget))
+    return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in await _texts(history, context, budget))
 
 
 async def make_truncation_note(
@@ -40,10 +41,11 @@ async def make_truncation_note(
     """The note for a history that loses `removed`, which are stored first."""
     stored = await store_removed(removed, context)
     where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
-    return TruncationNote(texts=(*where, *_texts(history, context, budget)), removed=stored)
+    return TruncationNote(texts=(*where, *await _texts(history, context, budget)), removed=stored)
 
 
-def _texts(history: History, context: CompactionContext, budget: Budget) -> tuple[str, ...]:
-    ledger = ledger_of(history.messages()).render(ledger_room_tokens(budget.summary_tokens), context.counter)
+async def _texts(history: History, context: CompactionContext, budget: Budget) -> tuple[str, ...]:
+    proved = await ledger_of(history.messages(), context.verifier)
+    ledger = await asyncio.to_thread(proved.render, ledger_room_tokens(budget.summary_tokens), context.counter)
     reminder = reminder_text(context.tools) if context.policy.summary.reminder else ""
     return tuple(text for text in (ledger, reminder) if text)

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from holmes.core.evidence import ledger_of
+from holmes.core.evidence import written_ledger
 from holmes.core.findings_json import report_from_json
 from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from holmes.core.results import label_of, output_text
@@ -136,7 +136,7 @@ def _where(message: ToolMessage) -> str:
 
 def _evidence(messages: Sequence[Message], found: SourceSurvey) -> Iterator[str]:
     """What was proved, with its citations, then the lines in which the most important names stand."""
-    for entry in ledger_of(messages).entries:
+    for entry in written_ledger(messages).entries:
         yield entry.line()
     for item in with_distinct_lines(found.ranked):
         line = whole_words(item.line, _LINE_CHARACTERS).lstrip("-*#> ")

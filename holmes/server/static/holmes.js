@@ -64,7 +64,7 @@
   document.addEventListener("click", (event) => {
     const cite = event.target.closest && event.target.closest("#answer a.cite");
     if (!cite || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
-    const details = document.querySelector(`#evidence-${Number(cite.textContent)} > details`);
+    const details = document.querySelector(`#evidence-${parseInt(cite.textContent, 10)} > details`);
     if (!details) return;
     event.preventDefault();
     details.open = true;

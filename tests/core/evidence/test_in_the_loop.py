@@ -59,11 +59,17 @@ async def run(
 
 @pytest.mark.row("N6")
 async def test_an_answer_streams_is_kept_and_is_given_with_the_same_checked_citations(tmp_path: Path) -> None:
-    answer = "It is `OOMKilled` [[ID:2]], not `Evicted` [[ID:3]]."
+    answer = (
+        "`inventory-9b2` is `OOMKilled` [[ID:2]], `payment-55d4` is `Evicted` [[ID:3]], and it is overloaded [[ID:3]]."
+    )
     finished, streamed = await run(tmp_path, answer, 1)
     result_id = next(message for message in finished.messages if isinstance(message, ToolMessage)).stored[0].id
-    assert finished.text == f"It is `OOMKilled` [[{result_id}:4]], not `Evicted` (unverified)."
-    assert shown(finished.citations) == [f"[[{result_id}:4]]"]
+    markers = [f"[[{result_id}:4]]", f"[[{result_id}:3 not found there: Evicted]]", f"[[{result_id}:3 cited]]"]
+    assert finished.text == (
+        f"`inventory-9b2` is `OOMKilled` {markers[0]}, `payment-55d4` is `Evicted` {markers[1]}, "
+        f"and it is overloaded {markers[2]}."
+    )
+    assert shown(finished.citations) == markers
     assert finished.messages[-1] == AssistantMessage(text=finished.text)
     assert streamed == finished.text
 

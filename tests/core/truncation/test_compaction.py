@@ -29,6 +29,7 @@ from holmes.core.truncation.context import CompactionContext, budget_of
 from holmes.core.truncation.entity_check import NOT_IN_SOURCE
 from holmes.core.truncation.summary_message import largest_message_tokens
 from holmes.stores.result_store import FileResultStore
+from tests.core.evidence.stores import PODS, Conversation
 from tests.core.truncation.summaries import COUNTER, FACTS, PLANTED, RecordingSteps, context_for, history_of, round_of
 from tests.core.truncation.test_summary import CARELESS, FAILURES, GOOD, answering, is_repair
 from tests.support.conversations import histories
@@ -190,16 +191,21 @@ async def test_invented_names_are_marked_and_reported_and_the_summary_is_used() 
 
 
 @pytest.mark.row("N6")
-async def test_the_ledger_outlives_two_compactions() -> None:
-    cited = AssistantMessage(text="The pod was killed [[abcdef123456:3-9]].")
+async def test_the_ledger_outlives_two_compactions(tmp_path: Path) -> None:
+    conversation = Conversation.below(tmp_path)
+    pods = await conversation.result(PODS)
+    cited = AssistantMessage(text=f"`inventory-9b2` is `OOMKilled` [[{pods}:4]].")
     messages = list(history_of().messages())
     messages[2:2] = [cited]
-    context = context_for(answering(GOOD, window=SMALL, output=2_000))
+    verifier = conversation.verifier()
+    context = replace(context_for(answering(GOOD, window=SMALL, output=2_000)), verifier=verifier)
     first = adopted(await compact(History(messages, COUNTER), context))
-    assert "[[abcdef123456:3-9]]" in summary_in(first).text
+    assert f"[[{pods}:4]]" in summary_in(first).text
     more = History((*first, *history_of().messages()[2:]), COUNTER)
     second = adopted(await compact(more, replace(context, steps=RecordingSteps())))
-    assert ledger_of(second).citations == ledger_of((cited,)).citations
+    proved = await ledger_of((cited,), verifier)
+    assert len(proved.citations) == 1
+    assert (await ledger_of(second.messages(), None)).citations == proved.citations
     assert sum(isinstance(m, UserMessage) and m.kind == "summary" for m in second) == 1
 
 

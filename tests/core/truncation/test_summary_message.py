@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.evidence.ledger import LEDGER_HEADING, ledger_of
+from holmes.core.evidence.ledger import LEDGER_HEADING, Ledger, ledger_of, written_ledger
 from holmes.core.messages import AssistantMessage, ResultId, StoredResult, Text
 from holmes.core.tools import Tool
 from holmes.core.truncation.entities import Entity
@@ -31,8 +31,8 @@ CITING = AssistantMessage(text="The pod was killed [[abcdef123456:3-9]]. The dis
 
 
 @pytest.mark.row("K1", "K8", "K11", "N6")
-def test_its_parts_are_summary_with_pointer_and_list_then_ledger_then_reminder() -> None:
-    ledger = ledger_of((CITING,)).render(500, COUNTER)
+async def test_its_parts_are_summary_with_pointer_and_list_then_ledger_then_reminder() -> None:
+    ledger = written_ledger((CITING,)).render(500, COUNTER)
     stand_in = StandIn(summary="It is the disk.", removed=STORED, missing=MISSING[:2], ledger=ledger, tools=TOOLS)
     message = summary_message(stand_in, 1_000, COUNTER)
     pointer = f"{SUMMARY_HEADING} The removed messages are stored as result abc123abc123."
@@ -43,7 +43,7 @@ def test_its_parts_are_summary_with_pointer_and_list_then_ledger_then_reminder()
     ]
     assert message.stored == (STORED,)
     assert message.kind == "summary"
-    assert ledger_of((message,)) == ledger_of((CITING,))
+    assert await ledger_of((message,), None) == written_ledger((CITING,))
 
 
 def test_a_bare_summary_is_one_part_and_points_nowhere() -> None:
@@ -53,9 +53,11 @@ def test_a_bare_summary_is_one_part_and_points_nowhere() -> None:
 
 
 @pytest.mark.row("N6")
-def test_a_summary_that_copies_the_heading_of_the_ledger_proves_nothing() -> None:
+async def test_a_summary_that_copies_the_heading_of_the_ledger_proves_nothing() -> None:
     text = f"{LEDGER_HEADING}\n- It is the disk [[abcdef123456:1-2]]"
-    assert ledger_of((summary_message(StandIn(summary=text), 1_000, COUNTER),)).entries == ()
+    for said in (text, text.replace(":", "::", 1)):
+        message = summary_message(StandIn(summary=said), 1_000, COUNTER)
+        assert await ledger_of((message,), None) == Ledger()
 
 
 PROSE = st.lists(
@@ -69,7 +71,7 @@ def test_it_is_never_larger_than_promised(summary: str, cap: int, missing: int, 
     checked = shortened(summary, int(cap * LONGEST_SHARE_OF_CAP), COUNTER)
     if not checked:
         return
-    ledger = ledger_of((CITING,)).render(ledger_room_tokens(cap), COUNTER) if with_rest else ""
+    ledger = written_ledger((CITING,)).render(ledger_room_tokens(cap), COUNTER) if with_rest else ""
     stand_in = StandIn(
         summary=checked,
         removed=STORED,

@@ -1,0 +1,182 @@
+"""Judges a claim against the lines that it cites: checked, cited, or not found there.
+
+Pure. A claim is as good as its weakest assertion. The subject of an assertion goes on into the next; what it says must
+stand in the record of that subject.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, all_of, best_of, names_of, not_found
+from holmes.core.evidence.sets import judge_set, said_not_found
+from holmes.core.evidence.sources import canonical_kind
+from holmes.core.evidence.trials import Trial
+from holmes.core.evidence.words import assertions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.evidence.records import Record
+    from holmes.core.evidence.words import Token
+
+_MAX_TRIED: Final = 200
+_SAME_NAMES: Final = frozenset({"service", "endpoints"})
+_SAYING: Final = ("field", "state", "kind", "not", "unjudged")
+
+
+def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
+    """What `passages` together show of `statement`."""
+    walk = _Walk(Passage.joined(passages))
+    for tokens in assertions_of(statement):
+        walk.take(tokens)
+    return walk.finish()
+
+
+class _Walk:
+    """Goes through the assertions of a claim with the subject that the last one had."""
+
+    def __init__(self, passage: Passage) -> None:
+        self._judgements: list[Judgement] = []
+        self._passage = passage
+        self._names = frozenset(name for record in passage.records for name in record.names)
+        self._subjects: tuple[Token, ...] = ()
+        self._waiting: list[Token] = []
+        self._last: tuple[Token, ...] = ()
+        self._fields: tuple[Token, ...] = ()
+        self._kind_said = False
+
+    def take(self, tokens: tuple[Token, ...]) -> None:
+        """Judge one assertion; names alone are subjects of what follows, or go on with a list."""
+        content = [token for token in tokens if not token.is_neutral]
+        named = [token for token in content if self._is_subject(token)]
+        if not content:
+            return
+        if named and all(token in named or token.has("kind") for token in content):
+            self._waiting += named
+            self._kind_said = self._kind_said or any(token.has("kind") for token in content)
+            return
+        subjects = self._waiting + [token for token in self._first_names(tokens) if token in named]
+        if subjects:
+            self._subjects = tuple(dict.fromkeys(subjects))
+        self._waiting = []
+        if not any(token.has(each) for token in content for each in _SAYING):
+            tokens = (*self._fields, *tokens)
+        self._fields = tuple(
+            token for token in tokens if token.has("field") and not (token.has("state") or token.has("kind"))
+        )
+        self._last = tokens
+        self._judgements.append(self._assertion(tokens))
+
+    def finish(self) -> Judgement:
+        """What came of all. Names at the end are further subjects of the last assertion, or further values in it."""
+        waiting, self._waiting = self._waiting, []
+        if waiting and not self._last:
+            return self._listed(waiting)
+        for token in waiting:
+            content = [each for each in self._last if not each.is_neutral]
+            if self._subjects and content[-1:] == [self._subjects[-1]]:
+                rest = tuple(each for each in self._last if each not in self._subjects)
+                self._subjects = (token,)
+                self._judgements.append(self._assertion((*rest, token)))
+            else:
+                self._judgements.append(self._assertion((*self._fields, token)))
+        return all_of(self._judgements) if self._judgements else CITED
+
+    def _listed(self, names: Sequence[Token]) -> Judgement:
+        """`the pods are a, b and c`: these are there, and no others."""
+        found = frozenset(name for record in self._passage.cited for name in record.names)
+        missing = [token.text for token in names if not names_of(token) & found]
+        if missing:
+            return not_found(*missing)
+        is_all = len(names) == len(self._passage.records) and self._passage.is_whole
+        return CHECKED if self._kind_said and is_all and len(names) > 1 else CITED
+
+    def _first_names(self, tokens: tuple[Token, ...]) -> list[Token]:
+        """The names before anything is said about them; without any, and without a subject so far, the first later."""
+        found: list[Token] = []
+        for token in tokens:
+            if self._is_subject(token):
+                found.append(token)
+            elif not (token.is_neutral or any(token.has(each) for each in ("kind", "all", "not", "last"))):
+                break
+        if not found and not self._subjects and not self._waiting:
+            found = [token for token in tokens if self._is_subject(token)][:1]
+        return found
+
+    def _is_subject(self, token: Token) -> bool:
+        return token.is_value and bool(names_of(token) & (self._names | self._passage.source.names))
+
+    def _assertion(self, tokens: tuple[Token, ...]) -> Judgement:
+        judgement = judge_set(self._passage, tokens, self._subjects)
+        if judgement is not None:
+            return judgement
+        rest = tuple(token for token in tokens if token not in self._subjects and not token.has("both"))
+        values = [token.text for token in tokens if token.is_value]
+        if any(token.concept("state") == "exists" for token in tokens) and said_not_found(self._passage, values):
+            return not_found(*values)
+        if not self._subjects:
+            return self._of_unnamed(rest)
+        return all_of([self._of(subject, rest, tokens) for subject in self._subjects])
+
+    def _of(self, subject: Token, rest: tuple[Token, ...], tokens: tuple[Token, ...]) -> Judgement:
+        """What the records of `subject` show."""
+        wanted = names_of(subject)
+        own = [record for record in self._passage.cited if record.names & wanted]
+        if not own and self._passage.source.names & wanted and not wanted & self._names:
+            own = list(self._passage.cited)
+        if not own:
+            return not_found(subject.text)
+        problem = self._misplaced(subject, tokens, own[0])
+        if problem is not None:
+            return problem
+        content = [token for token in rest if not token.is_neutral and not token.has("kind")]
+        if all(token.concept("state") == "exists" for token in content):
+            is_thing = own[0].form in ("row", "object") and bool(own[0].names & wanted)
+            return CHECKED if content and is_thing else CITED
+        return self._best_trial(own, rest)
+
+    def _misplaced(self, subject: Token, tokens: tuple[Token, ...], record: Record) -> Judgement | None:
+        """What is wrong with the kind or namespace that a subject is said to have; None when nothing is."""
+        *around, _ = subject.text.split("/")
+        source = self._passage.source
+        position = tokens.index(subject) if subject in tokens else -1
+        beside = [tokens[position - 1]] if position > 0 else []
+        beside += [each for each in tokens[position + 1 : position + 2] if position >= 0 and not each.has("field")]
+        is_about_it = record.names <= source.names or record.form in ("row", "entry")
+        kind = canonical_kind(record.kind) or (source.kind if is_about_it else "")
+        kinds = {canonical_kind(part) for part in around} | {each.concept("kind") for each in beside}
+        for claimed in kinds - {"", "container", "event", kind}:
+            if not kind:
+                return CITED
+            if {claimed, kind} != _SAME_NAMES:
+                return not_found(f"{claimed} {subject.text}")
+        places = [part for part in around if part and not canonical_kind(part) and part != source.namespace]
+        missing = [part for part in places if not record.says(part)]
+        return not_found(*missing) if missing else None
+
+    def _of_unnamed(self, tokens: tuple[Token, ...]) -> Judgement:
+        """An assertion without a subject: the only cited record is it; of log entries and events any may be."""
+        cited = self._passage.cited
+        judgement = self._best_trial(cited, tokens)
+        is_open = len(cited) > 1 and not all(record.form in ("entry", "event") for record in cited)
+        return CITED if is_open and judgement.outcome == "checked" else judgement
+
+    def _best_trial(self, records: Sequence[Record], tokens: tuple[Token, ...]) -> Judgement:
+        if not records:
+            return not_found(*(token.text for token in tokens if token.shape != "word"))
+        best = best_of([self._trial(record, tokens) for record in records[:_MAX_TRIED]])
+        return best if len(records) <= _MAX_TRIED or best.outcome == "checked" else CITED
+
+    def _trial(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
+        """One record, or the element of it that the assertion names."""
+        elements = [token for token in tokens if token.is_value and token.text in record.labels]
+        if len(elements) == 1:
+            others = tuple(token for token in tokens if token is not elements[0])
+            is_denied = any(token.has("not") for token in tokens) and not any(token.has("state") for token in tokens)
+            if not is_denied and any(not (token.is_neutral or token.has("kind")) for token in others):
+                record, tokens = record.narrowed(elements[0].text), others
+        trial = Trial(record=record, source=self._passage.source, tokens=tokens).run()
+        if trial.missing:
+            return not_found(*trial.missing)
+        return CHECKED if trial.holds else CITED

@@ -1,0 +1,174 @@
+"""Numbers with their units, made equal where they are equal: `512Mi` is `0.5 GiB`, `72h` is `3 days`.
+
+Pure, and exact: nothing is rounded. What could be two things (`10m`) has both values.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Final, Literal, TypeAlias
+
+Dimension: TypeAlias = Literal["count", "memory", "cpu", "time", "percent", "ratio", "clock", "moment"]
+
+_UNITS: Final[dict[str, tuple[tuple[Dimension, Fraction], ...]]] = {}
+
+
+def _unit(dimension: Dimension, factor: Fraction | int, names: str) -> None:
+    for name in names.split():
+        _UNITS[name] = (*_UNITS.get(name, ()), (dimension, Fraction(factor)))
+
+
+for _power, _letter in enumerate("KMGTP", 1):
+    _unit("memory", 1024**_power, f"{_letter}i {_letter}iB")
+    _unit("memory", 1000**_power, f"{_letter} {_letter}B")
+    _unit("memory", 1024**_power, f"{_letter}io")
+    _unit("memory", 1000**_power, f"{_letter}o")
+_unit("memory", 1000, "k kB")
+_unit("memory", 1, "B byte bytes Byte Bytes octet octets")
+_unit("cpu", Fraction(1, 1000), "m millicores millicore mCPU milliCPU")
+_unit("cpu", 1, "CPU CPUs cpu cpus cores core vCPU Kerne Kern cœurs núcleos")
+_unit("percent", 1, "% percent Prozent")
+_unit("time", Fraction(1, 1_000_000), "us µs")
+_unit("time", Fraction(1, 1000), "ms milliseconds millisecond Millisekunden Millisekunde millisecondes milisegundos")
+_unit("time", 1, "s sec secs second seconds Sekunde Sekunden seconde secondes segundo segundos")
+_unit("time", 60, "m min mins minute minutes Minute Minuten minuto minutos")
+_unit("time", 3_600, "h hr hrs hour hours Stunde Stunden heure heures hora horas")
+_unit("time", 86_400, "d day days Tag Tage Tagen jour jours día días")
+_unit("time", 604_800, "w week weeks Woche Wochen semaine semaines semana semanas")
+_unit("time", 31_536_000, "y year years Jahr Jahre Jahren")
+
+UNIT_PATTERN: Final = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+_NUMBER = r"\d{1,18}(?:[.,]\d{1,9}){0,4}"
+_MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?(?![\d:])"
+QUANTITY: Final = re.compile(
+    rf"(?P<moment>{_MOMENT})|(?P<date>\d{{4}}-\d\d-\d\d)(?![\w-])|(?P<clock>(?<![\d:]){_CLOCK})"
+    r"|(?P<ratio>(?<![\w./])\d{1,9}/\d{1,9})(?![\w/%])"
+    r"|(?P<compound>(?<![\w.-])(?:\d{1,6}(?:ms|[ywdhms])){2,6})(?![\w-])"
+    rf"|(?<![\w./-])(?<!\w:)(?P<number>{_NUMBER})(?:[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?![\w]))?(?!\w|:|/\d|[.-]\w)"
+)
+_COMPOUND_PART = re.compile(r"(\d{1,6})(ms|[ywdhms])")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A number as it was written, and all that it can mean; empty for what is no number."""
+
+    text: str
+    meanings: frozenset[tuple[Dimension, Fraction | str]]
+
+    @property
+    def dimensions(self) -> frozenset[Dimension]:
+        """What it can measure."""
+        return frozenset(dimension for dimension, _ in self.meanings)
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it is a point in time."""
+        return bool(self.dimensions & {"clock", "moment"})
+
+    def measured(self, dimension: Dimension) -> Quantity:
+        """The same with a plain number taken as one of `dimension`."""
+        taken = {(dimension, value) if each == "count" else (each, value) for each, value in self.meanings}
+        return replace(self, meanings=frozenset(taken))
+
+    def equals(self, other: Quantity) -> bool:
+        """Whether both can mean the same. A time of day is equal to a moment that has it."""
+        if self.meanings & other.meanings:
+            return True
+        clocks = [str(value) for dimension, value in self.meanings if dimension in ("clock", "moment")]
+        moments = [str(value) for dimension, value in other.meanings if dimension in ("moment", "clock")]
+        return any(_same_time(clock, moment) for clock in clocks for moment in moments)
+
+    def number(self, dimension: Dimension | None = None) -> Fraction | None:
+        """Its value; None when it has none or several."""
+        values = {value for each, value in self.meanings if isinstance(value, Fraction) and dimension in (None, each)}
+        return next(iter(values)) if len(values) == 1 else None
+
+
+def quantities_in(text: str) -> tuple[Quantity, ...]:
+    """Every quantity in `text`, in order."""
+    return tuple(quantity_of(match) for match in QUANTITY.finditer(text))
+
+
+def quantity_of(match: re.Match[str]) -> Quantity:
+    """What a match of `QUANTITY` means."""
+    meanings: set[tuple[Dimension, Fraction | str]] = set()
+    if match["moment"] or match["date"]:
+        meanings.add(("moment", _moment(match[0])))
+    elif match["clock"]:
+        meanings.add(("clock", match[0].rstrip("Z")))
+    elif match["ratio"]:
+        meanings.add(("ratio", match[0]))
+    elif match["compound"]:
+        factors = {name: _UNITS["m" if name == "m" else name][-1][1] for name in ("y", "w", "d", "h", "m", "s", "ms")}
+        total = sum((int(part[1]) * factors[part[2]] for part in _COMPOUND_PART.finditer(match[0])), Fraction(0))
+        meanings.add(("time", total))
+    else:
+        number = _fraction(match["number"])
+        units = _UNITS.get(match["unit"] or "", (("count", Fraction(1)),))
+        if number is not None:
+            meanings = {(dimension, number * factor) for dimension, factor in units}
+        else:
+            meanings.add(("count", match[0]))
+    return Quantity(text=match[0].strip(), meanings=frozenset(meanings))
+
+
+def count_of(number: int) -> Quantity:
+    """A plain number."""
+    return Quantity(text=str(number), meanings=frozenset({("count", Fraction(number))}))
+
+
+def seconds_of(seconds: Fraction) -> Quantity:
+    """A time."""
+    return Quantity(text=f"{seconds} s", meanings=frozenset({("time", seconds)}))
+
+
+def share_of(part: Quantity, whole: Quantity) -> Quantity:
+    """`1 of 3` as `1/3`."""
+    ratio = f"{part.number('count')}/{whole.number('count')}"
+    return Quantity(text=ratio, meanings=frozenset({("ratio", ratio)}))
+
+
+def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
+    """The time between two moments; None when one of them is none."""
+    moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
+    if len(moments) != 2 or moments[0] is None or moments[1] is None:
+        return None
+    difference = moments[1] - moments[0]
+    return abs(Fraction(difference.days * 86_400 + difference.seconds) + Fraction(difference.microseconds, 1_000_000))
+
+
+def _fraction(text: str) -> Fraction | None:
+    """`1.5`, `1,5`, `5,000`, `1,234,567`; None for a version."""
+    parts = re.split(r"[.,]", text)
+    if len(parts) == 1:
+        return Fraction(text)
+    if "." not in text and all(len(part) == 3 for part in parts[1:]):
+        return Fraction("".join(parts))
+    if len(parts) == 2:
+        return Fraction(f"{parts[0]}.{parts[1]}")
+    return None
+
+
+def _moment(text: str) -> str:
+    return text.replace(" ", "T", 1).replace(",", ".").removesuffix("Z").removesuffix("+00:00")
+
+
+def _parsed(text: str) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _same_time(claimed: str, written: str) -> bool:
+    """Whether `claimed`, which may leave out the day, seconds or their parts, is the beginning of `written`."""
+    if "T" not in claimed and ":" in claimed:
+        written = written.partition("T")[2] or written
+        claimed = claimed if len(claimed.split(":", maxsplit=1)[0]) == 2 else f"0{claimed}"
+    return written == claimed or written.startswith((f"{claimed}:", f"{claimed}.", f"{claimed}T"))

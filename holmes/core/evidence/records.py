@@ -1,0 +1,114 @@
+"""What lines of a result say, as records: a row, an object, a log entry or an event, each with its fields and its name.
+
+Pure; the forms are told apart by their shape alone. The header of a table, the object around a line and the name of a
+list's element are known to a record although their lines are not cited; its fields and words are its own lines only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Form: TypeAlias = Literal["row", "object", "entry", "event"]
+_TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"]")
+_JOINTS = re.compile(r" [:=]+(?= )")
+_PLAIN = re.compile(r"[^a-z0-9%]+")
+_MERGED: Final = {
+    "containerstatuses": "containers",
+    "initcontainerstatuses": "initcontainers",
+    "ephemeralcontainerstatuses": "ephemeralcontainers",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A value and the way to it. `path` are keys without signs in lower case; the label of an element is `=app`."""
+
+    path: tuple[str, ...]
+    value: str
+    line: int
+
+    @property
+    def key(self) -> str:
+        """The last key."""
+        return next((part for part in reversed(self.path) if not part.startswith("=")), "")
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """The names of the elements that it belongs to."""
+        return frozenset(part[1:] for part in self.path if part.startswith("="))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One thing that lines say. `names` are what it is called, `kind` is empty when its shape does not tell."""
+
+    form: Form
+    first_line: int
+    last_line: int
+    names: frozenset[str] = frozenset()
+    kind: str = ""
+    fields: tuple[Field, ...] = ()
+    lines: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+
+    def within(self, first_line: int, last_line: int) -> Record | None:
+        """The part of it in these lines; None when it has none there."""
+        if self.last_line < first_line or self.first_line > last_line:
+            return None
+        if first_line <= self.first_line and self.last_line <= last_line:
+            return self
+        lines = tuple(each for each in self.lines if first_line <= each[0] <= last_line)
+        fields = tuple(each for each in self.fields if first_line <= each.line <= last_line)
+        return replace(self, lines=lines, fields=fields) if any(text.strip() for _, text in lines) else None
+
+    def narrowed(self, label: str) -> Record:
+        """Only what belongs to the element called `label`."""
+        fields = tuple(each for each in self.fields if label in each.labels)
+        numbers = {each.line for each in fields}
+        return replace(self, fields=fields, lines=tuple(each for each in self.lines if each[0] in numbers))
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The names of its elements: containers, conditions, ports."""
+        return frozenset(label for each in self.fields for label in each.labels)
+
+    @cached_property
+    def tokens(self) -> str:
+        """Its words and signs, with one space around each. What is inherited from around it is not there."""
+        return tokens_of("\n".join(text for _, text in self.lines))
+
+    @cached_property
+    def folded(self) -> str:
+        """The same in lower case."""
+        return self.tokens.casefold()
+
+    @cached_property
+    def phrases(self) -> str:
+        """The same without the signs between a key and its value."""
+        return _JOINTS.sub("", self.folded)
+
+    def says(self, text: str, *, exactly: bool = True) -> bool:
+        """Whether the words of `text` stand there in this order, as whole words with nothing between them."""
+        wanted = tokens_of(text) if exactly else tokens_of(text).casefold()
+        return bool(wanted.strip()) and wanted in (self.tokens if exactly else self.folded)
+
+    def of(self, keys: Iterable[str]) -> tuple[Field, ...]:
+        """Fields with one of `keys`."""
+        wanted = frozenset(keys)
+        return tuple(each for each in self.fields if each.key in wanted)
+
+
+def tokens_of(text: str) -> str:
+    """The words and signs of `text`, each between spaces."""
+    return f" {' '.join(_TOKEN.findall(text))} "
+
+
+def plain_key(text: str) -> str:
+    """A key or heading as fields are compared: `Exit Code`, `exitCode` and `EXIT-CODE` are one."""
+    plain = _PLAIN.sub("", text.casefold().replace("%", "percent"))
+    return _MERGED.get(plain, plain)

@@ -1,0 +1,456 @@
+"""One assertion against one record: what the record lacks, and what in the assertion bytes cannot show.
+
+Pure. Every token of the assertion must be accounted for: it is neutral, it stands in the record in the field that the
+assertion names, or a predicate over the record's fields shows it. What is left over is a doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.evidence.bindings import (
+    FREE_TEXT,
+    NEGATIVE,
+    REPLICAS,
+    Reading,
+    agrees,
+    concepts_of,
+    holds_text,
+    values_of,
+    with_keys,
+)
+from holmes.core.evidence.lexicon import STATES
+from holmes.core.evidence.predicates import has_value, is_nothing, shows
+from holmes.core.evidence.quantities import quantities_in
+from holmes.core.evidence.records import plain_key, tokens_of
+from holmes.core.evidence.sources import canonical_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.evidence.quantities import Dimension
+    from holmes.core.evidence.records import Field, Record
+    from holmes.core.evidence.sources import Source
+    from holmes.core.evidence.words import Token
+
+_PAIR = re.compile(r"([\w.-]+)\s*[:=]\s*(\S+)")
+_PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
+_DOUBLED: Final = frozenset(
+    {"no", "ningún", "ninguna", "ninguno", "nunca", "jamás", "pas", "aucun", "aucune", "jamais"}
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Trial:
+    """`missing` is what the record lacks or contradicts, `doubts` what cannot be judged, `proved` how much holds."""
+
+    record: Record
+    source: Source
+    tokens: Sequence[Token]
+    missing: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    proved: int = 0
+    _elements: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
+    _reading: Reading = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tokens = with_keys(self.tokens, self.record)
+        self._reading = Reading(record=self.record, tokens=self.tokens)
+
+    def run(self) -> Trial:
+        """Judge every token, the more certain ones first."""
+        negated = self._negated()
+        if self._is_text:
+            self._phrases()
+        self._truth_values(negated)
+        for index in (*range(len(self.tokens)), *range(len(self.tokens))):
+            self._number_or_value(index, negated=index in negated)
+        for index, token in enumerate(self.tokens):
+            if index in self._reading.used:
+                continue
+            self._reading.used.add(index)
+            if index in negated and self._is_none_of(index):
+                self._judge(f"no {token.text}", shown=self._is_absent(token))
+            else:
+                self._word(token, negated=index in negated)
+        if len(self._elements) > 1 and not _fit_together(self._elements):
+            self.doubts.append("elements")
+        return self
+
+    def _number_or_value(self, index: int, *, negated: bool) -> None:
+        """A key or heading before its value waits until the value has taken it."""
+        token, used = self.tokens[index], self._reading.used
+        if index in used or (index == 0 and not used and token.is_value and self._reading.own_key(token)):
+            return
+        if self._reading.is_heading(token):
+            if token is self.tokens[-1]:
+                used.add(index)
+        elif token.shape == "number":
+            self._number(index, token, negated=negated)
+        elif token.is_value:
+            self._value(index, token, negated=negated)
+
+    @property
+    def holds(self) -> bool | None:
+        """True when all of it is shown, False when something is missing, None when something cannot be judged."""
+        return False if self.missing else None if self.doubts or not self.proved else True
+
+    @property
+    def _is_text(self) -> bool:
+        return self.record.form in ("entry", "event")
+
+    def _note_condition(self, names: Sequence[str]) -> None:
+        """Remember to which condition a state belongs."""
+        conditions = [
+            each
+            for each in self.record.fields
+            if each.key == "status" and any(plain_key(label) in names for label in each.labels)
+        ]
+        self._note_elements(conditions)
+
+    def _judge(self, text: str, *, shown: bool | None) -> None:
+        """Note that `text` is shown, contradicted, or neither."""
+        if shown is None:
+            self.doubts.append(text)
+        elif shown:
+            self.proved += 1
+        else:
+            self.missing.append(text)
+
+    def _negated(self) -> frozenset[int]:
+        """The tokens that a negation denies: the next that can be denied, else the one before."""
+        places = [index for index, token in enumerate(self.tokens) if token.has("not") and not token.quoted]
+        if not places:
+            return frozenset()
+        words = {self.tokens[index].text.casefold() for index in places}
+        self._reading.used.update(places)
+        if len(words) > 1 and not words <= _DOUBLED:
+            self.doubts.append("not")
+        deniable = [index for index, token in enumerate(self.tokens) if _is_deniable(token)]
+        after = [index for index in deniable if index > places[-1]]
+        before = [index for index in deniable if index < places[-1]]
+        is_open = len(before) > 1 if not after else len(after) > 1 and not self._are_one(after)
+        target = after[:1] or before[-1:]
+        if target and self._is_run_of_nothing(target[0]):
+            return frozenset()
+        if is_open or not target:
+            self.doubts.append("not")
+        if target and self.tokens[target[0]].has("kind") and not self.tokens[target[0]].has("field"):
+            self._reading.used.update(index for index in after if self.tokens[index].has("state"))
+        return frozenset(target)
+
+    def _is_run_of_nothing(self, start: int) -> bool:
+        """`no available replicas`: several words for one field, which must be zero."""
+        end = start
+        while end < len(self.tokens) and self.tokens[end].has("field") and not self.tokens[end].quoted:
+            end += 1
+        run = tuple(self.tokens[start:end])
+        if len(run) < 2 or not any("replicas" in concepts_of(token) for token in run):
+            return False
+        fields = self._reading.fields(run)
+        none = all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
+        self._reading.used.update(range(start, end))
+        self._judge(f"no {' '.join(token.text for token in run)}", shown=none if fields else None)
+        return True
+
+    def _are_one(self, indices: Sequence[int]) -> bool:
+        """Whether all of them are one thing that is denied: a kind or field and its name."""
+        rest = [self.tokens[index] for index in indices]
+        return not any(token.has("state") for token in rest[1:]) and all(token.shape != "number" for token in rest)
+
+    def _phrases(self) -> None:
+        """Words that stand in a log entry or an event one after the other, as the claim has them."""
+        start = 0
+        while start < len(self.tokens) - 1:
+            end = self._reading.phrase_from(start)
+            if end > start:
+                self._reading.used.update(range(start, end))
+                self.proved += 1
+            start = max(end, start + 1)
+
+    def _truth_values(self, negated: frozenset[int]) -> None:
+        """`the condition Ready is False`: a word for a value that is true or false, and what has it."""
+        for index, token in enumerate(self.tokens):
+            if token.concept("state") not in ("true", "false") or index in self._reading.used:
+                continue
+            self._reading.used.add(index)
+            wanted = (token.concept("state") == "true") is not (index in negated)
+            values = set()
+            for other, named in enumerate(self.tokens):
+                if other == index or other in self._reading.used:
+                    continue
+                told = self._truth_of(named)
+                if told is not None:
+                    values.add(told)
+                    self._reading.used.add(other)
+            if not values:
+                values = {each.value == "True" for each in self.record.fields if each.key == "status" and each.labels}
+            self._judge(token.text, shown=values == {wanted} if len(values) == 1 else None)
+
+    def _truth_of(self, token: Token) -> bool | None:
+        if token.has("state"):
+            self._note_condition(STATES[token.concept("state")].conditions.split())
+            return shows(self.record, token.concept("state"))
+        own = self._reading.own_key(token) if not token.is_neutral else ()
+        fields = own or (self._reading.fields((token,)) if token.has("field") else ())
+        values = {each.value.casefold() for each in fields}
+        return values == {"true"} if len(values) == 1 and values <= {"true", "false"} else None
+
+    def _number(self, index: int, token: Token, *, negated: bool) -> None:
+        """A number stands in the field that is named beside it; without one, it is the only one of its unit."""
+        self._reading.used.add(index)
+        quantity = token.quantity
+        before = self.tokens[max(0, index - 2) : index]
+        sign = next((each.concept("compare") for each in before if each.has("compare")), "=")
+        self._reading.used.update(
+            index - 1 - place for place, each in enumerate(reversed(before)) if each.has("compare")
+        )
+        if quantity is None or negated:
+            self.doubts.append(token.text)
+            return
+        bound = self._reading.bound(index)
+        is_ago = self._takes_ago(index)
+        if not bound and self._counted_elements(index, token):
+            return
+        if bound or (is_ago and any(each.has("last") for each in self.tokens)):
+            fields = self._reading.fields(bound) if bound else self._ago_fields()
+            fields = self._of_kind(index, self._of_dimension(fields, quantity.dimensions))
+            concepts = frozenset(key for each in bound for key in concepts_of(each))
+            matching = tuple(each for each in fields if agrees(quantity, each, sign, concepts))
+            if token.parts and fields and not matching and self._is_share(token, fields):
+                matching = fields
+            if (
+                sign == "="
+                or matching
+                or any(other.dimensions & quantity.dimensions for each in fields for other in values_of(each))
+            ):
+                self._settle(token.text, fields, matching)
+            else:
+                self.doubts.append(token.text)
+            return
+        alike = tuple(each for each in self._plain_fields() if _has_dimension(each, quantity.dimensions))
+        matching = tuple(each for each in alike if agrees(quantity, each, sign, frozenset()))
+        if is_ago:
+            self.doubts.append(token.text)
+        anywhere = self.record.says(token.text) or any(
+            quantity.equals(each) for _, line in self.record.lines for each in quantities_in(line)
+        )
+        if sign == "=" and not anywhere and not matching:
+            self.missing.append(token.text)
+        elif self._is_text and "count" not in quantity.dimensions and sign == "=":
+            self._judge(token.text, shown=True)
+        else:
+            is_only = len(matching) == len(alike) == 1 and quantity.dimensions != {"count"}
+            self._judge(token.text, shown=True if is_only else None)
+
+    def _takes_ago(self, index: int) -> bool:
+        """Whether a number says how long ago something was. The word for it is accounted for."""
+        beside = [each for each in (index - 1, index + 1) if 0 <= each < len(self.tokens)]
+        found = [each for each in beside if self.tokens[each].has("ago")]
+        self._reading.used.update(found)
+        return bool(found)
+
+    def _ago_fields(self) -> tuple[Field, ...]:
+        return tuple(each for each in self.record.fields if " ago" in each.value or each.key.startswith("last"))
+
+    def _of_dimension(self, fields: tuple[Field, ...], dimensions: frozenset[Dimension]) -> tuple[Field, ...]:
+        """`fields`, or the share beside each: `MEMORY%` for `84% memory`."""
+        if dimensions != {"percent"} or any("%" in each.value for each in fields):
+            return fields
+        return self.record.of(f"{each.key}percent" for each in fields)
+
+    def _of_kind(self, index: int, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        """Those of `fields` that count the kind named after the number: `a capacity of 110 pods`."""
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        kind = following.concept("kind") if following is not None else ""
+        return tuple(each for each in fields if kind and each.key in (kind, f"{kind}s")) or fields
+
+    def _plain_fields(self) -> tuple[Field, ...]:
+        return tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
+
+    def _counted_elements(self, index: int, token: Token) -> bool:
+        """`has 2 containers`: the elements of an object, or the second part of `1/2`."""
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        if following is None or following.concept("kind") != "container" or token.quantity is None:
+            return False
+        named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
+        ratios = self.record.of(("ready",))
+        if self.record.form == "row" and len(ratios) == 1:
+            shown = token.parts == () and agrees(token.quantity, ratios[0], "=", frozenset({"container"}))
+            if token.parts:
+                return False
+        elif named and self.record.form == "object":
+            shown = token.quantity.number("count") == len(named)
+        else:
+            return False
+        self._judge(token.text, shown=shown)
+        return True
+
+    def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
+        """`2 of 3 replicas are available`: one field has the part, another the whole."""
+        wholes = self.record.of((*REPLICAS.split(), "ready", "current"))
+        part, whole = token.parts
+        return all(agrees(part, each, "=", frozenset()) for each in fields) and any(
+            agrees(whole, each, "=", frozenset({"desired"})) for each in wholes
+        )
+
+    def _settle(self, text: str, fields: Sequence[Field], matching: Sequence[Field]) -> None:
+        """What came of a value in the fields that the assertion names."""
+        if matching:
+            self.proved += 1
+            self._note_elements(matching)
+        elif fields or not self.record.says(text, exactly=False):
+            self.missing.append(text)
+        else:
+            self.doubts.append(text)
+
+    def _value(self, index: int, token: Token, *, negated: bool) -> None:
+        """A name or a quote stands there, in the field that is named beside it."""
+        self._reading.used.add(index)
+        text = token.text
+        bound = self._reading.bound(index)
+        fields = self._reading.fields(bound)
+        matching = tuple(each for each in fields if holds_text(each.value, text))
+        if negated:
+            self._judge(text, shown=self._denies(token, bound, fields, matching))
+        elif matching:
+            self._settle(text, fields, matching)
+        elif not fields and any("namespace" in each.concept("field") for each in bound):
+            self._judge(text, shown=text in (self.source.namespace, *self.record.names))
+        elif fields or (text in self.record.labels and has_value(self.record, text) is False):
+            self.missing.append(text)
+        else:
+            stands = self._stands(token) and not self._is_denied(text)
+            self._judge(text, shown=stands)
+            if stands and bound:
+                self.doubts.append(text)
+
+    def _denies(
+        self,
+        token: Token,
+        bound: Sequence[Token],
+        fields: Sequence[Field],
+        matching: Sequence[Field],
+    ) -> bool | None:
+        """Whether the record shows that a value is not there."""
+        told = has_value(self.record, token.text)
+        is_condition = token.text in self.record.labels and told is False
+        if matching or (not bound and not is_condition and self._stands(token)):
+            return False
+        return True if fields or (not bound and told is False) else None
+
+    def _is_denied(self, text: str) -> bool:
+        """Whether the record says `no` or `not` right before the words of a quote."""
+        parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
+        return bool(parts) and all(part.split()[-1:] and part.split()[-1] in NEGATIVE for part in parts)
+
+    def _stands(self, token: Token) -> bool:
+        """Whether it stands in the record's own lines, or is what the whole result is about."""
+        text = token.text
+        if self.record.says(text, exactly=token.quoted):
+            is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
+            return not is_word or any(
+                holds_text(each.value, text) or plain_key(text) in each.path for each in self.record.fields
+            )
+        if token.quoted and (match := _PAIR.fullmatch(text)):
+            own = self._reading.own_key(replace(token, text=match[1]))
+            return any(each.value.casefold() == match[2].casefold() for each in own)
+        pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
+        if len(pieces) > 1 and token.quoted:
+            return all(self.record.says(piece) for piece in pieces)
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
+        return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
+
+    def _word(self, token: Token, *, negated: bool) -> None:
+        """A state, a kind, a field without a value, or a word that nothing accounts for."""
+        is_yet = token.has("yet") and any(each.has("not") for each in self.tokens)
+        if token.has("unjudged") and not token.quoted and not is_yet:
+            self.doubts.append(token.text)
+        elif token.has("state") and (not token.has("kind") or negated):
+            self._state(token, negated=negated)
+        elif negated:
+            self._judge(f"no {token.text}", shown=self._is_absent(token))
+        elif (token.has("times") and any(each.shape == "number" for each in self.tokens)) or (
+            token.has("yet") and any(each.has("not") for each in self.tokens)
+        ):
+            return
+        elif not (token.is_neutral or token.has("kind") or self._is_accounted_for(token)):
+            self.doubts.append(token.text)
+
+    def _is_accounted_for(self, token: Token) -> bool:
+        """Whether a word without a value of its own only says which part of the record is meant."""
+        if token.has("field"):
+            return bool(self._reading.fields((token,)))
+        if token.has("last"):
+            return any(each.has("ago") for each in self.tokens) or any(
+                "laststate" in each.path or each.key.startswith("last") for each in self.record.fields
+            )
+        if token.has("uses"):
+            return self.record.form == "row" or any(each.concept("field") == "image" for each in self.tokens)
+        names = self.record.names | self.record.labels | self.source.names
+        names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
+        return bool(self._reading.own_key(token)) or token.text in names
+
+    def _state(self, token: Token, *, negated: bool) -> None:
+        state = token.concept("state")
+        is_said = token.text in self.record.labels or self.record.says(token.text, exactly=False)
+        if token.quoted and not is_said and not negated:
+            self.missing.append(token.text)
+            return
+        if state == "exists":
+            shown = None
+        elif state == "empty":
+            named = [each for each in self.tokens if self._reading.names_field(each)]
+            fields = [each for other in named for each in self._reading.fields((other,))]
+            shown = all(is_nothing(each.value) for each in fields) if fields else None
+        else:
+            shown = shows(self.record, state, last=any(each.has("last") for each in self.tokens))
+            self._note_condition(STATES[state].conditions.split())
+        if shown is None and token.quoted and not negated and self._is_text:
+            shown = True  # the quote stands in the entry
+        word = f"not {token.text}" if negated else token.text
+        self._judge(word, shown=None if shown is None else shown is not negated)
+
+    def _is_absent(self, token: Token) -> bool | None:
+        """`no endpoints`, `no restarts`: the field is there and says so."""
+        fields = self._reading.fields((token,)) if token.has("field") else ()
+        if not fields:
+            return None
+        return all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
+
+    def _is_none_of(self, index: int) -> bool:
+        """`no ready replicas`: none at all, which is more than that not all are."""
+        before = self.tokens[index - 1] if index else None
+        return before is not None and before.has("none") and self.tokens[index].has("field")
+
+    def _note_elements(self, fields: Sequence[Field]) -> None:
+        """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
+        found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
+        if found and () not in found and not all(each.key in ("name", "type") for each in fields):
+            self._elements.append(found)
+
+
+def _is_deniable(token: Token) -> bool:
+    return token.shape == "number" or token.is_value or any(token.has(each) for each in ("state", "field", "kind"))
+
+
+def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
+    """Whether one element has all of them, or part of it."""
+    return any(
+        all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
+        for path in elements[0]
+    )
+
+
+def _has_dimension(each: Field, dimensions: frozenset[str]) -> bool:
+    """Whether a field is a value of one of `dimensions`."""
+    found = quantities_in(each.value[:200])
+    return bool(found) and bool(found[0].dimensions & dimensions) and each.value.strip().startswith(found[0].text)
+
+
+def _first_number(value: str) -> object:
+    found = quantities_in(value[:200].partition("/")[0])
+    return found[0].number("count") if found and value.strip().startswith(found[0].text) else None
