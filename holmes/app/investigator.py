@@ -208,7 +208,7 @@ def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guard
     store, redactor = guards.store, guards.redactor
     first = chain.models[0]
     toolsets = opened.create(chain.models, store, guards.approver, redactor)
-    fitted = fit_tools(toolsets, first.window_tokens, first.make_counter())
+    fitted = fit_tools(toolsets, first.model.limits.context_window_tokens, first.make_counter())
     parts = LoopParts(
         models=chain.models,
         executor=ToolExecutor(fitted.toolsets, mask=text_mask(redactor)),
@@ -232,7 +232,7 @@ def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guard
 def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
     if not fitted.left_out:
         return ()
-    window = f"the window of {model.model.name!r} has only {model.window_tokens:,} tokens"
+    window = f"the window of {model.model.name!r} has only {model.model.limits.context_window_tokens:,} tokens"
     return (f"{window}; to leave room for the investigation it is not offered: {', '.join(fitted.left_out)}",)
 
 

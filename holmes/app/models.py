@@ -51,14 +51,14 @@ def build_models(settings: Settings) -> ModelChain:
                 model=build(entry),
                 policy=_policy(settings, entry),
                 summary_model=build(writer) if writer is not None else None,
-                calibration=_calibration(entry.api_base, entry.model),
+                calibration=_calibration((entry.api_base or "").rstrip("/"), entry.model),
             )
         )
     return ModelChain(models=tuple(models), configured=tuple(built.values()))
 
 
 @cache
-def _calibration(_endpoint: str | None, _model: str) -> Calibration:
+def _calibration(_endpoint: str, _model: str) -> Calibration:
     """What a model at an endpoint taught this process, whatever its entries in the model list are called."""
     return Calibration()
 

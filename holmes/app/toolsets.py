@@ -84,8 +84,9 @@ class OpenToolsets:
     ) -> tuple[Toolset, ...]:
         """The toolsets with their wrappers, and the one that reads stored results back when there is a store.
 
-        `models` is the whole chain: what is read back must fit the smallest, or a fallback would choke. Secrets are
-        masked outside of all other wrappers, so that nothing unmasked leaves a toolset.
+        `models` is the whole chain: what is read back must fit the smallest, or a fallback would choke. The toolsets
+        live longer than what an error taught about a window, so that does not count. Secrets are masked outside of all
+        other wrappers, so that nothing unmasked leaves a toolset.
         """
         toolsets: list[Toolset] = []
         for ready in self.readiness.ready:
@@ -98,7 +99,9 @@ class OpenToolsets:
                 StoredResultsToolset(
                     store=store,
                     counter=models[0].make_counter(),
-                    cap_tokens=min(model.policy.spill.cap_tokens(model.window_tokens) for model in models),
+                    cap_tokens=min(
+                        each.policy.spill.cap_tokens(each.model.limits.context_window_tokens) for each in models
+                    ),
                     vision=models[0].model.limits.vision,
                 )
             )

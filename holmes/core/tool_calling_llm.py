@@ -89,7 +89,7 @@ class ToolCallingLLM:
                 return await self._answer(investigation, reply, step)
             elif last:
                 break
-            await self._require_use(investigation, reply, step)
+            await self._require_use(investigation, reply, bounded.running, step)
             await hooks.run("turn_end", step)
         raise StepLimitReached(self._unanswered(investigation))
 
@@ -122,9 +122,14 @@ class ToolCallingLLM:
             citations=await investigation.citations(text),
         )
 
-    async def _require_use(self, investigation: Investigation, reply: ModelReply, step: int) -> None:
-        """Nudge a model that said nothing. One that makes no use of its turns gives way to the next of the chain."""
-        problems = [self._parts.executor.problem(call) for call in reply.message.tool_calls]
+    async def _require_use(
+        self, investigation: Investigation, reply: ModelReply, calls: Sequence[ToolCall], step: int
+    ) -> None:
+        """Nudge a model that said nothing. One that makes no use of its turns gives way to the next of the chain.
+
+        `calls` are those of `reply` that were begun.
+        """
+        problems = [self._parts.executor.problem(call) for call in calls]
         if None in problems:
             investigation.use.useful()
             return

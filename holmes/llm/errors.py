@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
-_MIN_SECRET_CHARACTERS = 8
+_MIN_KEY, _MIN_HEADER, _MIN_LETTERS = 4, 8, 16  # characters
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
 _TRACEBACK = "Traceback (most recent call last)"  # litellm puts it into messages of its own
@@ -35,6 +35,7 @@ _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current q
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
 _REFUSED = ("refused the request for {model}", "check the model's settings")
 _NO_RIGHT = ("does not let this key use {model}", "check the account's plan and rights")
+_STATUS_OF_TYPES = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),
     402: _NO_RIGHT,
@@ -52,18 +53,19 @@ class UnusableAnswer(Exception):
     """The provider answered, but not with a reply. `advice` is what the user can do about it.
 
     `max_attempts` is how often the request is sent in all: once when another answer would be no better, None where the
-    usual patience is right.
+    usual patience is right. `status` is the HTTP status that the answer names in its text, None when it names none.
     """
 
-    def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1) -> None:
+    def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1, status: int | None = None) -> None:
         super().__init__(reason)
         self.advice = advice
         self.max_attempts = max_attempts
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """What went wrong. `status` is None when there was no HTTP answer; `reason` is the provider's own text.
+    """What went wrong. `status` is None when there was no HTTP error; `reason` is the provider's own text.
 
     `unusable` is set when an answer came that is no reply. `max_attempts` is None where the usual patience is right.
     """
@@ -85,17 +87,21 @@ def describe_failure(error: BaseException) -> ProviderFailure:
     unusable = unusable_answer(error)
     if unusable is not None:
         return ProviderFailure(
-            status=None, reason=_reason(unusable), timed_out=False, retry_after_seconds=None, unusable=unusable
+            status=unusable.status,
+            reason=_reason(unusable),
+            timed_out=False,
+            retry_after_seconds=None,
+            unusable=unusable,
         )
     error = _deciding(error)
     name = type(error).__name__
     timed_out = isinstance(error, TimeoutError) or "Timeout" in name or "Timeout on reading" in str(error)
-    status = getattr(error, "status_code", None)
+    status = _as_status(getattr(error, "status_code", None))
     headers = _headers(error)
     transport = None if headers else _transport_error(error)
     no_answer = timed_out or transport is not None or name == "APIConnectionError"
     return ProviderFailure(
-        status=status if isinstance(status, int) and not no_answer else None,
+        status=None if no_answer else status,
         reason=_reason(error if transport is None else transport),
         timed_out=timed_out,
         retry_after_seconds=retry_after_seconds(headers),
@@ -138,8 +144,20 @@ def causes(error: BaseException) -> list[BaseException]:
 
 def provider_text(text: str) -> str | None:
     """The message in an error that was written as JSON, however its fields are called; None for any other text."""
-    brace = text.find("{", 0, _MAX_SCANNED_CHARACTERS)
-    return _message_in_json(text[brace : brace + _MAX_SCANNED_CHARACTERS]) if brace >= 0 else None
+    written = _from_brace(text)
+    return _message_in_json(written) if written else None
+
+
+def named_status(body: object) -> int | None:
+    """The HTTP status that an error names in its `body`, a JSON value or its text: some come with a status of 200."""
+    value = _decoded(_from_brace(body)) if isinstance(body, str) else body
+    while isinstance(value, dict):
+        named = (_as_status(value.get(name)) for name in ("code", "status", "status_code", "http_code"))
+        status = next(filter(None, named), None) or _STATUS_OF_TYPES.get(str(value.get("type")))
+        if status is not None:
+            return status
+        value = value.get("error")
+    return None
 
 
 def model_error(error: BaseException, config: LitellmModelConfig, provider: str) -> ModelError:
@@ -179,12 +197,14 @@ def _deciding(error: BaseException) -> BaseException:
 
 def _without_secrets(text: str, config: LitellmModelConfig) -> str:
     """`text` without the key and the headers of the configuration, which some providers quote."""
-    secrets = [
-        config.api_key or "",
-        *(value for _, value in config.extra_headers if len(value) >= _MIN_SECRET_CHARACTERS),
-    ]
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "***")
+    for secret in (config.api_key or "", *(value for _, value in config.extra_headers if len(value) >= _MIN_HEADER)):
+        # What servers without a key are given ("none", "EMPTY") is a word like any other.
+        if len(secret) < _MIN_KEY or (secret.isalpha() and len(secret) < _MIN_LETTERS):
+            continue
+        secret_pattern = re.escape(secret)
+        if len(secret) < _MIN_LETTERS:  # short enough to be a part of a number or of another word
+            secret_pattern = rf"(?<!\w){secret_pattern}(?!\w)"
+        text = re.sub(secret_pattern, "***", text)
     return text
 
 
@@ -231,7 +251,8 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
     """An error that was sent where a piece of the reply should be. Overload passes; the rest is asked once more."""
     body: Any = getattr(error, "body", None)
     passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None
-    return UnusableAnswer(_reason(error), "try again later, or use another model", max_attempts=None if passing else 2)
+    advice, attempts = "try again later, or use another model", None if passing else 2
+    return UnusableAnswer(_reason(error), advice, max_attempts=attempts, status=named_status(body))
 
 
 def _reason(error: BaseException) -> str:
@@ -247,11 +268,27 @@ def _told(error: BaseException) -> str:
     return " ".join((provider_text(text) or text).split())
 
 
-def _message_in_json(text: str) -> str | None:
+def _from_brace(text: str) -> str:
+    brace = text.find("{", 0, _MAX_SCANNED_CHARACTERS)
+    return text[brace : brace + _MAX_SCANNED_CHARACTERS] if brace >= 0 else ""
+
+
+def _decoded(text: str) -> Any:  # noqa: ANN401  any JSON
     try:
         value, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return None
+    return value
+
+
+def _as_status(value: object) -> int | None:
+    """`value` as the status of an HTTP error, None when it is something else."""
+    status = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
+    return status if isinstance(status, int) and 400 <= status < 600 else None
+
+
+def _message_in_json(text: str) -> str | None:
+    value = _decoded(text)
     while isinstance(value, dict):
         metadata = value.get("metadata")
         raw = metadata.get("raw") if isinstance(metadata, dict) else None

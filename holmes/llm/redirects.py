@@ -1,7 +1,7 @@
 """No model request leaves the configured origin: a redirect to another one would take the prompt and the key along.
 
-Every HTTP client that litellm makes gets a hook that looks at each answer before a redirect is followed. It decides
-nothing about clients of other packages.
+Every HTTP client that litellm makes, or the SDK of OpenAI for it, gets a hook that looks at each answer before a
+redirect is followed. It decides nothing about clients of other packages.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ class RedirectRefused(httpx.RequestError):
 
 def refuse_redirects(litellm: LitellmModule) -> None:
     """Make every client that litellm opens from now on refuse redirects to another origin. Call it once."""
+    from openai import _base_client as openai_clients
+
     handlers = litellm.llms.custom_httpx.http_handler
     for owner, name, is_async in (
+        (openai_clients, "AsyncHttpxClientWrapper", True),  # what the SDK takes where litellm gives it none
+        (openai_clients, "SyncHttpxClientWrapper", False),
         (handlers.AsyncHTTPHandler, "create_client", True),
         (handlers.HTTPHandler, "create_client", False),
         (litellm.llms.openai.common_utils.BaseOpenAILLM, "_get_async_http_client", True),
@@ -62,7 +66,10 @@ def _look(response: httpx.Response) -> None:
     if not response.has_redirect_location:
         return
     try:
-        target = response.request.url.join(response.headers["location"])
+        target = httpx.URL(response.headers["location"])
+        if target.scheme and not target.host:  # as httpx reads `http:///x`: its port is that of the scheme
+            target = target.copy_with(host=response.request.url.host)
+        target = response.request.url.join(target)
     except httpx.InvalidURL:
         return  # httpx refuses it itself
     if _origin(target) != _origin(response.request.url):

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
 _BLOCK = re.compile(
     r"```(?:json|tool_call|tool|tool_code)?[ \t]*\n(?P<fenced>.*?)```"
-    r"|<tool_call>(?P<tagged>.*?)(?:</tool_call>|\Z)",
+    r"|<tool_call>(?P<tagged>.*?)(?P<end></tool_call>|\Z)",
     re.DOTALL,
 )
-# What may stand around a call: "Let me look at the pods." More than that, or after the last call, is an answer.
-_ASIDE = re.compile(r"[^\n.!?]{0,200}[.!?:]?")
+# What may stand around a call: "Let me look at the pods." More than that, or after the last call, is an answer; and a
+# mark of a quotation, list or heading makes the block a part of one.
+_ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
+_AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
 _REPAIR_LIMIT_CHARACTERS = 200_000
 _MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the arguments later can parse them
 
@@ -55,7 +57,8 @@ def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[Too
     """
     asides, calls, position = list[str](), list[ToolCall](), 0
     for match in _BLOCK.finditer(text):
-        found = _written_call(match["fenced"] if match["fenced"] is not None else match["tagged"], tool_names)
+        block = match["tagged"] if match["fenced"] is None else match["fenced"]
+        found = _written_call(block, tool_names, repairable=match["end"] != "")  # what has no end may be cut off
         if found is None:
             return text, []
         asides.append(text[position : match.start()].strip())
@@ -128,11 +131,11 @@ def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
         return None
 
 
-def _written_call(block: str, tool_names: Collection[str]) -> ToolCall | None:
+def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) -> ToolCall | None:
     try:
         value: Any = json.loads(block)
     except ValueError:
-        value = _repaired(block)
+        value = _repaired(block) if repairable and _is_one_object(block) else None
     except RecursionError:
         return None
     if not isinstance(value, dict) or _is_too_deep(value):
@@ -141,6 +144,13 @@ def _written_call(block: str, tool_names: Collection[str]) -> ToolCall | None:
     name = function.get("name")
     if not isinstance(name, str) or name not in tool_names:
         return None
+    if not function.keys() & {"arguments", "parameters"} and len(function) > 1:  # something that has the tool's name
+        return None
     arguments = function.get("arguments", function.get("parameters", {}))
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return _call(fresh_call_id(), name, text, repairable=True)
+
+
+def _is_one_object(block: str) -> bool:
+    """Whether `block` is nothing but an object, which may be broken, but whose last value is whole."""
+    return block.lstrip().startswith("{") and "}" in block and bool(_AFTER_OBJECT.fullmatch(block.rpartition("}")[2]))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from holmes.llm.errors import UnusableAnswer, provider_text
+from holmes.llm.errors import UnusableAnswer, named_status, provider_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -82,7 +82,8 @@ class WatchedBytes(httpx.AsyncByteStream):
             return None
         told = provider_text(text) if text[0] in "{[" else None
         if told is not None:
-            return UnusableAnswer(told, "check the model's settings and the API base address")
+            advice = "check the model's settings and the API base address"
+            return UnusableAnswer(told, advice, status=named_status(text))
         kind = self._headers.get("content-type", "").partition(";")[0].strip() or "no content type"
         plain = " ".join(html.unescape(_MARKUP.sub(" ", text)).split())
         return UnusableAnswer(

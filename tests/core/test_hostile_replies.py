@@ -182,3 +182,11 @@ async def test_when_every_model_of_the_chain_is_of_no_use_the_last_one_ends_the_
     assert isinstance(failed, RunFailed)
     assert failed.error.startswith("The model 'second' replied 5 times in a row")
     assert [len(model.requests) for model in chain] == [5, 5]
+
+
+async def test_a_call_that_was_not_begun_makes_no_reply_useful() -> None:
+    garbage = tuple(ScriptedCall(name="echo", malformed=f"text {n}") for n in range(40))
+    model = ScriptedModel(lambda _: ScriptedReply(tool_calls=(*garbage, scripted_call("echo", text="x"))))
+    end = (await events_of(build_loop([model], [echo_toolset()])))[-1]
+    assert isinstance(end, RunFailed)
+    assert len(model.requests) == 5

@@ -109,6 +109,19 @@ async def test_an_overflow_that_is_told_with_a_good_status_is_recognised(recorde
     assert error.window_tokens == 4096
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize(
+    "named", [{"code": 404}, {"code": "403"}, {"code": 401}, {"type": "permission_error"}, {"code": 429}]
+)
+async def test_a_refusal_that_is_told_with_a_good_status_is_no_overflow(
+    named: dict[str, Any], streamed: bool, recorder: Recorder
+) -> None:
+    told = {"error": {"message": "maximum context length is 4096 tokens, requested 5000", **named}}
+    reply = Reply(raw_chunks=(told,)) if streamed else ErrorReply(status=200, body=json.dumps(told))
+    error, _ = await failure_of(reply, recorder)
+    assert not isinstance(error, ContextOverflow)
+
+
 @pytest.mark.parametrize(
     "chunk",
     [

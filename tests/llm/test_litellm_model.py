@@ -365,12 +365,27 @@ async def test_final_refusals_are_one_line_and_not_retried(
     assert not isinstance(caught.value, ContextOverflow)
 
 
-async def test_a_provider_that_quotes_the_key_does_not_show_it(recorder: Recorder) -> None:
-    reply = ErrorReply(status=401, message=f"Incorrect API key provided: {KEY}")
-    with provider([reply]) as parts, pytest.raises(ModelError) as caught:
+@pytest.mark.parametrize("key", [KEY, "hunter2", "open-sesame", "opensesameopensesame"])
+async def test_a_provider_that_quotes_the_key_does_not_show_it(key: str, recorder: Recorder) -> None:
+    reply = ErrorReply(status=401, message=f"Incorrect API key provided: {key}")
+    with (
+        provider([reply], change=lambda config: replace(config, api_key=key)) as parts,
+        pytest.raises(ModelError) as caught,
+    ):
         await parts.model.complete(request(), recorder.emit)
-    assert KEY not in str(caught.value)
-    assert KEY not in repr(parts.model)
+    assert key not in str(caught.value)
+    assert key not in repr(parts.model)
+
+
+@pytest.mark.parametrize("key", ["no", "none", "EMPTY", "model", "anything", "x1"])
+async def test_a_key_of_common_letters_masks_no_words(key: str, recorder: Recorder) -> None:
+    said = f"the EMPTY model knows nothing, anything else is x12: {key}"
+    reply = ErrorReply(status=400, message=said)
+    with (
+        provider([reply], change=lambda config: replace(config, api_key=key)) as parts,
+        pytest.raises(ModelError, match=said),
+    ):
+        await parts.model.complete(request(), recorder.emit)
 
 
 async def test_an_error_of_anthropic_is_told_in_its_own_words(recorder: Recorder) -> None:

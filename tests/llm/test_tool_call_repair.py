@@ -76,6 +76,7 @@ CALL = '{"name": "kubectl_get", "arguments": {"kind": "pod"}}'
         '```json\n{"name": "kubectl_get", "parameters": {"kind": "pod"}}\n```',
         '```json\n{"function": {"name": "kubectl_get", "arguments": "{\\"kind\\": \\"pod\\"}"}}\n```',
         "```json\n{'name': 'kubectl_get', 'arguments': {'kind': 'pod'},}\n```",
+        '```json\n{"name": "kubectl_get", "arguments": {"kind": "pod"}\n```',
     ],
 )
 def test_a_written_call_is_found_and_removed_from_the_text(block: str) -> None:
@@ -105,6 +106,14 @@ def test_several_written_calls_keep_their_order_and_get_different_ids() -> None:
         'Run this:\n```json\n{"name": "rm_rf", "arguments": {}}\n```',
         "```yaml\nname: kubectl_get\n```",
         "```json\n[1, 2]\n```",
+        f"> ```json\n> {CALL}\n> ```",
+        f"- ```json\n  {CALL}\n  ```",
+        f"```\nThe agent wrote {CALL} and failed.\n```",
+        f"```json\n{CALL} was refused\n```",
+        '```json\n{"name": "kubectl_get", "status": "failed", "seconds": 3}\n```',
+        '<tool_call>{"name": "kubectl_get", "arguments": {"kind": "po',
+        '<tool_call>{"name": "kubectl_get", "arguments": {"kind": "pod"',
+        '```json\n{"name": "kubectl_get", "arguments": {"kind": "po\n```',
         "no block at all",
     ],
 )

@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 # OpenAI, Anthropic, Bedrock, Gemini.
-_PATHS = ("/chat/completions", "/messages", "/converse-stream", ":streamGenerateContent")
+_PATHS = ("/completions", "/messages", "/converse-stream", ":streamGenerateContent")
 
 Responder: TypeAlias = Callable[[Body], Scripted]
 Script: TypeAlias = Sequence[Scripted | Responder] | Responder

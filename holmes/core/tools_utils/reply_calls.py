@@ -27,6 +27,11 @@ class BoundedReply:
     message: AssistantMessage
     answers: tuple[ToolMessage | None, ...]
 
+    @property
+    def running(self) -> tuple[ToolCall, ...]:
+        """The calls that run."""
+        return tuple(call for call, answer in zip(self.message.tool_calls, self.answers, strict=True) if answer is None)
+
 
 def bound_reply(message: AssistantMessage) -> BoundedReply:
     """`message` with at most 32 calls that run and 32 that do not; the same object when it has no more."""
