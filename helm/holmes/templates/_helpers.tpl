@@ -96,7 +96,7 @@ app.kubernetes.io/component: keys
 {{- /* OpenShift gives each namespace its own range of users and groups, and refuses a fixed one. */ -}}
 {{- $context := .Values.podSecurityContext | default dict }}
 {{- if .Values.openshift }}{{ $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}{{ end }}
-{{- with .Values.imagePullSecrets }}
+{{- with concat (.Values.imagePullSecrets | default list) ((.Values.serviceAccount).imagePullSecrets | default list) | uniq }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -113,4 +113,14 @@ tolerations:
 {{- end }}
 securityContext:
   {{- toYaml $context | nindent 2 }}
+{{- end }}
+
+{{/* Of pods that run to their end: they are not the server, so its rules about other pods are not theirs. */}}
+{{- define "holmes.shortPodSettings" -}}
+{{- include "holmes.podSettings" . }}
+{{- with (.Values.affinity).nodeAffinity }}
+affinity:
+  nodeAffinity:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
 {{- end }}

@@ -38,6 +38,9 @@
 {{- end }}
 
 {{- define "holmes.validateConfig" -}}
+{{- if and .Values.imageDigest (contains "@" (.Values.image | default "")) }}
+{{- fail "image has a digest already: remove it, or imageDigest" }}
+{{- end }}
 {{- $instead := dict "server.host" "remove it: the container listens everywhere, with a key"
   "server.port" "set service.port" "server.api_key" "set auth.existingSecret" "server.webhook_key" "set auth.existingSecret"
   "investigations.database_url" "set database.existingSecret" }}
