@@ -106,9 +106,15 @@ def test_pods_that_end_fit_quotas_and_have_no_sidecar_that_never_ends(rendered: 
         assert at(pod, "metadata", "labels")["sidecar.istio.io/inject"] == "false"
 
 
-def test_a_certificate_of_the_server_changes_every_address(chart_helm: Helm) -> None:
-    variables = [{"name": "HOLMES_SSL_CERTFILE", "value": "/tls/tls.crt"}]
-    made = chart_helm.template({**VALUE_SETS["monitoring"], "additionalEnvVars": variables})
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        {"additionalEnvVars": [{"name": "HOLMES_SSL_CERTFILE", "value": "/tls/tls.crt"}]},
+        {"config": {"server": {"ssl_certfile": "/tls/tls.crt"}}},
+    ],
+)
+def test_a_certificate_of_the_server_changes_every_address(certificate: JsonObject, chart_helm: Helm) -> None:
+    made = chart_helm.template({**VALUE_SETS["monitoring"], **certificate})
     probes = ("startupProbe", "livenessProbe", "readinessProbe")
     assert {at(made.container(), probe, "httpGet")["scheme"] for probe in probes} == {"HTTPS"}
     assert at(made.one("ServiceMonitor"), "spec", "endpoints", 0)["scheme"] == "https"

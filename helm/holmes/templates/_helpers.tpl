@@ -53,6 +53,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* HTTPS as soon as the server has a certificate. */}}
 {{- define "holmes.scheme" -}}
 {{- $scheme := "http" }}
+{{- if dig "server" "ssl_certfile" "" (.Values.config | default dict) }}{{ $scheme = "https" }}{{ end }}
 {{- range include "holmes.additionalVariables" . | fromJsonArray }}
 {{- if eq .name "HOLMES_SSL_CERTFILE" }}{{ $scheme = "https" }}{{ end }}
 {{- end }}
