@@ -27,6 +27,12 @@ def scope_of(environment: Environment) -> tuple[str, ...]:
     return tuple(name for name in (environment.get(SCOPE_VARIABLE) or "").split(",") if name)
 
 
+def default_namespace(environment: Environment) -> str:
+    """The namespace that is meant when a scope is set and none is named; empty without a scope."""
+    scope, chosen = scope_of(environment), environment.get("HOLMES_KUBE_NAMESPACE") or ""
+    return chosen if chosen in scope else next(iter(scope), "")
+
+
 def objection(namespace: str, scope: Sequence[str]) -> str | None:
     """Why `namespace` (empty or `*`: all of them) may not be read; None when it may."""
     if not scope or namespace in scope:
@@ -49,7 +55,9 @@ def refuse_outside(path: str, scope: Sequence[str]) -> None:
         return
     parts = ApiPath.parse(path)
     namespace = parts.name if (parts.group, parts.resource) == ("", "namespaces") else parts.namespace
-    if namespace or (parts.group, parts.resource) in _NAMESPACED:
+    # A node's kubelet answers for all of its pods.
+    through_node = (parts.resource, parts.subresource) == ("nodes", "proxy")
+    if namespace or through_node or (parts.group, parts.resource) in _NAMESPACED:
         reason = objection(namespace, scope)
         if reason is not None:
             raise Forbidden(reason, status_code=403, reason="Forbidden", detail=reason)

@@ -207,7 +207,8 @@ async def _with_nearest_names(
 
 
 async def _about_namespace(client: ClusterClient, namespace: str) -> str:
-    namespaces = await _names(client, api_path("v1", "namespaces"))
+    listed = await _names(client, api_path("v1", "namespaces"))
+    namespaces = [name for name in listed if not client.scope or name in client.scope]
     if not namespaces or namespace in namespaces:
         return "nothing of that kind was found there"
     return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'namespaces are')}"

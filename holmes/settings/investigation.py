@@ -42,6 +42,14 @@ class InvestigationSettings(SettingsGroup):
     stdin_timeout_seconds: Annotated[float, Setting("HOLMES_STDIN_TIMEOUT_SECONDS"), Field(ge=0)] = 5
     """Seconds to wait for data on an open pipe before it is taken as empty."""
 
+    @field_validator("scoped_namespaces", mode="before")
+    @classmethod
+    def _some(cls, value: object) -> object:
+        if isinstance(value, str) and value.strip() and not value.strip(", "):
+            message = "it names no namespace; leave it out to read all of them"
+            raise ValueError(message)
+        return value
+
     @field_validator("scoped_namespaces")
     @classmethod
     def _names(cls, value: tuple[str, ...]) -> tuple[str, ...]:

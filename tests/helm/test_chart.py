@@ -25,6 +25,12 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"autoscaling": {"maximum": 3}}, "'/autoscaling': additional properties 'maximum' not allowed"),
     ({"crdPermissions": {"argocd": True}}, "'/crdPermissions': additional properties 'argocd' not allowed"),
     ({"imageDigest": "sha256:12"}, "'/imageDigest': 'sha256:12' does not match pattern"),
+    ({"certificate": "QUJD" * 40_000}, "'/certificate': maxLength: got 160,000, want 130,000"),
+    ({"registry": "https://registry.example.com"}, "'/registry': 'https://registry.example.com' does not match"),
+    (
+        {"image": f"holmes@sha256:{'0' * 64}", "imageDigest": f"sha256:{'0' * 64}"},
+        "image has a digest already: remove it, or imageDigest",
+    ),
     ({"certificate": "-----BEGIN"}, "'/certificate': '-----BEGIN' does not match pattern"),
     ({"replicas": "two"}, "'/replicas': got string, want integer"),
     ({"replicas": -1}, "'/replicas': minimum: got -1, want 0"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Final
+from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
+import yaml
 
 from holmes.core.json_types import JsonObject, JsonValue
-from tests.helm.chart import CHART, Helm
+from tests.helm.chart import CHART, ROOT, Helm
 
 # Nothing here is a real secret; composed, so that nothing looks like one either.
 RANDOM: Final = "a1B2c3D4" * 4
@@ -16,6 +19,10 @@ SLACK: Final = "https://hooks.slack." + f"com/services/T0/B0/{RANDOM}"
 
 def destination(url: str) -> JsonObject:
     return {"config": {"alerts": {"destinations": {"team": {"type": "webhook", "url": url}}}}}
+
+
+def server(**config: JsonValue) -> JsonObject:
+    return {"mcp_servers": {"docs": {"config": config}}}
 
 
 REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
@@ -46,6 +53,29 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
         {"mcp_servers": {"docs": {"config": {"headers": {"Authorization": "Bearer hunter2"}}}}},
         "mcp_servers.docs.config.headers.Authorization",
     ),
+    # Headers and variables as lists and as texts.
+    ({"config": {"extra_headers": [{"name": "X-Api-Key", "value": "hunter2"}]}}, "config.extra_headers.0.value"),
+    ({"config": {"extra_headers": '[{"name": "X-Api-Key", "value": "hunter2"}]'}}, "config.extra_headers.0.value"),
+    ({"config": {"extra_headers": "Authorization: hunter2"}}, "config.extra_headers"),
+    ({"config": {"extra_headers": {"X-Company-Id": RANDOM}}}, "config.extra_headers.X-Company-Id"),
+    ({"modelList": {"m": {"model": "x", "headers": ["X-Api-Key=hunter2"]}}}, "modelList.m.headers.0"),
+    (server(args=["--api-key", "hunter2"]), "mcp_servers.docs.config.args.1"),
+    (server(args=["--password=hunter2"]), "mcp_servers.docs.config.args.0"),
+    (server(env={"DB_PASS": "hunter2"}), "mcp_servers.docs.config.env.DB_PASS"),
+    ({"toolsets": {"g": {"config": {"basic_auth": {"value": "hunter2"}}}}}, "toolsets.g.config.basic_auth.value"),
+    # Everywhere in a toolset, which is a part of the same ConfigMap.
+    ({"toolsets": {"g": {"tools": [{"name": "t", "env": {"TOKEN": "hunter2"}}]}}}, "toolsets.g.tools.0.env.TOKEN"),
+    ({"custom_toolsets": {"g": {"llm_instructions": "ours is sk-" + RANDOM}}}, "custom_toolsets.g.llm_instructions"),
+    ({"toolsets": {"g": {"transformers": [{"config": {"api_key": "hunter2"}}]}}}, "transformers.0.config.api_key"),
+    # Forms within longer texts, in base64, and what only looks like a reference.
+    ({"config": {"system_prompt_additions": "The database:\npassword=hunter2\n"}}, "config.system_prompt_additions"),
+    ({"config": {"x": b64encode(f"sk-{RANDOM}".encode()).decode()}}, "config.x"),
+    ({"modelList": {"m": {"model": "x", "api_key": "{{ env.KEY or 'hunter2' }}"}}}, "modelList.m.api_key"),
+    ({"modelList": {"m": {"model": "x", "api_key": "/hunter2.x"}}}, "modelList.m.api_key"),
+    # Addresses.
+    (destination(f"https://chat.example.com/hooks/{RANDOM}?wait=true"), "config.alerts.destinations.team.url"),
+    (destination(f"https://chat.example.com/{uuid5(NAMESPACE_DNS, 'a')}/in"), "config.alerts.destinations.team.url"),
+    (destination("https://hunter2hunter2:@chat.example.com"), "config.alerts.destinations.team.url"),
 )
 ACCEPTED: Final[tuple[JsonObject, ...]] = (
     {"config": {"extra_headers": {"Authorization": "Bearer {{ env.TOKEN }}", "X-Team": "shop"}}},
@@ -62,6 +92,23 @@ ACCEPTED: Final[tuple[JsonObject, ...]] = (
     {"modelList": {"m": {"model": "bedrock/arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-v1:0"}}},
     {"mcp_servers": {"m": {"config": {"extra_headers": {"Authorization": "{{ request_context.headers['X-Auth'] }}"}}}}},
     {"toolsets": {"grafana": {"config": {"api_key": "{{ env.GRAFANA_KEY }}", "url": "https://grafana.example.com"}}}},
+    # Sentences that begin with a telling word, labels of alerts, names and addresses of secrets.
+    {"config": {"system_prompt_additions": "Basic troubleshooting"}},
+    {"config": {"system_prompt_additions": "Token kubernetes-authentication-flow: see https://wiki.example.com/page1"}},
+    {"config": {"system_prompt_additions": "Is the password: expired? Is the API key: revoked?"}},
+    {"config": {"alerts": {"routes": [{"name": "a", "match": {"secret": "database", "token": "expired"}}]}}},
+    {"config": {"api_base": "https://models.example.com/deployments/gpt4o_2024_11_20_production?api-version=1"}},
+    {"modelList": {"m": {"model": "x", "api_key": "EMPTY"}}},
+    {"modelList": {"m": {"model": "azure/x", "azure_ad_token": "oidc/azure"}}},
+    {"modelList": {"m": {"model": "x", "aws_web_identity_token": "/var/run/secrets/eks.amazonaws.com/token"}}},
+    {"modelList": {"m": {"model": "x", "input_cost_per_audio_token": 1e-6, "prompt_cache_key": "holmes"}}},
+    server(oauth={"authorization_url": "https://id.example.com/authorize", "token_url": "https://id.example.com/token"}),
+    server(args=["--token", "$GITHUB_TOKEN", "--api-key=${API_KEY}"], env={"GITHUB_TOKEN": "{{ env.GITHUB_TOKEN }}"}),
+    server(headers={"Authorization": "{{ 'Bearer ' ~ env.TOKEN }}"}),
+    {"toolsets": {"aws": {"config": {"auth": "iam", "api_key_env": "GRAFANA_KEY", "secret_name": "grafana"}}}},
+    {"toolsets": {"web": {"tools": [{"name": "t", "command": 'curl -H "Authorization: Bearer ${TOKEN}" {{ url }}'}]}}},
+    {"toolsets": {"web": {"tools": [{"name": "t", "parameters": {"token": {"description": "which"}}}]}}},
+    {"toolsets": yaml.safe_load((ROOT / "toolsets" / "kubernetes.yaml").read_text(encoding="utf-8"))["toolsets"]},
 )  # fmt: skip
 
 

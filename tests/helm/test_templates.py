@@ -62,6 +62,10 @@ def test_every_empty_volume_has_a_limit_that_can_be_chosen(chart_helm: Helm, ren
     sizes = {volume["name"]: at(volume, "emptyDir")["sizeLimit"] for volume in items(made.pod(), "volumes")
              if "emptyDir" in volume}  # fmt: skip
     assert sizes == {"data": "9Gi", "tmp": "3Gi"}
+    for nothing in (None, {"data": None, "tmp": None}):
+        made = chart_helm.template({"persistence": {"enabled": False}, "emptyDirSizes": nothing})
+        limits = [at(volume, "emptyDir") for volume in items(made.pod(), "volumes") if "emptyDir" in volume]
+        assert limits == [{"sizeLimit": "5Gi"}, {"sizeLimit": "1Gi"}]
 
 
 def test_an_image_is_pinned_by_its_digest_everywhere(chart_helm: Helm) -> None:
@@ -74,9 +78,43 @@ def test_an_image_is_pinned_by_its_digest_everywhere(chart_helm: Helm) -> None:
     assert images == {f"registry.example.com/holmes:1.2.3@{digest}"}
 
 
-def test_a_certificate_of_the_server_changes_every_address(chart_helm: Helm) -> None:
-    variables = [{"name": "HOLMES_SSL_CERTFILE", "value": "/tls/tls.crt"}]
-    made = chart_helm.template({**VALUE_SETS["monitoring"], "additionalEnvVars": variables})
+def test_every_pod_gets_what_it_needs_to_be_scheduled_and_to_pull_its_image(chart_helm: Helm) -> None:
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "arch", "operator": "In", "values": ["amd64"]}]}]}
+    affinity: JsonObject = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    made = chart_helm.template({
+        "imagePullSecrets": [{"name": "a"}],
+        "serviceAccount": {"imagePullSecrets": [{"name": "b"}, {"name": "a"}]},
+        "affinity": {**affinity, "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
+        "nodeSelector": {"disk": "fast"},
+        "tolerations": [{"operator": "Exists"}],
+    })  # fmt: skip
+    job, test = at(made.one("Job"), "spec", "template", "spec"), at(made.one("Pod"), "spec")
+    for pod in (made.pod(), job, test):
+        assert [each["name"] for each in items(pod, "imagePullSecrets")] == ["a", "b"]
+        assert (pod["nodeSelector"], pod["tolerations"]) == ({"disk": "fast"}, [{"operator": "Exists"}])
+    # Only the server may ask not to stand beside itself.
+    assert (job["affinity"], test["affinity"]) == (affinity, affinity)
+    assert "podAntiAffinity" in at(made.pod(), "affinity")
+
+
+def test_pods_that_end_fit_quotas_and_have_no_sidecar_that_never_ends(rendered: dict[str, Manifests]) -> None:
+    made = rendered["defaults"]
+    job, test = at(made.one("Job"), "spec", "template"), made.one("Pod")
+    for pod in (job, test):
+        limits = at(pod, "spec", "containers", 0, "resources", "limits")
+        assert set(limits) == {"cpu", "memory"}
+        assert at(pod, "metadata", "labels")["sidecar.istio.io/inject"] == "false"
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        {"additionalEnvVars": [{"name": "HOLMES_SSL_CERTFILE", "value": "/tls/tls.crt"}]},
+        {"config": {"server": {"ssl_certfile": "/tls/tls.crt"}}},
+    ],
+)
+def test_a_certificate_of_the_server_changes_every_address(certificate: JsonObject, chart_helm: Helm) -> None:
+    made = chart_helm.template({**VALUE_SETS["monitoring"], **certificate})
     probes = ("startupProbe", "livenessProbe", "readinessProbe")
     assert {at(made.container(), probe, "httpGet")["scheme"] for probe in probes} == {"HTTPS"}
     assert at(made.one("ServiceMonitor"), "spec", "endpoints", 0)["scheme"] == "https"

@@ -13,8 +13,9 @@ from holmes.core.messages import ToolCallId
 from holmes.core.tools import ToolInvocation
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.kubernetes.client import ClusterClient
-from holmes.kubernetes.errors import Forbidden
+from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.scope import SCOPE_VARIABLE
+from holmes.kubernetes.workloads import find_pods
 from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.toolsets.kubernetes_diagnosis.toolset import DIAGNOSE, KubernetesDiagnosisToolset
@@ -84,6 +85,7 @@ async def call(toolset: Toolset, tool: Tool, **arguments: JsonValue) -> ToolResu
         "/api/v1/pods",
         "/apis/apps/v1/deployments",
         "/api/v1/events",
+        "/api/v1/nodes/a/proxy/pods",
     ],
 )
 async def test_a_request_outside_is_refused_before_it_is_sent(
@@ -125,6 +127,14 @@ async def test_python_toolsets_stay_inside(api: KubernetesApi, environment: Envi
     assert asked_namespaces(api) == {"shop", "billing"}
 
 
+async def test_a_hint_names_no_namespace_outside(api: KubernetesApi, environment: Environment) -> None:
+    api.on("/api/v1/namespaces", listing([{"metadata": {"name": name}} for name in ("shop", "billings-of-others")]))
+    async with await ClusterClient.connect(environment) as client:
+        with pytest.raises(NotFound) as caught:
+            await find_pods(client, kind="pod", name="cart", namespace="billing")
+    assert "others" not in str(caught.value)
+
+
 def test_the_setting_reaches_the_tools_and_a_namespace_outside_is_one_line(tmp_path: Path) -> None:
     variables = {"HOME": str(tmp_path), "SCOPED_NAMESPACES": "shop, billing"}
     assert with_choices(load_settings(variables), {}).get(SCOPE_VARIABLE) == "shop,billing"
@@ -132,3 +142,5 @@ def test_the_setting_reaches_the_tools_and_a_namespace_outside_is_one_line(tmp_p
         with_choices(load_settings(variables, None, {"namespace": "other"}), {})
     with pytest.raises(SettingsError, match="SCOPED_NAMESPACES='Shop': 'Shop' is not a valid name of a namespace"):
         load_settings({**variables, "SCOPED_NAMESPACES": "Shop"})
+    with pytest.raises(SettingsError, match="SCOPED_NAMESPACES=',': it names no namespace"):
+        load_settings({**variables, "SCOPED_NAMESPACES": " , "})

@@ -53,6 +53,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* HTTPS as soon as the server has a certificate. */}}
 {{- define "holmes.scheme" -}}
 {{- $scheme := "http" }}
+{{- if dig "server" "ssl_certfile" "" (.Values.config | default dict) }}{{ $scheme = "https" }}{{ end }}
 {{- range include "holmes.additionalVariables" . | fromJsonArray }}
 {{- if eq .name "HOLMES_SSL_CERTFILE" }}{{ $scheme = "https" }}{{ end }}
 {{- end }}
@@ -96,7 +97,7 @@ app.kubernetes.io/component: keys
 {{- /* OpenShift gives each namespace its own range of users and groups, and refuses a fixed one. */ -}}
 {{- $context := .Values.podSecurityContext | default dict }}
 {{- if .Values.openshift }}{{ $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}{{ end }}
-{{- with .Values.imagePullSecrets }}
+{{- with concat (.Values.imagePullSecrets | default list) ((.Values.serviceAccount).imagePullSecrets | default list) | uniq }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -113,4 +114,14 @@ tolerations:
 {{- end }}
 securityContext:
   {{- toYaml $context | nindent 2 }}
+{{- end }}
+
+{{/* Of pods that run to their end: they are not the server, so its rules about other pods are not theirs. */}}
+{{- define "holmes.shortPodSettings" -}}
+{{- include "holmes.podSettings" . }}
+{{- with (.Values.affinity).nodeAffinity }}
+affinity:
+  nodeAffinity:
+    {{- toYaml . | nindent 4 }}
+{{- end }}
 {{- end }}

@@ -4,7 +4,7 @@
 {{- include "holmes.validateReplicas" . }}
 {{- include "holmes.validateAccess" . }}
 {{- include "holmes.validateConfig" . }}
-{{- include "holmes.validateSecrets" . }}
+{{- include "holmes.refusePlainSecrets" . }}
 {{- include "holmes.validateEnvironment" . }}
 {{- end }}
 
@@ -38,6 +38,9 @@
 {{- end }}
 
 {{- define "holmes.validateConfig" -}}
+{{- if and .Values.imageDigest (contains "@" (.Values.image | default "")) }}
+{{- fail "image has a digest already: remove it, or imageDigest" }}
+{{- end }}
 {{- $instead := dict "server.host" "remove it: the container listens everywhere, with a key"
   "server.port" "set service.port" "server.api_key" "set auth.existingSecret" "server.webhook_key" "set auth.existingSecret"
   "investigations.database_url" "set database.existingSecret" }}
@@ -52,65 +55,6 @@
 {{- fail (printf "toolset %q is in toolsets and in custom_toolsets: remove one of them" $name) }}
 {{- end }}
 {{- end }}
-{{- end }}
-
-{{/* A ConfigMap is read by many, Holmes included. */}}
-{{- define "holmes.validateSecrets" -}}
-{{- include "holmes.refuseSecrets" (list "config" .Values.config "") }}
-{{- include "holmes.refuseSecrets" (list "modelList" .Values.modelList "") }}
-{{- include "holmes.refuseSecrets" (list "mcp_servers" .Values.mcp_servers "") }}
-{{- range $key := list "toolsets" "custom_toolsets" }}
-{{- range $name, $toolset := (get $.Values $key | default dict) }}
-{{- include "holmes.refuseSecrets" (list (printf "%s.%s.config" $key $name) (get $toolset "config") "") }}
-{{- end }}
-{{- end }}
-{{- end }}
-
-{{/* Called with (list path value name-of-the-key): goes down to every text below `value`. */}}
-{{- define "holmes.refuseSecrets" -}}
-{{- $path := index . 0 }}{{ $value := index . 1 }}{{ $name := index . 2 }}
-{{- if kindIs "map" $value }}
-{{- range $key, $item := $value }}{{ include "holmes.refuseSecrets" (list (printf "%s.%s" $path $key) $item $key) }}{{ end }}
-{{- else if kindIs "slice" $value }}
-{{- range $index, $item := $value }}{{ include "holmes.refuseSecrets" (list (printf "%s.%d" $path $index) $item $name) }}{{ end }}
-{{- else if and (kindIs "string" $value) (hasPrefix "{" (trim $value)) (not (hasPrefix "{{" (trim $value))) (not (hasKey (fromJson $value) "Error")) }}
-{{- include "holmes.refuseSecrets" (list $path (fromJson $value) $name) }}
-{{- else if not (or (kindIs "bool" $value) (kindIs "invalid" $value)) }}
-{{- include "holmes.refuseSecret" (list $path (toString $value) (snakecase $name | replace "-" "_")) }}
-{{- end }}
-{{- end }}
-
-{{/* What is left without references to variables must not be a secret, by its name or by its form. */}}
-{{- define "holmes.refuseSecret" -}}
-{{- $left := regexReplaceAll "\\{\\{[^{}]*\\}\\}" (index . 1) "" | trim }}{{ $name := index . 2 }}
-{{- $secret := false }}
-{{- range $form := include "holmes.secretForms" $ | fromYamlArray }}
-{{- if regexMatch $form $left }}{{ $secret = true }}{{ end }}
-{{- end }}
-{{- $bare := regexReplaceAll "(?i)^(bearer|basic|token|apikey|api-key)$" $left "" }}
-{{- if and (regexMatch "[A-Za-z0-9]" $bare) (regexMatch (include "holmes.secretNames" $) $name) }}
-{{- $secret = not (or (regexMatch "_(file|path|dir)$|_per_token$|^namespaces?$" $name) (regexMatch "^[/~][^ ]*\\.[a-z0-9]+$" $left)) }}
-{{- end }}
-{{- if $secret }}
-{{- fail (printf "%s would stand in a ConfigMap in plain text: put it into a Secret, name that in additionalEnvVars or additional_env_froms, and write \"{{ env.NAME }}\" here" (index . 0)) }}
-{{- end }}
-{{- end }}
-
-{{/* Names of keys and headers, with underscores, whose values are secret. */}}
-{{- define "holmes.secretNames" -}}
-passw(or)?d|passphrase|secret|api_?key|access_?key|private_?key|signing_key|integration_key|subscription_key|credential|authorization|cookie|(^|_)(token|key|auth|pat|pwd|dsn|bearer|jwt|session)$
-{{- end }}
-
-{{/* Forms of secrets that need no telling name: in addresses, and what providers' keys begin with. */}}
-{{- define "holmes.secretForms" -}}
-- ://[^/\s@]*:[^/\s@]+@
-- ://[^/\s:@]{16,}@
-- (?i)[?&#;]([a-z_-]*(token|key|secret|signature|password|passwd)|sig|code|auth|pwd)=[^&\s]
-- (?i)hooks\.slack(-gov)?\.com/[a-z]+/[^/\s]|discord(app)?\.com/api/webhooks/[^/\s]|/webhookb2/[^/\s]|api\.telegram\.org/bot[0-9]
-- (?i)://[^\s]*/[a-z0-9_-]*([a-z][0-9]|[0-9][a-z])[a-z0-9_]{18,}(/|$)
-- (?i)^(bearer|basic|token|apikey)\s+[^\s]{6,}$
-- (^|[^A-Za-z0-9])(sk-[A-Za-z0-9_-]{16,}|xox[a-z]-[A-Za-z0-9-]{8,}|xapp-[0-9A-Za-z-]{8,}|gh[a-z]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|gl[a-z]{2,4}-[A-Za-z0-9_-]{16,}|glsa_[A-Za-z0-9_]{16,}|hf_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}|xai-[A-Za-z0-9]{16,}|SG\.[A-Za-z0-9_-]{16,}|(AKIA|ASIA)[0-9A-Z]{12,}|AIza[0-9A-Za-z_-]{20,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})
-- -----BEGIN [A-Z ]*PRIVATE KEY
 {{- end }}
 
 {{- define "holmes.validateEnvironment" -}}

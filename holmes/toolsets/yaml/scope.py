@@ -1,41 +1,159 @@
-"""Keeps commands inside the namespaces that may be read, as far as a command says which it reads."""
+"""Keeps commands inside the namespaces that may be read, as far as a command says which it reads.
+
+Words are told apart as bash does, also in scripts within quotes. What a program reads by other ways is not seen.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import ToolError
-from holmes.kubernetes.scope import objection
+from holmes.kubernetes.scope import default_namespace, objection, scope_of
+from holmes.kubernetes.scope import refuse_outside as refuse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from holmes.core.environment import Environment
     from holmes.core.json_types import JsonObject
     from holmes.core.tools import Tool
 
-_COMMAND: Final = re.compile(r"\b(?:kubectl|oc|helm)\s[^|;&\n]*")
-_EVERYWHERE: Final = re.compile(r"\s(?:-A|--all-namespaces)(?:=true)?(?=\s|$)")
-_NAMESPACE: Final = re.compile(r"\s(?:-n|--namespace)[\s=]*['\"]?([a-z0-9*-]*)")
+_PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
+_SEPARATORS: Final = ";|&()<>`\n"
+_SHORT_WITH_VALUE: Final = frozenset("ofclLskv")
+_LONG_WITH_VALUE: Final = frozenset(
+    {"output", "selector", "field-selector", "sort-by", "template", "context", "kubeconfig", "cluster", "user"}
+)
+_NAMESPACES: Final = frozenset({"ns", "namespace", "namespaces"})
+_NODES: Final = frozenset({"no", "node", "nodes"})
+# Later options win, so a command that names a namespace itself goes there.
+_KUBECTL: Final = """() {{
+  case "$1" in
+    get|describe|logs|events|top|rollout|exec|auth|cp|wait) command {program} "$1" --namespace={namespace} "${{@:2}}" ;;
+    *) command {program} "$@" ;;
+  esac
+}}"""
 
 
-def with_namespace(tool: Tool, arguments: JsonObject, scope: Sequence[str]) -> JsonObject:
-    """The arguments, with the first namespace of the scope where the tool takes one and none is given.
+def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
+    """The arguments, with the default namespace of the scope where the tool takes one and none is given.
 
     Raises `ToolError` for a namespace outside.
     """
+    scope = scope_of(environment)
     if not scope or all(parameter.name != "namespace" for parameter in tool.parameters):
         return arguments
     given = arguments.get("namespace")
     if isinstance(given, str) and given and (reason := objection(given, scope)):
         raise ToolError(reason)
-    return arguments if given else {**arguments, "namespace": scope[0]}
+    return arguments if given else {**arguments, "namespace": default_namespace(environment)}
+
+
+def default_variables(environment: Environment) -> Mapping[str, str]:
+    """Variables that lead commands which name no namespace into the scope; none without a scope."""
+    namespace = default_namespace(environment)
+    if not namespace:
+        return {}
+    functions = {
+        f"BASH_FUNC_{program}%%": _KUBECTL.format(program=program, namespace=namespace) for program in ("kubectl", "oc")
+    }
+    return {**functions, "HELM_NAMESPACE": namespace}
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:
-    """Raises `ToolError` for a command that names another namespace, or all of them."""
-    for part in _COMMAND.findall(command) if scope else ():
-        named = ["*"] if _EVERYWHERE.search(part) else _NAMESPACE.findall(part)
+    """Raises `ToolError` for a command that names another namespace, or all of them, or shows what lies in them."""
+    for words in _commands(command) if scope else ():
+        named, rest = _options(words)
         for namespace in named:
             if reason := objection(namespace, scope):
+                raise ToolError(reason)
+        _refuse_kinds(rest, scope)
+
+
+def _commands(text: str) -> Iterator[list[str]]:
+    """The words behind each program that reads the cluster."""
+    for words in _split(text.replace("\\\n", " ")):
+        for word in words:
+            if any(space in word for space in " \t\n") and word != text:
+                yield from _commands(word)
+        start = next((index for index, word in enumerate(words) if _PROGRAM.fullmatch(word)), None)
+        if start is not None:
+            yield words[start + 1 :]
+
+
+def _split(text: str) -> Iterator[list[str]]:
+    """The words of each simple command. Of a text whose quotes have no end, quotes are no more than signs."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        found = list(lexer)
+    except ValueError:
+        found = re.findall(rf"[{re.escape(_SEPARATORS)}]|[^\s'\"{re.escape(_SEPARATORS)}]+", text)
+    words: list[str] = []
+    for word in found:
+        if not set(word) - set(_SEPARATORS):
+            yield words
+            words = []
+        elif words[-1:] != ["#"]:
+            words.append("#" if word.startswith("#") else word.strip("'\""))
+    yield words
+
+
+def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The namespaces that options name, and the words that are no options, with the paths of `--raw` among them."""
+    named, rest, left = list[str](), list[str](), list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            return named, rest + (left if rest[:1] != ["exec"] else [])
+        name, equals, value = word[2:].partition("=") if word.startswith("--") else ("", "", "")
+        if name == "all-namespaces" and value.lower() not in {"false", "f", "0"}:
+            named.append("*")
+        elif name in {"namespace", "namespaces"}:
+            named += (value if equals else _next(left)).split(",")
+        elif name == "raw":
+            rest.append(value if equals else _next(left))
+        elif name in _LONG_WITH_VALUE and not equals:
+            _next(left)
+        elif not word.startswith("-"):
+            rest.append(word)
+        elif not name:
+            named += _short(word[1:], left)
+    return named, rest
+
+
+def _short(letters: str, left: list[str]) -> Iterator[str]:
+    """The namespaces that short options name, which may stand together; a value may be the next of `left`."""
+    for index, letter in enumerate(letters):
+        if letter == "A":
+            yield "*"
+        elif letter == "n" or letter in _SHORT_WITH_VALUE:
+            value = letters[index + 1 :].removeprefix("=") or _next(left)
+            if letter == "n":
+                yield value
+            return
+
+
+def _next(left: list[str]) -> str:
+    return left.pop(0) if left else ""
+
+
+def _refuse_kinds(words: Sequence[str], scope: Sequence[str]) -> None:
+    """Raises for Namespaces and paths outside, and for descriptions of nodes, which list pods of all namespaces."""
+    for word in words:
+        if word.startswith("/"):
+            refuse_path(word.partition("?")[0], scope)
+    if words[:1] not in (["get"], ["describe"]):
+        return
+    kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words[1:] for part in word.split(",")}
+    if words[0] == "describe" and kinds & _NODES:
+        raise ToolError("describing nodes shows pods outside SCOPED_NAMESPACES; get them as YAML instead")
+    first = words[1].lower() if len(words) > 1 else ""
+    if kinds & _NAMESPACES:
+        names = [word.rpartition("/")[2] for word in words[1:] if "/" in word] or words[2:]
+        alone = first.partition("/")[0].partition(".")[0] in _NAMESPACES
+        for name in names if names and alone else ["*"]:
+            if reason := objection(name, scope):
                 raise ToolError(reason)

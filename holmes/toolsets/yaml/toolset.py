@@ -19,7 +19,7 @@ from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, r
 from holmes.toolsets.yaml.environment import REDACTION_KEY, process_environment
 from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description
-from holmes.toolsets.yaml.scope import refuse_outside, with_namespace
+from holmes.toolsets.yaml.scope import default_variables, refuse_outside, with_namespace
 
 if TYPE_CHECKING:
     from holmes.core.environment import Environment
@@ -73,12 +73,12 @@ class YamlToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run the command. An argument that is refused is an error result; cancelling ends the process group."""
         tool = self._tool(invocation.tool.name)
-        definition, scope = self.definition, scope_of(self.environment)
+        definition = self.definition
         try:
-            arguments = with_namespace(tool.tool, invocation.arguments, scope)
+            arguments = with_namespace(tool.tool, invocation.arguments, self.environment)
             command = render_command(tool, arguments, config=definition.config, environment=self.environment)
-            refuse_outside(command.invocation, scope)
-            variables = {**dict(tool.variables), **dict(command.variables)}
+            refuse_outside(command.invocation, scope_of(self.environment))
+            variables = {**default_variables(self.environment), **dict(tool.variables), **dict(command.variables)}
             if REDACTION_KEY in variables:
                 variables[REDACTION_KEY] = self.redaction_key.hex()
             outcome = await run_process(

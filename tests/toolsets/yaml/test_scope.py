@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 from holmes.assets import toolset_files
 from holmes.core.environment import Environment
+from holmes.core.errors import ToolError
 from holmes.core.messages import ToolCallId
 from holmes.core.tools import ToolInvocation
 from holmes.kubernetes.scope import SCOPE_VARIABLE
 from holmes.toolsets.yaml.building import build_definition, checked_keys
 from holmes.toolsets.yaml.loader import read_toolsets
+from holmes.toolsets.yaml.scope import refuse_outside
 from holmes.toolsets.yaml.toolset import YamlToolset
 from tests.toolsets.yaml.support import one_tool, run, toolset_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holmes.core.json_types import JsonValue
     from holmes.core.tools import ToolResult
 
@@ -62,6 +67,67 @@ async def test_another_namespace_or_all_of_them_are_refused(command: str, namesp
 async def test_inside_and_without_a_namespace_a_command_runs(command: str, namespace: str | None, ran: str) -> None:
     result = await scoped(command, namespace=namespace)
     assert (result.error, result.data.strip()) == (None, ran)
+
+
+SCOPE = ("shop", "billing")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        # Options in other forms and places.
+        "kubectl get pods -Ao wide", "kubectl get pods --all-namespaces=1", "kubectl get pods \\\n  -n other",
+        "kubectl exec -itn other web -- ls", "kubectl get pods -nother", "kubectl get pods -n '*'",
+        "kubectl get pods -o jsonpath='{.a|b}' -n other", "kubectl cluster-info dump --namespaces shop,other",
+        # Programs in other forms and places.
+        "(kubectl get pods -A)", 'echo "$(kubectl get pods -A)"', "sh -c 'kubectl get pods -n other'",
+        "echo a | xargs /usr/bin/kubectl get pods -n other --", '"kubectl" get pods -A', "stern . -n other",
+        "echo don't; kubectl get pods -n other",
+        # Namespaces themselves, paths, and descriptions of nodes, which list all pods.
+        "kubectl get ns", "kubectl get pods,Namespaces.v1. -o wide", "kubectl get ns/other",
+        "kubectl get ns shop other",
+        "kubectl describe -- namespace other", "kubectl describe nodes", "kubectl describe pods,Node/a",
+        "kubectl get --raw /api/v1/namespaces/other/pods", "kubectl get --raw=/api/v1/nodes/a/proxy/pods",
+    ],
+)  # fmt: skip
+def test_no_spelling_of_a_command_leads_outside(command: str) -> None:
+    with pytest.raises(ToolError, match="SCOPED_NAMESPACES"):
+        refuse_outside(command, SCOPE)
+    refuse_outside(command, ())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kubectl exec web -n shop -- ls -A", "kubectl exec -n shop web -- sh -c 'ls -A; head -n 3 file'",
+        "kubectl get pods -n shop -l 'a in (b, -n other)'", "kubectl get pods -n shop # never -A",
+        "kubectl logs web -n shop --tail=9 | grep -A 5 -n error", "kubectl get pods -n shop | sort -n | tail -n 5",
+        "kubectl get ns shop -o yaml", "kubectl get ns/shop ns/billing", "kubectl get nodes -o yaml",
+        "kubectl get --raw /api/v1/namespaces/shop/pods?limit=5", "kubectl get pods -oname -nshop",
+    ],
+)  # fmt: skip
+def test_options_of_other_programs_and_everyday_commands_are_no_objection(command: str) -> None:
+    refuse_outside(command, SCOPE)
+
+
+async def test_a_command_that_names_no_namespace_reads_the_default_one(tmp_path: Path) -> None:
+    for program in ("kubectl", "helm"):
+        file = tmp_path / program
+        file.write_text(f'#!/bin/sh\necho "{program} $*${{HELM_NAMESPACE:+ in $HELM_NAMESPACE}}"\n')
+        file.chmod(0o755)
+    command = "kubectl get pods; kubectl get pods -n billing; kubectl version; helm list"
+    said = {}
+    for chosen in ("", "billing"):
+        toolset = toolset_of(
+            one_tool(f"command: {command}"),
+            PATH=f"{tmp_path}:{os.environ['PATH']}", HOLMES_KUBE_NAMESPACE=chosen, **{SCOPE_VARIABLE: "shop,billing"},
+        )  # fmt: skip
+        said[chosen] = (await run(toolset)).data.splitlines()
+    assert said[""] == [
+        "kubectl get --namespace=shop pods in shop", "kubectl get --namespace=shop pods -n billing in shop",
+        "kubectl version in shop", "helm list in shop",
+    ]  # fmt: skip
+    assert said["billing"][0] == "kubectl get --namespace=billing pods in billing"
 
 
 async def test_every_included_tool_that_takes_a_namespace_refuses_another_one() -> None:
