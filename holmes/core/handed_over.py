@@ -11,10 +11,10 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence import result_ids
-from holmes.core.messages import HandedOver, ResultId, Text, UserMessage
+from holmes.core.messages import NOTHING_HANDED_OVER, HandedOver, ResultId, Text, UserMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.core.messages import Message
 
@@ -22,6 +22,24 @@ _ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
 # Data that goes with a question stands in a fence, and what a client sent without a signature in a quotation.
 _NOT_SAID: Final = re.compile(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
 _REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
+
+
+class HandedOverSoFar:
+    """What a growing conversation has handed over. Each message is read once, however often it is asked."""
+
+    def __init__(self) -> None:
+        self._known = NOTHING_HANDED_OVER
+        self._history: Sequence[Message] = ()
+        self._read = 0
+
+    def by(self, history: Sequence[Message]) -> HandedOver:
+        """What `history` hands over, and what was handed over before it took the place of another."""
+        if history is not self._history:
+            self._history, self._read = history, 0
+        if self._read < len(history):
+            self._known = with_handed_over(self._known, history[self._read :])
+            self._read = len(history)
+        return self._known
 
 
 def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> HandedOver:

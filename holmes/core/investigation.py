@@ -14,11 +14,11 @@ from holmes.core.errors import CompactionInsufficientError, ContextOverflow, Mod
 from holmes.core.events import ContextOverflowed, ModelSwitched, PromptShortened, RunFailed, ToolResultSpilled
 from holmes.core.evidence.citations import CitationFilter, verify_citations
 from holmes.core.evidence.verification import CitationVerifier
-from holmes.core.handed_over import with_handed_over
+from holmes.core.handed_over import HandedOverSoFar
 from holmes.core.history import History
-from holmes.core.messages import NOTHING_HANDED_OVER, AssistantMessage, UserMessage
+from holmes.core.messages import AssistantMessage, UserMessage
 from holmes.core.model import ModelRequest
-from holmes.core.redaction.messages import redact_message_off_loop
+from holmes.core.redaction.messages import redacted_requests
 from holmes.core.reply_use import ReplyUse
 from holmes.core.stats import RequestStats
 from holmes.core.tokens import make_counter
@@ -127,7 +127,7 @@ class Investigation:
         self._repeated = RepeatedCalls.of(history.messages(), history.counter)
         self._citations = CitationVerifier(parts.store)
         self._citations.note(history)
-        self._handed_over = NOTHING_HANDED_OVER
+        self._handed_over = HandedOverSoFar()
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> Investigation:
@@ -137,7 +137,7 @@ class Investigation:
         """
         first = parts.models[0]
         counter = first.make_counter()
-        repaired = await _redacted(repair_pairing(messages), parts.redactor)
+        repaired = await redacted_requests(parts.redactor, repair_pairing(messages))
         answered = max((i for i, message in enumerate(repaired) if isinstance(message, AssistantMessage)), default=-1)
         cap_tokens = first.policy.spill.cap_tokens(first.model.limits.context_window_tokens)
         cap_of_new = min(cap_tokens, first.policy.spill.cap_tokens(first.window_tokens))
@@ -183,8 +183,7 @@ class Investigation:
     @property
     def handed_over(self) -> HandedOver:
         """The stored results that the tools may read back for this conversation."""
-        self._handed_over = with_handed_over(self._handed_over, self.history)
-        return self._handed_over
+        return self._handed_over.by(self.history)
 
     async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
         """`message`, or what changed since the same call was made before (N4)."""
@@ -390,16 +389,6 @@ def _recurred(model: ChatModel, overflow: ContextOverflow) -> CompactionInsuffic
         f"{model.name!r} refused the conversation as too long again after it was cut: {overflow} "
         "Start a new conversation, or use a model with a larger window."
     )
-
-
-async def _redacted(messages: Sequence[Message], redactor: Redactor | None) -> Sequence[Message]:
-    """What users said without secrets; the same objects where there are none."""
-    if redactor is None:
-        return messages
-    return [
-        await redact_message_off_loop(redactor, message) if isinstance(message, UserMessage) else message
-        for message in messages
-    ]
 
 
 def _without_reasoning(message: Message) -> Message:

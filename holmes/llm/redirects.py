@@ -13,8 +13,6 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.llm.litellm_loader import LitellmModule
-
 _MAX_PLACE_CHARACTERS = 200
 
 
@@ -26,7 +24,7 @@ class RedirectRefused(httpx.RequestError):
         self.place = place
 
 
-def refuse_redirects(litellm: LitellmModule) -> None:
+def refuse_redirects(litellm: Any) -> None:  # noqa: ANN401  it ships no types that strict checking accepts
     """Make every client that litellm opens from now on refuse redirects to another origin. Call it once."""
     from openai import _base_client as openai_clients
 

@@ -1,4 +1,4 @@
-"""Masks the secrets of messages. Called where a message joins the conversation."""
+"""Masks the secrets of messages as they join the conversation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from holmes.core.messages import Text, ToolMessage, UserMessage
 from holmes.core.redaction.redactor import redact_off_loop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.core.messages import Message, Part
     from holmes.core.redaction.redactor import Redactor
 
@@ -25,6 +27,16 @@ async def redact_message_off_loop(redactor: Redactor, message: Message) -> Messa
         for part in message.parts
     ]
     return _with_parts(message, tuple(parts))
+
+
+async def redacted_requests(redactor: Redactor | None, messages: Sequence[Message]) -> Sequence[Message]:
+    """`messages`, those of users without secrets; the same objects where there are none, or without a redactor."""
+    if redactor is None:
+        return messages
+    return [
+        await redact_message_off_loop(redactor, message) if isinstance(message, UserMessage) else message
+        for message in messages
+    ]
 
 
 def _redacted(part: Text, text: str) -> Text:
