@@ -100,7 +100,8 @@ def _in_place_request(job: SummaryJob) -> ModelRequest | None:
     """The largest request that fits, or None."""
     context, budget = job.context, job.budget
     note = user_text(_prompt(job, job.cap_tokens), kind="note")
-    fixed = budget.schema_tokens + context.counter.count_message(note)
+    counter = context.counter.exact
+    fixed = counter.count_tools(context.tools) + counter.count_message(note)
     limits = context.model.limits
     output = min(2 * job.cap_tokens + limits.thinking_tokens, limits.max_output_tokens)
     for messages in _in_place_messages(job):

@@ -138,8 +138,9 @@ async def check_summary_requests(
     messages: tuple[Message, ...], policy: ContextPolicy, windows: tuple[int, int | None], failure: str
 ) -> None:
     answer = FAILURES.get(failure, lambda _: SUMMARY)
+    counter = counter_of(policy).exact  # a provider does not estimate
     models = [
-        CountingModel(answer, window_tokens=window, max_output_tokens=max(256, window // 8), counter=counter_of(policy))
+        CountingModel(answer, window_tokens=window, max_output_tokens=max(256, window // 8), counter=counter)
         for window in windows
         if window is not None
     ]
