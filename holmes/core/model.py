@@ -55,6 +55,18 @@ class ModelLimits:
         least = self.thinking_tokens + _LEAST_ANSWER_TOKENS
         return max(reserve, min(least, self.max_output_tokens, window_tokens // _LARGEST_THINKING_SHARE))
 
+    def reply_tokens(self, text_tokens: int, most_tokens: int) -> int:
+        """What a reply of `text_tokens` may take with its thinking, at most `most_tokens` and what the model can write.
+
+        Where both have no room, what leaves more for the text: less text after the thinking, or so little in all that
+        the request does not think.
+        """
+        most = min(most_tokens, self.max_output_tokens)
+        if text_tokens + self.thinking_tokens <= most:
+            return text_tokens + self.thinking_tokens
+        without = min(text_tokens, self.thinking_tokens or text_tokens, most)
+        return most if most - self.thinking_tokens > without else without
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:

@@ -51,3 +51,19 @@ def test_at_least_half_of_the_window_stays_for_the_conversation(
     if window // 2 > thinking + 1_024 <= output:
         assert reserve > thinking, "providers refuse a budget that is not below max_tokens"
     assert of_model.output_reserve_tokens == of_model.reserve_tokens(None, window)
+
+
+@pytest.mark.row("K5")
+@pytest.mark.parametrize(
+    ("text", "most", "output", "thinking", "reply"),
+    [
+        (1_400, 8_000, 8_000, 0, 1_400),
+        (9_000, 50_000, 8_000, 0, 8_000),
+        (4_200, 16_000, 32_000, 4_096, 8_296),  # not 4,200, of which the thinking would leave a hundred
+        (4_200, 6_000, 32_000, 4_096, 4_096),  # without thinking there is more for the text
+        (4_200, 6_000, 32_000, 1_024, 5_224),
+        (600, 1_000, 32_000, 4_096, 600),
+    ],
+)
+def test_a_text_has_its_room_beside_the_thinking(text: int, most: int, output: int, thinking: int, reply: int) -> None:
+    assert limits(200_000, output, thinking).reply_tokens(text, most) == reply

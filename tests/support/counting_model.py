@@ -33,6 +33,7 @@ class CountingModel:
         *,
         window_tokens: int = 32_000,
         max_output_tokens: int = 8_000,
+        thinking_tokens: int = 0,
         factor: float = 1.0,
         counter: TokenCounter | None = None,
         refusal_stats: RequestStats | None = None,
@@ -43,7 +44,9 @@ class CountingModel:
         self.charged: list[tuple[ModelRequest, RequestStats]] = []
         self.replies: list[AssistantMessage] = []
         self.refused = 0
-        self._limits = ModelLimits(context_window_tokens=window_tokens, max_output_tokens=max_output_tokens)
+        self._limits = ModelLimits(
+            context_window_tokens=window_tokens, max_output_tokens=max_output_tokens, thinking_tokens=thinking_tokens
+        )
         self._counter = counter or TokenCounter()
         self.requests: list[tuple[Message, ...]] = []
         self.raw_requests: list[ModelRequest] = []

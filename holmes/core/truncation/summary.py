@@ -103,7 +103,7 @@ def _in_place_request(job: SummaryJob) -> ModelRequest | None:
     counter = context.counter.exact
     fixed = counter.count_tools(context.tools) + counter.count_message(note)
     limits = context.model.limits
-    output = min(2 * job.cap_tokens + limits.thinking_tokens, limits.max_output_tokens)
+    output = limits.reply_tokens(2 * job.cap_tokens, limits.max_output_tokens)
     for messages in _in_place_messages(job):
         if not job.history.replaced(messages).exceeds(budget.window_tokens - fixed - output):
             return ModelRequest(
@@ -156,11 +156,11 @@ async def _again(job: SummaryJob, first: Summary) -> Summary:
     smaller = int(job.budget.window_tokens / OTHER_PROVIDER_MARGIN) if first.overflowed else job.budget.window_tokens
     window = min(job.budget.window_tokens, first.window_tokens or smaller)
     # A model that thinks before it writes needs more room than the text it was asked for.
-    wanted = job.budget.reserve_tokens if first.cut_off else 2 * job.cap_tokens
+    most = min(job.budget.reserve_tokens, window // 4)
     writer = _Writer(
         model=job.context.model,
         window_tokens=window,
-        output_tokens=min(wanted, job.budget.reserve_tokens, window // 4),
+        output_tokens=most if first.cut_off else job.context.model.limits.reply_tokens(2 * job.cap_tokens, most),
         most_pieces=MAX_PIECES,
         step_name=f"{job.context.step_name}/summary-text",
     )
@@ -176,7 +176,7 @@ def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writ
     return _Writer(
         model=model,
         window_tokens=window,
-        output_tokens=min(2 * job.cap_tokens, model.limits.max_output_tokens, window // 4),
+        output_tokens=model.limits.reply_tokens(2 * job.cap_tokens, window // 4),
         most_pieces=_SUMMARY_MODEL_PIECES,
         step_name=f"{job.context.step_name}/{step}",
     )
@@ -196,7 +196,7 @@ async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...])
             writer = _Writer(
                 model=context.model,
                 window_tokens=window,
-                output_tokens=min(2 * share, job.budget.reserve_tokens, window // 4),
+                output_tokens=context.model.limits.reply_tokens(2 * share, min(job.budget.reserve_tokens, window // 4)),
                 most_pieces=MAX_PIECES,
                 step_name=f"{context.step_name}/{step}",
             )

@@ -329,3 +329,11 @@ async def test_the_text_of_a_summary_is_not_streamed_to_the_user_but_other_event
 def test_helpers_plant_what_they_say() -> None:
     assert all(any(fact in m.text for m in history_of() if isinstance(m, ToolMessage)) for fact in FACTS)
     assert len(round_of("a", "x")) == 2
+
+
+@pytest.mark.row("K12", "K5")
+async def test_a_summary_model_that_thinks_has_room_for_the_text_as_well() -> None:
+    own, cheap = answering(GOOD), CountingModel(lambda _: GOOD, window_tokens=64_000, thinking_tokens=1_024)
+    job = job_for(history_of(), context_for(own, summary_model=cheap), cap_tokens=700)
+    assert (await request_summary(job)).text == GOOD.text
+    assert [request.max_output_tokens for request in cheap.raw_requests] == [1_400 + 1_024]
