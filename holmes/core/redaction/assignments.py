@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from holmes.core.redaction.names import Strength
     from holmes.core.redaction.pieces import Window
 
-KEYWORDS: Final = ("pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc")
+KEYWORDS: Final = (
+    "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
+    "senha", "clave", "chave", "parola", "jeton", "mdp", "segre",
+)  # fmt: skip
 _ASSIGNED: Final = {
     keyword: re.compile(
-        keyword + r"[a-z0-9_.\-]{0,48}+(?P<close>\\{0,7}[\"'`]?)\]?[ \t]{0,60}+"
+        keyword + r"[a-z0-9_.\-\xdf-\xff]{0,48}+(?P<close>\\{0,7}[\"'`]?)\]?[ \t\xa0]{0,60}+"
         r"(?P<op>=>|:=|=(?!=)|:(?![:=]|//))[ \t]{0,200}+"
     )
     for keyword in KEYWORDS
@@ -52,6 +55,8 @@ _RUN: Final = re.compile(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
 _RUN_CHARACTERS: Final = 512
 # Where the next pair begins: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`, an end tag.
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
+# A password of ODBC, in which a brace is doubled: `PWD={a;b}}c};`.
+_BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
 _COMMENT: Final = re.compile(r"[ \t]#")
 # A command after a variable: `PGPASSWORD=x psql -h db`.
 _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
@@ -205,6 +210,9 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     start = place.value
     if piece[start : start + 1] in {"\n", "\r", ""}:
         return _below(piece, start) if place.operator == ":" else (start, start)
+    braced = _BRACED.match(piece, start) if place.operator == "=" else None
+    if braced:
+        return braced.span("secret")
     if piece[start] in "[{&*" and not piece.startswith("*" * 3, start):
         return start, start
     if place.starts_line and place.operator == ":":

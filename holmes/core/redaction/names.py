@@ -6,6 +6,7 @@ Called for names in front of `=` and `:`. Looks at the words of a name, however 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -20,15 +21,39 @@ NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _PASSWORDS: Final = frozenset(
-    {"passcode", "passphrase", "passwd", "password", "passwords", "psk", "pw", "pwd", "requirepass", "masterauth"}
+    {
+        "contrasena", "contrasenya", "kennwort", "masterauth", "mdp", "motdepasse", "parola", "passcode", "passe",
+        "passphrase", "passwd", "password", "passwords", "passwort", "psk", "pw", "pwd", "requirepass", "senha",
+    }
+)  # fmt: skip
+_TOKENS: Final = frozenset({"jeton", "jwt", "token"})
+_KEYS: Final = frozenset({"chave", "chiave", "clave", "cle", "key", "keys", "schluessel", "schlussel"})
+_ERLANG: Final = frozenset(
+    {"couchdb", "distribution", "ejabberd", "emqx", "erl", "erlang", "node", "rabbitmq", "release", "vernemq"}
 )
-_TOKENS: Final = frozenset({"jwt", "token"})
-_WEAK: Final = frozenset({"auth", "cred", "credential", "credentials", "creds", "secret", "secrets", "tokens"})
+_WEAK: Final = frozenset(
+    {
+        "chave",
+        "clave",
+        "geheimnis",
+        "secreto",
+        "segredo",
+        "segreto",
+        "auth",
+        "cred",
+        "credential",
+        "credentials",
+        "creds",
+        "secret",
+        "secrets",
+        "tokens",
+    }
+)
 _COMPOUND: Final = re.compile(
     r"(?:api|access|private|secret|encryption|signing|master|ssh|auth|shared|account|license|webhook)key"
     r"|auth(?:entication)?token|(?:access|refresh|id|bot|session)token|(?:client|app|shared)secret|dockerc(?:fg|onfigjson)"
 )
-_COMPOUND_PASSWORD: Final = re.compile(r"passw(?:or)?d|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
+_COMPOUND_PASSWORD: Final = re.compile(r"passw(?:or)?[dt]|kennwort|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "datadog",
@@ -67,6 +92,8 @@ _EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("va
 
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
+    if not name.isascii():
+        name = "".join(sign for sign in unicodedata.normalize("NFKD", name) if sign.isascii())
     return tuple(word.lower() for word in _WORD.findall(name))
 
 
@@ -99,7 +126,12 @@ def _strength_of_words(words: tuple[str, ...]) -> Strength:
     if not _TOKENS.isdisjoint(words) or any(_COMPOUND.search(word) for word in words):
         return "strong"
     pairs = {*pairwise(words), (words[0], words[-1])}
-    if any(owner in _KEY_OWNERS and key in {"key", "keys"} for owner, key in pairs):
+    if any(owner in _KEY_OWNERS and key in _KEYS for owner, key in pairs):
+        return "strong"
+    # Romance languages name the key before its owner: `clave_api`.
+    if any(key in _KEYS and key not in {"key", "keys"} and owner in _KEY_OWNERS for key, owner in pairs):
+        return "strong"
+    if words[-1] == "cookie" and not _ERLANG.isdisjoint(words):
         return "strong"
     if words[-1] in _WEAK and (len(words) == 1 or words[-1] in {"auth", "creds", "cred", "secrets", "tokens"}):
         return "weak"

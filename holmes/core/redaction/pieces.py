@@ -148,7 +148,7 @@ def _parts_of(literal: str) -> tuple[str, ...]:
 @lru_cache(maxsize=512)
 def _letters_of(literal: str) -> tuple[str, str]:
     """What `Window.rare` and `Window.consonants` keep of `literal`."""
-    plain = literal.encode("ascii")
+    plain = literal.encode("latin-1")
     kept = plain.translate(None, _NOT_RARE), plain.lower().translate(None, _NO_CONSONANTS)
     return kept[0].decode("ascii"), kept[1].decode("ascii")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.assignments import assigned_secrets
+from holmes.core.redaction.dumps import dumped_secrets
 from holmes.core.redaction.encoded import encoded_secrets
 from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.kinds import Span
@@ -19,8 +20,10 @@ from holmes.core.redaction.pieces import PIECE_CHARACTERS, windows
 from holmes.core.redaction.placeholders import Placeholders, outside_placeholders, without_placeholders
 from holmes.core.redaction.private_keys import private_keys
 from holmes.core.redaction.registry import gated_kinds, kinds
+from holmes.core.redaction.rows import secrets_of_rows
 from holmes.core.redaction.secret_json import JsonSecrets
 from holmes.core.redaction.secret_yaml import YamlSecrets
+from holmes.core.redaction.sentences import told_secrets
 from holmes.core.redaction.views import decoded_view
 from holmes.core.redaction.wrapped import wrapped_tokens
 
@@ -100,6 +103,9 @@ class Redactor:
             yield from private_keys(window)
             yield from window.settle(assigned_secrets(window))
             yield from window.settle(paired_secrets(window))
+            yield from window.settle(told_secrets(window))
+            yield from window.settle(dumped_secrets(window))
+            yield from window.settle(secrets_of_rows(window))
             yield from window.settle(_of_known_kinds(window))
             yield from wrapped_tokens(window)
             if level < _MOST_LEVELS:

@@ -1,0 +1,63 @@
+"""Secrets that their place in a row gives away: the columns of `INSERT`, the lines of a `.pgpass` file."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.redaction.kinds import PASSWORD, Span
+from holmes.core.redaction.names import label_of, strength_of
+from holmes.core.redaction.values import is_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.redaction.pieces import Window
+
+_INSERT: Final = re.compile(
+    r"insert\s{1,8}(?:ignore\s{1,8})?into\s{1,8}[^\s(]{1,200}\s{0,8}\((?P<columns>[^()]{1,4000})\)\s{0,8}values\s{0,8}(?=\()"
+)
+_ROW: Final = re.compile(
+    r"\s{0,8},?\s{0,8}\((?P<fields>(?:'(?:[^'\n]|''){0,2000}'|[^()'\n]{1,400}|\([^()\n]{0,200}\)){1,400})\)"
+)
+_FIELD: Final = re.compile(
+    r"\s{0,8}(?:[neE]?\\{0,7}'(?P<quoted>(?:[^'\\\n]|''){0,2000})\\{0,7}'|(?P<plain>[^,'\n]{1,400}))\s{0,8}(?:,|$)"
+)
+# Host, port, database, user, password, and nothing else in the line.
+_PGPASS: Final = re.compile(
+    r"\n?[ \t]{0,40}[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}:[A-Za-z_*][^\s:/\"'=]{0,63}:"
+    r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t]*(?=\r?\n|$)"
+)
+_LINE_OF_PGPASS: Final = re.compile(r"\n" + _PGPASS.pattern[3:])
+# `file.go:12:34:error:x` and `host:9100:up:ok:1` have the same form.
+_SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|json|tf):")
+
+
+def secrets_of_rows(window: Window) -> Iterator[Span]:
+    """The secrets of this window that stand in rows."""
+    if window.has("insert") and window.has("values"):
+        yield from _inserted(window)
+    first = _PGPASS.match(window.piece) if not window.cut_start else None
+    for match in [*([first] if first else []), *_LINE_OF_PGPASS.finditer(window.piece)]:
+        value = match["secret"]
+        if not is_reference(value, amounts=True) and not _SOURCE.search(match[0]) and not value.isalpha():
+            start, end = match.span("secret")
+            yield Span(start=window.start + start, end=window.start + end, label=PASSWORD, secret=value)
+
+
+def _inserted(window: Window) -> Iterator[Span]:
+    for match in _INSERT.finditer(window.lower):
+        columns = [column.strip(" \t\r\n`\"'[]\\") for column in window.piece[slice(*match.span("columns"))].split(",")]
+        secret = {index: name for index, name in enumerate(columns) if strength_of(name) == "strong"}
+        row = _ROW.match(window.piece, match.end()) if secret else None
+        while row:
+            start, end = row.span("fields")
+            for index, field in enumerate(_FIELD.finditer(window.piece, start, end)):
+                group = "quoted" if field["quoted"] is not None else "plain"
+                if index in secret and not is_reference(field[group]):
+                    first, last = field.span(group)
+                    value = field[group].strip()
+                    yield Span(
+                        start=window.start + first, end=window.start + last, label=label_of(secret[index]), secret=value
+                    )
+            row = _ROW.match(window.piece, row.end())
