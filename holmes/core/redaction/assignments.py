@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.core.redaction.blocks import BLOCK_SCALAR, column_of, indented_block
 from holmes.core.redaction.kinds import PASSWORD, Span
 from holmes.core.redaction.names import NAME_CHARACTERS, label_of, strength_of
+from holmes.core.redaction.pieces import KEYWORDS
 from holmes.core.redaction.quotes import QUOTE, closing_quote
 from holmes.core.redaction.values import (
     is_object_name,
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from holmes.core.redaction.names import Strength
     from holmes.core.redaction.pieces import Window
 
-KEYWORDS: Final = (
-    "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
-    "senha", "clave", "chave", "parola", "jeton", "mdp", "segre",
-)  # fmt: skip
 _ASSIGNED: Final = {
     keyword: re.compile(
         keyword + r"[a-z0-9_.\-\xdf-\xff]{0,48}+(?P<close>\\{0,7}[\"'`]?)\]?[ \t\xa0]{0,60}+"

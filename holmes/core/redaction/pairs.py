@@ -57,6 +57,8 @@ _ELEMENT_CHARACTERS: Final = 1000
 
 def paired_secrets(window: Window) -> Iterator[Span]:
     """The secrets of this window whose name is a field beside them."""
+    if not window.names_secrets:
+        return
     if window.has("value"):
         yield from _after_names(window)
         yield from _before_names(window)

@@ -26,7 +26,15 @@ _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
 # Blanks that Latin-1 does not have; patterns must see that they are blanks.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-_COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk")
+# What names of secrets consist of.
+KEYWORDS: Final = (
+    "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
+    "senha", "clave", "chave", "parola", "jeton", "segre", "schl",
+)  # fmt: skip
+# Words that are in many other literals, which need only be searched around them.
+COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
+_NEAR_CHARACTERS: Final = 40
+_MOST_PLACES: Final = 1000
 _ASCII: Final = bytes(range(128))
 _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwxyz")))
 
@@ -54,21 +62,48 @@ class Window:
     cut_start: bool
     cut_end: bool
     _known: dict[tuple[str, bool], bool] = field(default_factory=dict, compare=False)
+    _seen: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    _around: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     def has(self, literal: str, *, folded: bool = True) -> bool:
         """Whether `literal` is in the piece; with `folded` in any case. Asked once for each literal."""
+        if not literal.isascii() and self.piece.isascii():
+            return False
         key = (literal, folded)
         if key not in self._known:
-            self._known[key] = (
-                all(self.has(part) for part in _parts_of(literal))
-                and self._may_have(literal)
-                and literal in (self.lower if folded else self.piece)
-            )
+            self._known[key] = self._search(literal, folded=folded)
         return self._known[key]
 
+    def _search(self, literal: str, *, folded: bool) -> bool:
+        common = next((word for word in COMMON if word in literal.lower() and word != literal), None)
+        if common is not None:
+            near = self._near(common)
+            if near is not None:
+                return literal.lower() in near and (folded or literal in self.piece)
+        return self._may_have(literal) and literal in (self.lower if folded else self.piece)
+
+    def _near(self, common: str) -> str | None:
+        """What stands around the places of a common word; None when there are many of them."""
+        if common not in self._around:
+            places: list[str] = []
+            at = self.lower.find(common) if self.has(common) else -1
+            while at >= 0 and len(places) < _MOST_PLACES:
+                places.append(self.lower[max(0, at - _NEAR_CHARACTERS) : at + _NEAR_CHARACTERS])
+                at = self.lower.find(common, at + 1)
+            self._around[common] = None if at >= 0 else "\n".join(places)
+        return self._around[common]
+
+    @property
+    def names_secrets(self) -> bool:
+        """Whether a word that names of secrets consist of is in the piece."""
+        return any(self.has(word) for word in KEYWORDS)
+
     def _may_have(self, literal: str) -> bool:
-        rare, consonants = _letters_of(literal)
-        return rare in self.rare and consonants in self.consonants
+        letters = _letters_of(literal)
+        if letters not in self._seen:
+            rare, consonants = letters
+            self._seen[letters] = rare in self.rare and consonants in self.consonants
+        return self._seen[letters]
 
     def settle(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans of this window (positions in the text) that this window can judge.
@@ -137,12 +172,6 @@ def _plain(piece: str) -> bytes:
 def beyond_ascii(piece: str) -> str:
     """The characters of `piece` that are not ASCII. Texts have few of them, so this is fast."""
     return piece.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
-
-
-@lru_cache(maxsize=512)
-def _parts_of(literal: str) -> tuple[str, ...]:
-    """The common words in `literal`: they are searched anyway, and without one of them nothing more needs to be."""
-    return tuple(word for word in _COMMON if word in literal.lower() and word != literal)
 
 
 @lru_cache(maxsize=512)

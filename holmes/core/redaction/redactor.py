@@ -107,7 +107,6 @@ class Redactor:
             yield from window.settle(dumped_secrets(window))
             yield from window.settle(secrets_of_rows(window))
             yield from window.settle(_of_known_kinds(window))
-            yield from wrapped_tokens(window)
             if level < _MOST_LEVELS:
                 yield from encoded_secrets(window, lambda said: self._found(said, level + 1))
 
@@ -127,6 +126,9 @@ def _of_known_kinds(window: Window) -> Iterator[Span]:
     for gate, members in gated_kinds():
         # Many literals cost more than one gate; few of them are known already or rare.
         few = sum(len(kind.literals) for kind in members) <= _FEW_LITERALS
+        # A single sign is found faster than any literal.
+        if gate is not None and len(gate.pattern) == 1 and gate.pattern not in piece:
+            continue
         if few and not any(_shows(window, kind) for kind in members):
             continue
         if gate is not None and gate.search(piece) is None:
@@ -137,6 +139,8 @@ def _of_known_kinds(window: Window) -> Iterator[Span]:
             for start, end in kind.find(piece, window.lower):
                 label = kind.label or kind.name
                 yield Span(start=window.start + start, end=window.start + end, label=label, secret=piece[start:end])
+            if kind.prefixed:
+                yield from wrapped_tokens(window, kind)
 
 
 def _shows(window: Window, kind: Kind) -> bool:

@@ -25,19 +25,6 @@ def kinds() -> tuple[Kind, ...]:
 
 
 @cache
-def prefixed_kinds() -> tuple[Kind, ...]:
-    """The kinds whose tokens are known by a prefix of their own."""
-    return tuple(kind for kind in kinds() if kind.prefixed)
-
-
-@cache
-def prefixes() -> re.Pattern[str]:
-    """One of the prefixes of `prefixed_kinds`."""
-    literals = {literal for kind in prefixed_kinds() for literal in kind.literals}
-    return re.compile("|".join(re.escape(literal) for literal in sorted(literals, key=len, reverse=True)))
-
-
-@cache
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...]], ...]:
     """The kinds in groups, each with a pattern that must be found in a text before its kinds are looked at.
 
@@ -70,4 +57,6 @@ def _gate_of(sign: str, members: Iterable[Kind]) -> re.Pattern[str] | None:
     before = "|".join(
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
-    return re.compile(rf"{re.escape(sign)}(?=[A-Za-z0-9_\-]{{16}})(?:{before})")
+    # A token that a line breaks has few signs before the end of the line.
+    rest = r"(?=[A-Za-z0-9_\-]{16}|[A-Za-z0-9_\-]{2,15}+[ \t\\\"'+=|]{0,8}(?:\r?\n|(?<=\\)n))"
+    return re.compile(rf"{re.escape(sign)}{rest}(?:{before})")

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
     from holmes.core.redaction.pieces import Window
 
+_NETRC: Final = re.compile(r"password(?:\s|\\+[nrt]){1,8}(?P<secret>[^\s\\\"']{1,200})")
+_NETRC_HEAD: Final = re.compile(
+    r"(?:machine(?:\s|\\+[nt]){1,8}(?:[a-z0-9_\-]{0,100}[.:0-9][^\s\\]{0,100}|localhost)|(?:^|\n|\\n|[\"'])[ \t]{0,40}default)"
+    r"(?:(?:\s|\\+[nrt]){1,80}(?:login|account)(?:\s|\\+[nrt]){1,8}[^\s\\]{1,200}){0,2}(?:\s|\\+[nrt]){1,80}$"
+)
+_NETRC_CHARACTERS: Final = 500
 _INSERT: Final = re.compile(
     r"insert\s{1,8}(?:ignore\s{1,8})?into\s{1,8}[^\s(]{1,200}\s{0,8}\((?P<columns>[^()]{1,4000})\)\s{0,8}values\s{0,8}(?=\()"
 )
@@ -25,7 +31,7 @@ _FIELD: Final = re.compile(
 )
 # Host, port, database, user, password, and nothing else in the line.
 _PGPASS: Final = re.compile(
-    r"\n?[ \t]{0,40}[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}:[A-Za-z_*][^\s:/\"'=]{0,63}:"
+    r"\n?[ \t]{0,40}[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:[A-Za-z_*][^\s:/\"'=]{0,63}+:"
     r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t]*(?=\r?\n|$)"
 )
 _LINE_OF_PGPASS: Final = re.compile(r"\n" + _PGPASS.pattern[3:])
@@ -35,13 +41,27 @@ _SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|jso
 
 def secrets_of_rows(window: Window) -> Iterator[Span]:
     """The secrets of this window that stand in rows."""
-    if window.has("insert") and window.has("values"):
+    if window.names_secrets and window.has("insert") and window.has("values"):
         yield from _inserted(window)
+    if window.has("password") and (window.has("machine") or window.has("default")):
+        yield from _of_netrc(window)
     first = _PGPASS.match(window.piece) if not window.cut_start else None
-    for match in [*([first] if first else []), *_LINE_OF_PGPASS.finditer(window.piece)]:
+    for match in [
+        *([first] if first else []),
+        *(_LINE_OF_PGPASS.finditer(window.piece) if "\n" in window.piece else ()),
+    ]:
         value = match["secret"]
         if not is_reference(value, amounts=True) and not _SOURCE.search(match[0]) and not value.isalpha():
             start, end = match.span("secret")
+            yield Span(start=window.start + start, end=window.start + end, label=PASSWORD, secret=value)
+
+
+def _of_netrc(window: Window) -> Iterator[Span]:
+    for match in _NETRC.finditer(window.lower):
+        lowest = max(0, match.start() - _NETRC_CHARACTERS)
+        start, end = match.span("secret")
+        value = window.piece[start:end]
+        if not is_reference(value) and _NETRC_HEAD.search(window.lower[lowest : match.start()]):
             yield Span(start=window.start + start, end=window.start + end, label=PASSWORD, secret=value)
 
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from holmes.core.redaction.pieces import Window
 
-# What a word for a secret begins with. The whole word is judged as a name.
+# What a word for a secret begins with, beside those of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
-    "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "chave", "parola", "jeton", "schl",
-    "chiave", "segret", "segred", "cl\xe9",
+    "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "chave", "chiave", "parola", "jeton",
+    "schl", "segre", "cl\xe9",
 )  # fmt: skip
 _VERB: Final = r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf|en|como|come|in|on|\u2192|->|:)"
 _AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
@@ -30,11 +30,11 @@ _SENTENCE: Final = {
     for keyword in _KEYWORDS
 }
 _LOGIN: Final = re.compile(
-    r"(?:cred[a-z]{4,8}|zugangsdaten|anmeldedaten|identifiants?|login|logged in)[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
+    r"(?:cred[a-z]{4,8}|login|logged in)[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
     r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et|y|e)[ \t]{0,2}"
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
-_LOGIN_WORDS: Final = ("cred", "login", "zugangsdaten", "identifiant", "anmeldedaten")
+_LOGIN_WORDS: Final = ("cred", "login")
 _BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
 # Words that end the name of a secret: `the password for bob is`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Final
 
 from holmes.core.redaction.kinds import BASE64_EDGE, EDGE, END, LONG_ARGUMENT, Kind, token
@@ -18,13 +19,13 @@ KINDS: Final = (
         name="aws-access-key-id",
         prefixed=True,
         literals=("IA",),
-        gate=re.compile(r"IA[A-Z2-7]{16}"),
+        gate=re.compile(r"IA[A-Z2-7]{4}"),
         pattern=re.compile(rf"{EDGE}A(?:K|S|B)IA[A-Z2-7]{{16}}{END}"),
     ),
     Kind(
         name="aws-secret-key",
         literals=("IA",),
-        gate=re.compile(r"IA[A-Z2-7]{16}"),
+        gate=re.compile(r"IA[A-Z2-7]{4}"),
         # In tables and CSV files the secret follows its id without a name.
         pattern=re.compile(r"A[KS]IA[A-Z2-7]{16}[\"',;:\s|]{1,8}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
         accepts=_mixed,
@@ -37,7 +38,7 @@ KINDS: Final = (
     token("google-api-key", "AIza", r"[A-Za-z0-9_\-]{35}"),
     token("google-oauth-token", "ya29.", r"[A-Za-z0-9_\-]{20,}+"),
     token("google-client-secret", "GOCSPX-", r"[A-Za-z0-9_\-]{28}"),
-    token("google-refresh-token", "1//0", r"[A-Za-z0-9_\-]{30,}+"),
+    replace(token("google-refresh-token", "1//0", r"[A-Za-z0-9_\-]{30,}+"), gate=re.compile("/")),
     Kind(
         name="google-key-id",
         literals=("private_key_id",),

@@ -29,9 +29,9 @@ KINDS: Final = (
     Kind(
         name="vault-value",
         label=SECRET,
-        literals=("kv put", "kv patch", "vault write"),
+        literals=("kv p",),
         pattern=re.compile(
-            r"(?:kv put|kv patch|vault write)[ \t]{1,8}(?:-[^\s]{1,60}[ \t]{1,8}){0,4}\S{1,200}(?:[ \t]{1,8}[A-Za-z0-9_.\-]{1,80}=\S{0,200}){0,20}?"
+            r"(?:kv put|kv patch)[ \t]{1,8}(?:-[^\s]{1,60}[ \t]{1,8}){0,4}\S{1,200}(?:[ \t]{1,8}[A-Za-z0-9_.\-]{1,80}=\S{0,200}){0,20}?"
             rf"[ \t]{{1,8}}[A-Za-z0-9_.\-]{{1,80}}={_Q}(?P<secret>[^\s\"'\\@][^\s\"'\\]{{0,400}})"
         ),
         accepts=_is_value,
@@ -40,6 +40,7 @@ KINDS: Final = (
         name="changed-password",
         label=PASSWORD,
         literals=("chpasswd",),
+        folded=True,
         pattern=re.compile(
             rf"{_Q}(?<![^\s\"'])[A-Za-z0-9_.\-]{{1,32}}:(?P<secret>[^\s\"':|\\]{{1,200}}){_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}})?chpasswd"
         ),
@@ -49,6 +50,7 @@ KINDS: Final = (
         name="htpasswd-password",
         label=PASSWORD,
         literals=("htpasswd",),
+        folded=True,
         pattern=re.compile(
             rf"htpasswd(?:[ \t]{{1,8}}-[a-zA-Z0-9]{{1,8}}){{0,5}}(?<=b)(?:[ \t]{{1,8}}-[a-zA-Z0-9]{{1,8}}){{0,5}}(?:[ \t]{{1,8}}[^\s\-]\S{{0,100}}){{1,2}}?[ \t]{{1,8}}{_Q}{_WORD}{_Q}(?=[ \t]*(?:$|[\n|>;&)\"'\\]))"
         ),
@@ -58,6 +60,7 @@ KINDS: Final = (
         name="openssl-password",
         label=PASSWORD,
         literals=("pass:",),
+        folded=True,
         pattern=re.compile(
             rf"-(?:pass|passin|passout|passwd|k)(?:[ \t]{{1,8}}|={_Q}|{_Q},[ \t]{{0,4}}){_Q}pass:{_WORD}"
         ),
@@ -83,6 +86,7 @@ KINDS: Final = (
         name="erlang-cookie-call",
         label=SECRET,
         literals=("set_cookie", "{cookie"),
+        folded=True,
         pattern=re.compile(
             r"(?:set_cookie\((?:[a-z]{1,20}\(\)|[^(),\n]{0,80}),|\{cookie,)[ \t]{0,4}\\{0,7}[\"']?(?P<secret>[^\s\"'\\(){},]{4,255})"
         ),
@@ -92,6 +96,7 @@ KINDS: Final = (
         name="erlang-cookie-file",
         label=SECRET,
         literals=("erlang.cookie",),
+        folded=True,
         pattern=re.compile(
             r"erlang\.cookie\\{0,7}[\"']?:?(?:[ \t]{0,8}\r?\n(?:[ \t]{0,8}\n)?|[ \t]{1,8}\\{0,7}[\"']?|\\n|\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?)[ \t]{0,40}"
             r"(?P<secret>[A-Za-z0-9_\-+/=]{16,255})(?=\\{0,7}[\"']?\s|\\|[\"',}]|$)"

@@ -16,6 +16,8 @@ _LOGIN_OPTION: Final = re.compile(
     r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds)"
 )
 
+_AT: Final = re.compile("@")
+
 # Programs, and the option behind which they take a password.
 _PROGRAMS: Final = (
     (
@@ -105,6 +107,7 @@ KINDS: Final = (
         name="oracle-login",
         label=PASSWORD,
         literals=("sqlplus", "expdp", "impdp", "sqlldr"),
+        gate=_AT,
         pattern=re.compile(
             r"(?:sqlplus|expdp|impdp|sqlldr)\b(?:[ \t]{1,8}-[a-zA-Z]{1,12}){0,4}"
             rf"{_GAP}\\{{0,7}}[\"']?(?:userid=)?[A-Za-z0-9_$#]{{1,64}}/(?P<secret>[^\s\"'\\@/]{{1,128}})"
@@ -174,24 +177,12 @@ KINDS: Final = (
         accepts=_is_value,
     ),
     Kind(
-        name="netrc-password",
-        label=PASSWORD,
-        literals=("password",),
-        gate=re.compile(r"login\s|\\nlogin"),
-        pattern=re.compile(
-            r"(?:machine(?:[ \t]|\\+[nt]){1,8}[A-Za-z0-9_\-]{0,100}[.:0-9][^\s\\]{0,100}|(?<![A-Za-z0-9 ])default|machine[ \t]{1,8}localhost)"
-            r"(?:(?:\s|\\+[nrt]){1,80}(?:login|account)(?:\s|\\+[nrt]){1,8}[^\s\\]{1,200}){0,2}"
-            r"(?:\s|\\+[nrt]){1,80}password(?:\s|\\+[nrt]){1,8}(?P<secret>[^\s\\\"']{1,200})"
-            r"(?=\\*[\"']?(?:\s|\\|$))"
-        ),
-        accepts=_is_value,
-    ),
-    Kind(
         name="pgpass-password",
         label=PASSWORD,
-        literals=(".pgpass", "pgpassfile", "pgpass.conf"),
+        literals=("pgpass",),
+        folded=True,
         pattern=re.compile(
-            r"(?<![A-Za-z0-9_.\-])[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
+            r"(?<![a-z0-9_.\-])[a-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
             r"(?P<secret>[^\s\"'\\]{1,200})"
         ),
         accepts=_is_value,
