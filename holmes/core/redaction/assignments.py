@@ -38,7 +38,8 @@ _ASSIGNED: Final = {
 }
 _OPTION: Final = {
     keyword: re.compile(
-        keyword + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}|\\{0,7}[\"'],(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
+        keyword
+        + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}|\\{0,7}[\"'],(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
         r"|[\"']?\n[ \t]{0,60}-[ \t]{1,4})(?![\s\-])"
     )
     for keyword in KEYWORDS
@@ -54,6 +55,8 @@ _RUN_CHARACTERS: Final = 512
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
 # A password of ODBC, in which a brace is doubled: `PWD={a;b}}c};`.
 _BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
+# A password may begin with braces, but a map does not go on after them.
+_BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
 _COMMENT: Final = re.compile(r"[ \t]#")
 # A command after a variable: `PGPASSWORD=x psql -h db`.
 _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
@@ -210,6 +213,8 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     braced = _BRACED.match(piece, start) if place.operator == "=" else None
     if braced:
         return braced.span("secret")
+    if _BRACED_START.match(piece, start):
+        return start, _run_end(piece, start)
     if piece[start] in "[{&*" and not piece.startswith("*" * 3, start):
         return start, start
     if place.starts_line and place.operator == ":":

@@ -23,6 +23,11 @@ END: Final = r"(?![A-Za-z0-9_\-])"
 # `key=` with a long word behind it, as in the queries of URLs: one search for all kinds that stand there.
 LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
+# Options of commands that take a secret: one search for all such commands.
+OPTION: Final = re.compile(
+    r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds|-from-literal)"
+)
+
 PASSWORD: Final = "password"  # noqa: S105
 TOKEN: Final = "token"  # noqa: S105
 SECRET: Final = "secret"  # noqa: S105

@@ -20,6 +20,8 @@ Strength: TypeAlias = Literal["none", "weak", "strong"]
 NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# `PasswordEncoder.java:41`
+_SOURCE_FILE: Final = re.compile(r"\.(?:c|cc|cpp|cs|erl|ex|go|groovy|h|java|jsx?|kt|php|py|rb|rs|scala|swift|tsx?)$")
 _PASSWORDS: Final = frozenset(
     {
         "contrasena", "contrasenya", "kennwort", "masterauth", "mdp", "motdepasse", "parola", "passcode", "passe",
@@ -65,7 +67,7 @@ _KEY_OWNERS: Final = frozenset(
 # A name that ends so says where the secret is, or how it is handled, and not what it is.
 _LOCATORS: Final = frozenset(
     {
-        "algorithm", "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
+        "algorithm", "at", "date", "last", "modified", "on", "rotated", "set", "since", "until", "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
         "change", "changed", "class", "config", "configmap", "count", "counter", "created", "delay", "dir",
         "directory", "duration", "enabled", "endpoint", "env", "error", "errors", "exists", "expiration",
         "expired", "expires", "expiry", "failed", "failures", "field", "file", "filename", "files", "format",
@@ -100,6 +102,8 @@ def words_of(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def strength_of(name: str) -> Strength:
     """How sure it is that the value under `name` is a secret."""
+    if _SOURCE_FILE.search(name):
+        return "none"
     words = words_of(name)
     while len(words) > 1 and words[-1].isdigit():
         words = words[:-1]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _Q: Final = r"\\{0,7}[\"']?"
 _BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]){0,200}+"
-_NAMES: Final = r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id|label|param|setting|title)"
+_NAMES: Final = r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id|label|param|setting|title|path)"
 _VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
 _IS: Final = r"[ \t]{0,4}[:=][ \t]{0,40}"
 # A field between the two that is neither: `sensitive: true`, `"type":"string",`.
@@ -30,19 +30,26 @@ _FIELD: Final = (
     r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|[^\s\"'\\,;{}\[\]]{0,100}(?:[ \t][^\s\"'\\,;{}\[\]:=]{1,40}){0,12})"
     rf"{_BREAK}){{0,3}}"
 )
-_NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_][a-z0-9_.:\-]{{0,100}}+)"
+_NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_.:/\-]{{0,100}}+)"
 _NAME_FIRST: Final = re.compile(
-    rf"{_NAMES}(?<![a-z0-9_\-]name)(?<![a-z0-9_\-]key){_Q}{_IS}{_Q}(?P<name>[a-z_][a-z0-9_.\-]{{0,100}}+){_Q},?"
+    rf"{_NAMES}(?<![a-z0-9_\-]name)(?<![a-z0-9_\-]key){_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_./\-]{{0,100}}+){_Q},?"
     rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
 )
 _VALUE_FIRST: Final = re.compile(
-    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>[^\"'\n\\]{{1,400}})\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}}))"
+    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>[^\"'\n\\]{{1,400}})\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
+    r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
     rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
 )
 _ATTRIBUTE: Final = re.compile(r"<[a-z_][a-z0-9_:.\-]{0,60}(?P<attributes>[ \t\n][^<>]{1,1000})>?")
-_NAME_ATTRIBUTE: Final = re.compile(rf"\b{_NAMES}=\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']")
+_NAME_ATTRIBUTE: Final = re.compile(
+    rf"\b{_NAMES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']"
+)
 _VALUE_ATTRIBUTE: Final = re.compile(
-    rf"\b{_VALUES}=\\{{0,7}}(?P<quote>[\"'])(?P<secret>[^\"'\n\\]{{1,1000}})\\{{0,7}}(?P=quote)"
+    rf"\b{_VALUES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}(?P<quote>[\"'])(?P<secret>[^\"'\n\\]{{1,1000}})\\{{0,7}}(?P=quote)"
+)
+_BROKEN_ATTRIBUTE: Final = re.compile(
+    r"(?P<name>[a-z_][a-z0-9_:.\-]{0,60})(?:[ \t]{0,8}\n\s{0,80}=\s{0,80}|[ \t]{0,8}=[ \t]{0,8}\n\s{0,80})"
+    r"(?P<quote>[\"'])(?P<secret>[^\"'\n]{1,1000})(?P=quote)"
 )
 _ELEMENT: Final = re.compile(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
 _OPENING: Final = re.compile(
@@ -91,8 +98,10 @@ def _after_names(window: Window) -> Iterator[Span]:
 
 def _before_names(window: Window) -> Iterator[Span]:
     for match in _VALUE_FIRST.finditer(window.lower):
-        group = "quoted" if match["quoted"] else "plain"
-        yield from _named(window, match.span("name"), match.span(group))
+        group = next(group for group in ("quoted", "plain", "block") if match[group])
+        start, end = match.span(group)
+        text = window.piece[start:end]
+        yield from _named(window, match.span("name"), (end - len(text.lstrip()), start + len(text.rstrip())))
 
 
 def _attributes(window: Window) -> Iterator[Span]:
@@ -103,6 +112,8 @@ def _attributes(window: Window) -> Iterator[Span]:
         value = _VALUE_ATTRIBUTE.search(window.lower, *span)
         if name and value:
             yield from _named(window, name.span("name"), value.span("secret"))
+        for broken in _BROKEN_ATTRIBUTE.finditer(window.lower, *span):
+            yield from _named(window, broken.span("name"), broken.span("secret"))
 
 
 def _elements(window: Window) -> Iterator[Span]:
@@ -120,7 +131,7 @@ def _elements(window: Window) -> Iterator[Span]:
         end = match.start()
         end -= len("]]>") if piece.endswith("]]>", 0, end) else 0
         value = piece[opening.end() : end].rstrip()
-        if "<" not in value and "\n" not in value:
+        if ("<" not in value or opening[0].endswith("[")) and "\n" not in value:
             named = name.span("name") if name and strength_of(window.piece[slice(*own)]) == "none" else own
             yield from _named(window, named, (opening.end(), opening.end() + len(value)))
 

@@ -29,13 +29,12 @@ _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 # What names of secrets consist of.
 KEYWORDS: Final = (
     "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
-    "senha", "clave", "chave", "parola", "jeton", "segre", "schl",
+    "senha", "clave", "parola",
 )  # fmt: skip
 # Words that are in many other literals, which need only be searched around them.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
-_ASCII: Final = bytes(range(128))
 _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwxyz")))
 
 
@@ -67,7 +66,7 @@ class Window:
 
     def has(self, literal: str, *, folded: bool = True) -> bool:
         """Whether `literal` is in the piece; with `folded` in any case. Asked once for each literal."""
-        if not literal.isascii() and self.piece.isascii():
+        if not literal.isascii() and literal[-1] not in self.piece:
             return False
         key = (literal, folded)
         if key not in self._known:
@@ -121,14 +120,15 @@ class Window:
             yield span
 
 
-def windows(text: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Window]:
-    """The windows of `text` in order."""
+def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Window]:
+    """The windows of `text` in order. `beyond` are its characters that are not ASCII."""
+    blanks = _OTHER_BLANKS.search(beyond) is not None
     start = 0
     position = 0
     while position < len(text):
         end = _cut(text, position, piece_characters)
         piece = text[start:end]
-        plain = _plain(piece)
+        plain = _plain(piece, blanks=blanks)
         lower = plain.lower()
         yield Window(
             text=text,
@@ -162,16 +162,11 @@ def _overlap_start(text: str, end: int) -> int:
     return earliest if line_end < 0 else line_end + 1
 
 
-def _plain(piece: str) -> bytes:
-    """The piece with one byte for each character."""
-    if not piece.isascii() and _OTHER_BLANKS.search(beyond_ascii(piece)):
+def _plain(piece: str, *, blanks: bool) -> bytes:
+    """The piece with one byte for each character. `blanks` says that the text has blanks that Latin-1 does not have."""
+    if blanks and not piece.isascii():
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")
-
-
-def beyond_ascii(piece: str) -> str:
-    """The characters of `piece` that are not ASCII. Texts have few of them, so this is fast."""
-    return piece.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 @lru_cache(maxsize=512)

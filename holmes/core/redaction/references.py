@@ -36,6 +36,7 @@ _FETCH: Final = re.compile(
 )
 _MIXED_NAME: Final = re.compile(r"[._]|[a-z][A-Z]")
 _ARGUMENT: Final = re.compile(r"\s*(?:\)|[\"'$.&]|[A-Za-z_][\w.]*[.(,]|[A-Za-z_][\w.]*$)")
+_NUMBER: Final = re.compile(r"\d+\)?$")
 _ATTRIBUTE: Final = re.compile(
     r"(?:var|local|data|module|self|this|os|config|settings|process|secrets?|vault|env|args|opts|options|params|request|"
     r"ctx|context|cfg|conf|props|properties|values|spec)(?:\.[A-Za-z_]+|\[[\"']?[A-Za-z_.\-]+[\"']?\]|\[\d\])+[;,)]?$",
@@ -43,6 +44,7 @@ _ATTRIBUTE: Final = re.compile(
 )
 _YAML_TAG: Final = re.compile(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
 _MIXED_LENGTH: Final = 6
+_MOST_VARIABLES: Final = 8
 
 
 def refers(value: str) -> bool:
@@ -53,18 +55,10 @@ def refers(value: str) -> bool:
 def is_variable_reference(value: str) -> bool:
     """Whether `value` consists of variables and templates, and of nothing beside them that could be a secret."""
     value = _ESCAPED_TAG.sub(lambda found: "<" if found[0][-1] == "c" else ">", value)
-    position = 0
-    rest: list[str] = []
-    while position < len(value):
-        match = _VARIABLE.match(value, position)
-        if match and _is_plausible(match):
-            position = match.end()
-            continue
-        if not position:
-            return False
-        rest.append(value[position])
-        position += 1
-    left = "".join(rest)
+    first = _VARIABLE.match(value)
+    if not first or not _is_plausible(first):
+        return False
+    left = _VARIABLE.sub(lambda found: "" if _is_plausible(found) else found[0], value, _MOST_VARIABLES)
     if left and value[0] in "{<%" and not value.startswith("{{") and " " not in left:
         return False
     return len(left) < _MIXED_LENGTH or " " in left or not any(map(str.isdigit, left))
@@ -86,6 +80,8 @@ def _is_path(value: str) -> bool:
     if any(_mixes(segment) and len(segment) >= _MIXED_LENGTH for segment in segments):
         return False
     known = bool(segments) and segments[0].lower() in _ROOTS and value.startswith("/")
+    last = segments[-1] if segments else ""
+    known = known and (_FOLDER.match(last) is not None or strength_of(last) != "none")
     return known or _FILE.search(value) is not None or all(_FOLDER.match(segment) for segment in segments)
 
 
@@ -105,6 +101,8 @@ def _is_call(value: str) -> bool:
         if not after.startswith((".", " ", "[")):
             return False
     named = _MIXED_NAME.search(function) or _FETCH.match(function)
+    if _NUMBER.match(arguments):
+        return bool(named) and len(arguments) < _MIXED_LENGTH - 2
     return bool(named or _ARGUMENT.match(arguments)) and not (
         any(map(str.isdigit, arguments)) and '"' not in arguments and "'" not in arguments and not named
     )

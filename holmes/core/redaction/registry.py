@@ -57,6 +57,6 @@ def _gate_of(sign: str, members: Iterable[Kind]) -> re.Pattern[str] | None:
     before = "|".join(
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
-    # A token that a line breaks has few signs before the end of the line.
-    rest = r"(?=[A-Za-z0-9_\-]{16}|[A-Za-z0-9_\-]{2,15}+[ \t\\\"'+=|]{0,8}(?:\r?\n|(?<=\\)n))"
+    # A long word, or the end of a line that breaks a token.
+    rest = r"(?=[A-Za-z0-9_\-]{4,15}+(?:[A-Za-z0-9_\-]|[ \t\\\"'+=|]{0,8}(?:\r?\n|(?<=\\)n)))"
     return re.compile(rf"{re.escape(sign)}{rest}(?:{before})")

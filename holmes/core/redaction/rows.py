@@ -31,10 +31,11 @@ _FIELD: Final = re.compile(
 )
 # Host, port, database, user, password, and nothing else in the line.
 _PGPASS: Final = re.compile(
-    r"\n?[ \t]{0,40}[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:[A-Za-z_*][^\s:/\"'=]{0,63}+:"
-    r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t]*(?=\r?\n|$)"
+    r"[ \t]{0,40}[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:[A-Za-z_*][^\s:/\"'=]{0,63}+:"
+    r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t\r]*"
 )
-_LINE_OF_PGPASS: Final = re.compile(r"\n" + _PGPASS.pattern[3:])
+_COLONS: Final = 4
+_LONGEST_LINE: Final = 2000
 # `file.go:12:34:error:x` and `host:9100:up:ok:1` have the same form.
 _SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|json|tf):")
 
@@ -43,17 +44,27 @@ def secrets_of_rows(window: Window) -> Iterator[Span]:
     """The secrets of this window that stand in rows."""
     if window.names_secrets and window.has("insert") and window.has("values"):
         yield from _inserted(window)
-    if window.has("password") and (window.has("machine") or window.has("default")):
+    if window.has("password ") or window.has("password\n") or window.has("password\\") or window.has("password\t"):
         yield from _of_netrc(window)
-    first = _PGPASS.match(window.piece) if not window.cut_start else None
-    for match in [
-        *([first] if first else []),
-        *(_LINE_OF_PGPASS.finditer(window.piece) if "\n" in window.piece else ()),
+    yield from _of_pgpass(window)
+
+
+def _of_pgpass(window: Window) -> Iterator[Span]:
+    position = 0
+    if "\n" not in window.piece and len(window.piece) > _LONGEST_LINE:
+        return
+    for line in [
+        line for line in window.piece.split("\n") if (" " not in line or line[0] == " ") and line.count(":") >= _COLONS
     ]:
-        value = match["secret"]
-        if not is_reference(value, amounts=True) and not _SOURCE.search(match[0]) and not value.isalpha():
-            start, end = match.span("secret")
-            yield Span(start=window.start + start, end=window.start + end, label=PASSWORD, secret=value)
+        match = _PGPASS.fullmatch(line)
+        if not match or is_reference(match["secret"], amounts=True):
+            continue
+        if _SOURCE.search(line) or match["secret"].isalpha():
+            continue
+        position = window.piece.find(line, position)
+        start, end = match.span("secret")
+        at = window.start + position
+        yield Span(start=at + start, end=at + end, label=PASSWORD, secret=match["secret"])
 
 
 def _of_netrc(window: Window) -> Iterator[Span]:
@@ -61,7 +72,10 @@ def _of_netrc(window: Window) -> Iterator[Span]:
         lowest = max(0, match.start() - _NETRC_CHARACTERS)
         start, end = match.span("secret")
         value = window.piece[start:end]
-        if not is_reference(value) and _NETRC_HEAD.search(window.lower[lowest : match.start()]):
+        before = window.lower[lowest : match.start()]
+        if not ("machine" in before or "default" in before) or is_reference(value):
+            continue
+        if _NETRC_HEAD.search(before):
             yield Span(start=window.start + start, end=window.start + end, label=PASSWORD, secret=value)
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 # What a word for a secret begins with, beside those of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
-    "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "chave", "chiave", "parola", "jeton",
-    "schl", "segre", "cl\xe9",
+    "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9", "schl\xfc",
 )  # fmt: skip
 _VERB: Final = r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf|en|como|come|in|on|\u2192|->|:)"
 _AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
@@ -39,7 +38,7 @@ _BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
 # Words that end the name of a secret: `the password for bob is`.
 _FUNCTION_WORDS: Final = re.compile(
-    r"[ \t](?:for|of|to|from|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du|para|del|da|do|per|di|de)(?=[ \t]|$)"
+    r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du|para|del|da|do|per|di|de)(?=[ \t]|$)"
 )
 _ARTICLES: Final = frozenset(
     {

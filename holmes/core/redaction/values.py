@@ -68,11 +68,10 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
         or _ELSEWHERE.match(head)
         or _PUBLIC.match(head)
         or _SIZE.match(head)
-        or _TIME.match(head)
         or _MASKED_COOKIE.search(head)
         or refers(head)
         or (_VARIABLE_NAME.match(head) and strength_of(head) != "none")
-        or (amounts and (_AMOUNT.match(head) or _DATE.match(head)))
+        or (amounts and (_AMOUNT.match(head) or _DATE.match(head) or _TIME.match(head)))
     )
 
 

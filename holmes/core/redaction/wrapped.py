@@ -34,19 +34,21 @@ def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
     for literal in kind.literals:
         at = window.piece.find(literal)
         while at >= 0:
-            yield from _parts(window.text, window.start + at, kind)
-            at = window.piece.find(literal, at + len(literal))
+            run = _RUN.match(window.text, window.start + at)
+            # Within one long word a token begins once.
+            end = run.end() if run else window.start + at + len(literal)
+            yield from _parts(window.text, window.start + at, end, kind)
+            at = window.piece.find(literal, end - window.start)
 
 
-def _parts(text: str, start: int, kind: Kind) -> Iterator[Span]:
-    """The parts of the token of `kind` whose prefix is at `start`, when it has more than one."""
-    run = _RUN.match(text, start)
-    if not run or not _BREAK.match(text, run.end()):
+def _parts(text: str, start: int, end: int, kind: Kind) -> Iterator[Span]:
+    """The parts of the token of `kind` whose first part is at `start` to `end`, when it has more than one."""
+    if not _BREAK.match(text, end):
         return
     # Some prefixes stand in the middle of a token.
     lowest = max(0, start - _BEFORE_CHARACTERS)
     before = text[lowest:start]
-    joined, parts = text[start : run.end()], [(start, run.end())]
+    joined, parts = text[start:end], [(start, end)]
     whole = _matches(kind, before, joined)
     while len(parts) < _MOST_LINES:
         following = _next_part(text, parts[-1][1])

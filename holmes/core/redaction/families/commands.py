@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holmes.core.redaction.kinds import PASSWORD, SECRET, Kind
+from holmes.core.redaction.kinds import OPTION, PASSWORD, SECRET, Kind
 from holmes.core.redaction.values import is_reference, is_word
 
 _WORD = r"(?P<secret>[^\s\"'\\,\]][^\s\"'\\]{0,200})"
@@ -21,6 +21,7 @@ KINDS: Final = (
         name="secret-literal",
         label=SECRET,
         literals=("from-literal",),
+        gate=OPTION,
         pattern=re.compile(
             rf"--from-literal[= \t]{{1,4}}{_Q}[A-Za-z0-9_.\-]{{1,253}}=(?P<secret>[^\s\"'\\]{{1,4000}})"
         ),
@@ -30,6 +31,7 @@ KINDS: Final = (
         name="vault-value",
         label=SECRET,
         literals=("kv p",),
+        gate=re.compile("/"),
         pattern=re.compile(
             r"(?:kv put|kv patch)[ \t]{1,8}(?:-[^\s]{1,60}[ \t]{1,8}){0,4}\S{1,200}(?:[ \t]{1,8}[A-Za-z0-9_.\-]{1,80}=\S{0,200}){0,20}?"
             rf"[ \t]{{1,8}}[A-Za-z0-9_.\-]{{1,80}}={_Q}(?P<secret>[^\s\"'\\@][^\s\"'\\]{{0,400}})"
@@ -69,7 +71,7 @@ KINDS: Final = (
     Kind(
         name="json-web-key",
         label="private-key",
-        literals=("kty",),
+        literals=("RSA", "OKP", '"EC"', 'oct"'),
         pattern=re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\{0,7}\"\s{0,4}:\s{0,4}\\{0,7}\"(?P<secret>[A-Za-z0-9_\-]{20,}+)"),
     ),
     Kind(

@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holmes.core.redaction.kinds import PASSWORD, Kind
+from holmes.core.redaction.kinds import OPTION, PASSWORD, Kind
 from holmes.core.redaction.values import is_prose, is_reference, is_word, looks_random
 
 # What stands between the words of a command: blanks, or the commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _SECRET = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
-_LOGIN_OPTION: Final = re.compile(
-    r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds)"
-)
-
 _AT: Final = re.compile("@")
 
 # Programs, and the option behind which they take a password.
@@ -59,7 +55,7 @@ def _option_kind(option: str, programs: tuple[str, ...]) -> Kind:
         name=f"program-password-{option}" if option != "P" else "program-password-capital-p",
         label=PASSWORD,
         literals=tuple(sorted(heads)),
-        gate=_LOGIN_OPTION,
+        gate=OPTION,
         pattern=re.compile(
             rf"\b(?:{names})\b(?:(?!\b(?:{names})\b)(?:[^\n|;]|\\\n|\n[ \t]{{0,60}}- )){{0,300}}?"
             rf"(?<=[ \t\"',\[])-{option}(?:{_GAP}|=)?{_QUOTE}?(?<!-{option}-){_SECRET}"
@@ -74,7 +70,7 @@ KINDS: Final = (
         name="mysql-password",
         label=PASSWORD,
         literals=("mysql", "mariadb"),
-        gate=_LOGIN_OPTION,
+        gate=OPTION,
         pattern=re.compile(
             r"(?:mysql|mariadb)[a-z\-]{0,12}"
             r"(?:(?!mysql|mariadb)(?:[^\n|;]|\n[ \t]{0,40}- )){0,400}?"
@@ -87,7 +83,7 @@ KINDS: Final = (
         name="login-option",
         label=PASSWORD,
         literals=("curl", "etcdctl", "skopeo", "elasticdump", "nats"),
-        gate=_LOGIN_OPTION,
+        gate=OPTION,
         pattern=re.compile(
             r"(?:curl|etcdctl|skopeo|elasticdump|nats)\b(?:(?!curl|etcdctl|skopeo)[^\n|]){0,300}?(?<![A-Za-z0-9\-])"
             rf"(?:-[a-zA-Z]{{0,5}}u|--(?:proxy-)?user|-U|--(?:src-|dest-)?creds){_GAP}?=?\\{{0,7}}[\"']?"
@@ -99,7 +95,7 @@ KINDS: Final = (
         name="smb-login",
         label=PASSWORD,
         literals=("smbclient", "rpcclient", "smbget", "wmic", "winexe"),
-        gate=_LOGIN_OPTION,
+        gate=OPTION,
         pattern=re.compile(r"-U[ \t=]{0,4}\\{0,7}[\"']?[^\s%\"']{1,80}%(?P<secret>[^\s\"'\\]{1,200})"),
         accepts=_is_value,
     ),
@@ -131,7 +127,7 @@ KINDS: Final = (
         folded=True,
         pattern=re.compile(
             r"password(?<![a-z0-9]password)[ \t]{0,4}(?:[ \t=(]|for[^\n=]{1,80}=[ \t]{0,4}(?:password[ \t]{0,4}\()?)[ \t(]{0,4}"
-            r"(?:n|e|x|u&)?\\{0,7}'(?P<secret>[^'\n\\]{1,200})\\{0,7}'"
+            r"(?:n|e|x|u&)?\\{0,7}'(?P<secret>(?:[^'\n\\]|''){1,200})\\{0,7}'"
         ),
         accepts=_is_quoted_password,
     ),
@@ -141,8 +137,8 @@ KINDS: Final = (
         literals=("identified",),
         folded=True,
         pattern=re.compile(
-            rf"identified\s{{1,8}}(?:with\s{{1,8}}\S{{1,64}}\s{{1,8}})?(?:by|as)\s{{1,8}}(?:password\s{{1,8}}|values\s{{1,8}})?"
-            rf"{_QUOTE}(?P<secret>[^\"'`\n\\]{{1,200}})"
+            r"identified\s{1,8}(?:with\s{1,8}\S{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:password\s{1,8}|values\s{1,8})?"
+            r"\\{0,7}(?P<quote>[\"'`])(?P<secret>(?:(?!(?P=quote))[^\n\\]|''){1,200})"
         ),
         accepts=_is_quoted_password,
     ),
@@ -153,6 +149,16 @@ KINDS: Final = (
         folded=True,
         pattern=re.compile(
             r"(?:user|role|to|schema)\s{1,8}\S{1,100}\s{1,8}identified\s{1,8}by\s{1,8}(?:values\s{1,8})?(?P<secret>[^\s\"'`;,\\]{1,200})"
+        ),
+        accepts=_is_quoted_password,
+    ),
+    Kind(
+        name="sql-replaced-password",
+        label=PASSWORD,
+        literals=("identified",),
+        folded=True,
+        pattern=re.compile(
+            r"identified\s{1,8}by\s{1,8}(?:(?!identified)[^\n;]){1,300}?\breplace\s{1,8}\\{0,7}[\"']?(?P<secret>[^\s\"'`;\\]{1,200})"
         ),
         accepts=_is_quoted_password,
     ),
@@ -179,10 +185,10 @@ KINDS: Final = (
     Kind(
         name="pgpass-password",
         label=PASSWORD,
-        literals=("pgpass",),
+        literals=("432:", ":*:", "pgpass"),
         folded=True,
         pattern=re.compile(
-            r"(?<![a-z0-9_.\-])[a-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
+            r"(?:^|\\n|(?<=[\n\"'` ]))[a-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
             r"(?P<secret>[^\s\"'\\]{1,200})"
         ),
         accepts=_is_value,
