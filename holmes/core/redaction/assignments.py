@@ -210,13 +210,8 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     start = place.value
     if piece[start : start + 1] in {"\n", "\r", ""}:
         return _below(piece, start) if place.operator == ":" else (start, start)
-    braced = _BRACED.match(piece, start) if place.operator == "=" else None
-    if braced:
-        return braced.span("secret")
-    if _BRACED_START.match(piece, start):
-        return start, _run_end(piece, start)
     if piece[start] in "[{&*" and not piece.startswith("*" * 3, start):
-        return start, start
+        return _bracketed(piece, place)
     if place.starts_line and place.operator == ":":
         return start, _line_value_end(piece, start)
     run_end = _run_end(piece, start)
@@ -225,6 +220,15 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     # `NAME=value` at the start of a line: blanks belong to the value, unless a command follows.
     line_end = _line_value_end(piece, start)
     return start, run_end if _COMMAND.match(piece, run_end, line_end) else max(run_end, line_end)
+
+
+def _bracketed(piece: str, place: Place) -> tuple[int, int]:
+    """A value that begins with a bracket: a password of ODBC, or one with braces in it; else a list or a map."""
+    start = place.value
+    braced = _BRACED.match(piece, start) if place.operator == "=" else None
+    if braced:
+        return braced.span("secret")
+    return start, _run_end(piece, start) if _BRACED_START.match(piece, start) else start
 
 
 def _below(piece: str, position: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-r"""Secrets in what Go programs print of their values: `map[password:[104 117]]`, `[]uint8{0x68}`, `Data:map[...]` of Secrets.
+"""Secrets in what Go programs print of their values: `map[password:[104 117]]`, `[]uint8{0x68}`, Secrets as a whole.
 
 A list of bytes is a text. In a Secret every value is masked, elsewhere those whose name says that they are secret.
 """
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 _NUMBERS: Final = r"(?:0x[0-9a-fA-F]{1,2}|[0-9]{1,3})(?:,?[ \t]{1,4}(?:0x[0-9a-fA-F]{1,2}|[0-9]{1,3})){2,8000}"
 _NAMED_BYTES: Final = re.compile(
-    rf"(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{{0,100}})\\{{0,7}}\"?:[ \t]{{0,4}}(?:\[\](?:uint8|byte)\{{|\[)(?P<secret>{_NUMBERS}),?[\]}}]"
+    rf"(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{{0,100}})\\{{0,7}}\"?:[ \t]{{0,4}}(?:\[\](?:uint8|byte)\{{|\[)"
+    rf"(?P<secret>{_NUMBERS}),?[\]}}]"
 )
 _NAMED_CAST: Final = re.compile(
-    r"(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{0,100})\\{0,7}\"?:[ \t]{0,4}(?:\(\*?[a-z\[\]0-9]{1,20}\)[ \t]{0,2}(?:\(0x[0-9a-f]{1,16}\)|\(len=[0-9]{1,9}(?: cap=[0-9]{1,9})?\))?[ \t]{0,2}\(?"
+    r"(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{0,100})\\{0,7}\"?:[ \t]{0,4}(?:\(\*?[a-z\[\]0-9]{1,20}\)[ \t]{0,2}"
+    r"(?:\(0x[0-9a-f]{1,16}\)|\(len=[0-9]{1,9}(?: cap=[0-9]{1,9})?\))?[ \t]{0,2}\(?"
     r"|\[\]byte\()\\{0,7}\"(?P<secret>[^\"\n\\]{1,4000})"
 )
 # What shows that a map belongs to a Secret, before or behind it in the same dump.

@@ -29,7 +29,8 @@ _PASSWORDS: Final = frozenset(
     }
 )  # fmt: skip
 _TOKENS: Final = frozenset({"jeton", "jwt", "token"})
-_KEYS: Final = frozenset({"chave", "chiave", "clave", "cle", "key", "keys", "schluessel", "schlussel"})
+_ROMANCE_KEYS: Final = frozenset({"chave", "chiave", "clave", "cle"})
+_KEYS: Final = _ROMANCE_KEYS | {"key", "keys", "schluessel", "schlussel"}
 _ERLANG: Final = frozenset(
     {"couchdb", "distribution", "ejabberd", "emqx", "erl", "erlang", "node", "rabbitmq", "release", "vernemq"}
 )
@@ -67,7 +68,8 @@ _KEY_OWNERS: Final = frozenset(
 # A name that ends so says where the secret is, or how it is handled, and not what it is.
 _LOCATORS: Final = frozenset(
     {
-        "algorithm", "at", "date", "last", "modified", "on", "rotated", "set", "since", "until", "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
+        "algorithm", "at", "date", "last", "modified", "on", "rotated", "set", "since", "until",
+        "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
         "change", "changed", "class", "config", "configmap", "count", "counter", "created", "delay", "dir",
         "directory", "duration", "enabled", "endpoint", "env", "error", "errors", "exists", "expiration",
         "expired", "expires", "expiry", "failed", "failures", "field", "file", "filename", "files", "format",
@@ -102,9 +104,7 @@ def words_of(name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=8192)
 def strength_of(name: str) -> Strength:
     """How sure it is that the value under `name` is a secret."""
-    if _SOURCE_FILE.search(name):
-        return "none"
-    words = words_of(name)
+    words = () if _SOURCE_FILE.search(name) else words_of(name)
     while len(words) > 1 and words[-1].isdigit():
         words = words[:-1]
     if not words:
@@ -130,10 +130,9 @@ def _strength_of_words(words: tuple[str, ...]) -> Strength:
     if not _TOKENS.isdisjoint(words) or any(_COMPOUND.search(word) for word in words):
         return "strong"
     pairs = {*pairwise(words), (words[0], words[-1])}
-    if any(owner in _KEY_OWNERS and key in _KEYS for owner, key in pairs):
-        return "strong"
     # Romance languages name the key before its owner: `clave_api`.
-    if any(key in _KEYS and key not in {"key", "keys"} and owner in _KEY_OWNERS for key, owner in pairs):
+    turned = {(second, first) for first, second in pairs if first in _ROMANCE_KEYS}
+    if any(owner in _KEY_OWNERS and key in _KEYS for owner, key in pairs | turned):
         return "strong"
     if words[-1] == "cookie" and not _ERLANG.isdisjoint(words):
         return "strong"

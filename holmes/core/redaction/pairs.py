@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 _Q: Final = r"\\{0,7}[\"']?"
 _BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]){0,200}+"
-_NAMES: Final = r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id|label|param|setting|title|path)"
+_NAMES: Final = (
+    r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id"
+    r"|label|param|setting|title|path)"
+)
 _VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
 _IS: Final = r"[ \t]{0,4}[:=][ \t]{0,40}"
 # A field between the two that is neither: `sensitive: true`, `"type":"string",`.

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _NETRC: Final = re.compile(r"password(?:\s|\\+[nrt]){1,8}(?P<secret>[^\s\\\"']{1,200})")
 _NETRC_HEAD: Final = re.compile(
-    r"(?:machine(?:\s|\\+[nt]){1,8}(?:[a-z0-9_\-]{0,100}[.:0-9][^\s\\]{0,100}|localhost)|(?:^|\n|\\n|[\"'])[ \t]{0,40}default)"
+    r"(?:machine(?:\s|\\+[nt]){1,8}(?:[a-z0-9_\-]{0,100}[.:0-9][^\s\\]{0,100}|localhost)|(?:^|\n|\\n|[\"'])"
+    r"[ \t]{0,40}default)"
     r"(?:(?:\s|\\+[nrt]){1,80}(?:login|account)(?:\s|\\+[nrt]){1,8}[^\s\\]{1,200}){0,2}(?:\s|\\+[nrt]){1,80}$"
 )
 _NETRC_CHARACTERS: Final = 500
@@ -24,10 +25,10 @@ _INSERT: Final = re.compile(
     r"insert\s{1,8}(?:ignore\s{1,8})?into\s{1,8}[^\s(]{1,200}\s{0,8}\((?P<columns>[^()]{1,4000})\)\s{0,8}values\s{0,8}(?=\()"
 )
 _ROW: Final = re.compile(
-    r"\s{0,8},?\s{0,8}\((?P<fields>(?:'(?:[^'\n]|''){0,2000}'|[^()'\n]{1,400}|\([^()\n]{0,200}\)){1,400})\)"
+    r"\s{0,8},?\s{0,8}\((?P<fields>(?:'(?:[^'\n]|''){0,2000}+'|[^()'\n]{1,400}+|\([^()\n]{0,200}\)){1,400}+)\)"
 )
 _FIELD: Final = re.compile(
-    r"\s{0,8}(?:[neE]?\\{0,7}'(?P<quoted>(?:[^'\\\n]|''){0,2000})\\{0,7}'|(?P<plain>[^,'\n]{1,400}))\s{0,8}(?:,|$)"
+    r"\s{0,8}(?:[neE]?\\{0,7}'(?P<quoted>(?:[^'\\\n]|''){0,2000}+)\\{0,7}'|(?P<plain>[^,'\n]{1,400}))\s{0,8}(?:,|$)"
 )
 # Host, port, database, user, password, and nothing else in the line.
 _PGPASS: Final = re.compile(

@@ -88,7 +88,8 @@ class YamlSecrets:
         for start, end in lines_from(self._text, max(0, position - 1)):
             line = self._text[start : min(end, start + _LINE_START)]
             at = column_of(line)
-            if -1 < below and not -1 < at <= below:
+            indentation = len(line) - len(line.lstrip(" \t"))
+            if below >= 0 and not _ends_document(line) and (at < 0 or indentation > below):
                 continue
             below = -1
             if at >= 0 and _DATA.match(line, at):

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 _KEYWORDS: Final = (
     "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9", "schl\xfc",
 )  # fmt: skip
-_VERB: Final = r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf|en|como|come|in|on|\u2192|->|:)"
+_VERB: Final = (
+    r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf"
+    r"|en|como|come|in|on|\u2192|->|:)"
+)
 _AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
 _SENTENCE: Final = {
     keyword: re.compile(
@@ -30,7 +33,8 @@ _SENTENCE: Final = {
 }
 _LOGIN: Final = re.compile(
     r"(?:cred[a-z]{4,8}|login|logged in)[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
-    r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et|y|e)[ \t]{0,2}"
+    r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et"
+    r"|y|e)[ \t]{0,2}"
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
 _LOGIN_WORDS: Final = ("cred", "login")
@@ -38,7 +42,8 @@ _BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
 # Words that end the name of a secret: `the password for bob is`.
 _FUNCTION_WORDS: Final = re.compile(
-    r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du|para|del|da|do|per|di|de)(?=[ \t]|$)"
+    r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du"
+    r"|para|del|da|do|per|di|de)(?=[ \t]|$)"
 )
 _ARTICLES: Final = frozenset(
     {

@@ -33,7 +33,8 @@ KINDS: Final = (
         literals=("kv p",),
         gate=re.compile("/"),
         pattern=re.compile(
-            r"(?:kv put|kv patch)[ \t]{1,8}(?:-[^\s]{1,60}[ \t]{1,8}){0,4}\S{1,200}(?:[ \t]{1,8}[A-Za-z0-9_.\-]{1,80}=\S{0,200}){0,20}?"
+            r"(?:kv put|kv patch)[ \t]{1,8}(?:-[^\s]{1,60}[ \t]{1,8}){0,4}\S{1,200}(?:[ \t]{1,8}"
+            r"[A-Za-z0-9_.\-]{1,80}=\S{0,200}){0,20}?"
             rf"[ \t]{{1,8}}[A-Za-z0-9_.\-]{{1,80}}={_Q}(?P<secret>[^\s\"'\\@][^\s\"'\\]{{0,400}})"
         ),
         accepts=_is_value,
@@ -44,7 +45,8 @@ KINDS: Final = (
         literals=("chpasswd",),
         folded=True,
         pattern=re.compile(
-            rf"{_Q}(?<![^\s\"'])[A-Za-z0-9_.\-]{{1,32}}:(?P<secret>[^\s\"':|\\]{{1,200}}){_Q}[ \t]{{0,4}}\|[ \t]{{0,4}}(?:sudo[ \t]{{1,4}})?chpasswd"
+            rf"{_Q}(?<![^\s\"'])[A-Za-z0-9_.\-]{{1,32}}:(?P<secret>[^\s\"':|\\]{{1,200}}){_Q}[ \t]{{0,4}}\|"
+            rf"[ \t]{{0,4}}(?:sudo[ \t]{{1,4}})?chpasswd"
         ),
         accepts=_is_value,
     ),
@@ -54,7 +56,9 @@ KINDS: Final = (
         literals=("htpasswd",),
         folded=True,
         pattern=re.compile(
-            rf"htpasswd(?:[ \t]{{1,8}}-[a-zA-Z0-9]{{1,8}}){{0,5}}(?<=b)(?:[ \t]{{1,8}}-[a-zA-Z0-9]{{1,8}}){{0,5}}(?:[ \t]{{1,8}}[^\s\-]\S{{0,100}}){{1,2}}?[ \t]{{1,8}}{_Q}{_WORD}{_Q}(?=[ \t]*(?:$|[\n|>;&)\"'\\]))"
+            rf"htpasswd(?:[ \t]{{1,8}}-[a-zA-Z0-9]{{1,8}}){{0,5}}(?<=b)(?:[ \t]{{1,8}}-"
+            rf"[a-zA-Z0-9]{{1,8}}){{0,5}}(?:[ \t]{{1,8}}[^\s\-]\S{{0,100}}){{1,2}}?[ \t]{{1,8}}{_Q}{_WORD}{_Q}"
+            rf"(?=[ \t]*(?:$|[\n|>;&)\"'\\]))"
         ),
         accepts=_is_value,
     ),
@@ -80,7 +84,8 @@ KINDS: Final = (
         literals=("cookie",),
         folded=True,
         pattern=re.compile(
-            r"(?:-setcookie|--(?:erlang-)?cookie)(?:[ \t=]{1,8}|\\{0,7}[\"']?(?:,|\n[ \t]{0,60}-)[ \t\n]{0,40})\\{0,7}[\"']?(?P<secret>[a-z0-9_!@#$%^&*+.~][^\s\"'\\,)\]]{3,255})"
+            r"(?:-setcookie|--(?:erlang-)?cookie)(?:[ \t=]{1,8}|\\{0,7}[\"']?(?:,|\n[ \t]{0,60}-)"
+            r"[ \t\n]{0,40})\\{0,7}[\"']?(?P<secret>[a-z0-9_!@#$%^&*+.~][^\s\"'\\,)\]]{3,255})"
         ),
         accepts=_is_value,
     ),
@@ -90,7 +95,8 @@ KINDS: Final = (
         literals=("set_cookie", "{cookie"),
         folded=True,
         pattern=re.compile(
-            r"(?:set_cookie\((?:[a-z]{1,20}\(\)|[^(),\n]{0,80}),|\{cookie,)[ \t]{0,4}\\{0,7}[\"']?(?P<secret>[^\s\"'\\(){},]{4,255})"
+            r"(?:set_cookie\((?:[a-z]{1,20}\(\)|[^(),\n]{0,80}),|\{cookie,)[ \t]{0,4}\\{0,7}[\"']?(?P<secret>"
+            r"[^\s\"'\\(){},]{4,255})"
         ),
         accepts=_is_value,
     ),
@@ -100,7 +106,8 @@ KINDS: Final = (
         literals=("erlang.cookie",),
         folded=True,
         pattern=re.compile(
-            r"erlang\.cookie\\{0,7}[\"']?:?(?:[ \t]{0,8}\r?\n(?:[ \t]{0,8}\n)?|[ \t]{1,8}\\{0,7}[\"']?|\\n|\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?)[ \t]{0,40}"
+            r"erlang\.cookie\\{0,7}[\"']?:?(?:[ \t]{0,8}\r?\n(?:[ \t]{0,8}\n)?|[ \t]{1,8}\\{0,7}[\"']?|\\n"
+            r"|\\{0,7}[\"']?:[ \t]{0,4}\\{0,7}[\"']?)[ \t]{0,40}"
             r"(?P<secret>[A-Za-z0-9_\-+/=]{16,255})(?=\\{0,7}[\"']?\s|\\|[\"',}]|$)"
         ),
         accepts=_is_value,

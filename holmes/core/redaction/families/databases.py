@@ -6,12 +6,12 @@ import re
 from typing import Final
 
 from holmes.core.redaction.kinds import OPTION, PASSWORD, Kind
-from holmes.core.redaction.values import is_prose, is_reference, is_word, looks_random
+from holmes.core.redaction.values import is_prose, is_reference, is_word
 
 # What stands between the words of a command: blanks, or the commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
-_SECRET = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
+_ARGUMENT = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
 _AT: Final = re.compile("@")
 
 # Programs, and the option behind which they take a password.
@@ -20,18 +20,28 @@ _PROGRAMS: Final = (
         "p",
         (
             "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport", "mongostat", "mongotop",
-            "mongofiles", "cqlsh", "ycqlsh", "nodetool", "cypher-shell", "couchbase-cli", "cbq", "cbbackupmgr", "cbexport",
-            "cbimport", "elasticsearch-users", "rabbitmqadmin", "sshpass", "influx", "solr", "monetdb", "mclient",
-            "az login", "crane", "oras", "podman login", "docker login", "nerdctl login", "helm registry login",
-            "buildah login", "dremio", "xfreerdp", "rdesktop", "usql", "mycli", "litecli", "aerospike", "asadm",
+            "mongofiles", "cqlsh", "ycqlsh", "cypher-shell", "couchbase-cli", "cbq", "cbbackupmgr", "cbexport",
+            "cbimport", "elasticsearch-users", "rabbitmqadmin", "sshpass", "mycli", "litecli", "az login", "crane auth",
+            "oras login", "podman login", "docker login", "nerdctl login", "helm registry login", "buildah login",
+            "xfreerdp", "rdesktop",
         ),
     ),
-    ("P", ("sqlcmd", "bcp", "isql", "osql", "tsql", "fisql", "mosquitto_pub", "mosquitto_sub", "ipmitool", "unzip", "zip",
-           "asinfo", "asadm", "aql", "dbisql", "hdbsql", "ttisql", "nzsql")),
+    (
+        "P",
+        (
+            "sqlcmd", "bcp", "isql", "osql", "tsql", "fisql", "mosquitto_pub", "mosquitto_sub", "ipmitool", "unzip",
+            "zip", "asadm", "aql", "dbisql",
+        ),
+    ),
     ("a", ("redis-cli", "valkey-cli", "keydb-cli", "redis-benchmark", "dragonfly-cli")),
-    ("w", ("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd", "ldapcompare", "kadmin",
-           "vsql", "nzsql", "beeline")),
-    ("pw", ("nzsql", "nzload")),
+    (
+        "w",
+        (
+            "ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami", "ldappasswd", "ldapcompare", "kadmin",
+            "vsql",
+        ),
+    ),
+    ("pw", ("nodetool", "nzsql", "nzload")),
 )  # fmt: skip
 
 
@@ -44,7 +54,7 @@ def _is_no_port(value: str) -> bool:
 
 
 def _is_quoted_password(value: str) -> bool:
-    return _is_value(value) and not is_prose(value) and not value.strip("?:$%0123456789") == ""
+    return _is_value(value) and not is_prose(value) and value.strip("?:$%0123456789") != ""
 
 
 def _option_kind(option: str, programs: tuple[str, ...]) -> Kind:
@@ -58,7 +68,7 @@ def _option_kind(option: str, programs: tuple[str, ...]) -> Kind:
         gate=OPTION,
         pattern=re.compile(
             rf"\b(?:{names})\b(?:(?!\b(?:{names})\b)(?:[^\n|;]|\\\n|\n[ \t]{{0,60}}- )){{0,300}}?"
-            rf"(?<=[ \t\"',\[])-{option}(?:{_GAP}|=)?{_QUOTE}?(?<!-{option}-){_SECRET}"
+            rf"(?<=[ \t\"',\[])-{option}(?:{_GAP}|=)?{_QUOTE}?(?<!-{option}-){_ARGUMENT}"
         ),
         accepts=_is_no_port,
     )
@@ -116,7 +126,8 @@ KINDS: Final = (
         literals=("connect to",),
         folded=True,
         pattern=re.compile(
-            rf"connect to[ \t]\S{{1,64}}[ \t]{{1,8}}user[ \t]{{1,8}}\S{{1,64}}[ \t]{{1,8}}using[ \t]{{1,8}}{_QUOTE}?{_SECRET}"
+            rf"connect to[ \t]\S{{1,64}}[ \t]{{1,8}}user[ \t]{{1,8}}\S{{1,64}}[ \t]{{1,8}}using"
+            rf"[ \t]{{1,8}}{_QUOTE}?{_ARGUMENT}"
         ),
         accepts=_is_value,
     ),
@@ -126,7 +137,8 @@ KINDS: Final = (
         literals=("password",),
         folded=True,
         pattern=re.compile(
-            r"password(?<![a-z0-9]password)[ \t]{0,4}(?:[ \t=(]|for[^\n=]{1,80}=[ \t]{0,4}(?:password[ \t]{0,4}\()?)[ \t(]{0,4}"
+            r"password(?<![a-z0-9]password)[ \t]{0,4}(?:[ \t=(]|for[^\n=]{1,80}=[ \t]{0,4}(?:password"
+            r"[ \t]{0,4}\()?)[ \t(]{0,4}"
             r"(?:n|e|x|u&)?\\{0,7}'(?P<secret>(?:[^'\n\\]|''){1,200})\\{0,7}'"
         ),
         accepts=_is_quoted_password,
