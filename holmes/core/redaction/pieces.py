@@ -33,6 +33,10 @@ KEYWORDS: Final = (
 )  # fmt: skip
 # Words that are in many other literals, which need only be searched around them.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
+BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+# The letters of long words made one sign, and a word that is long: fifteen bytes in base64, as `DB_PASSWORD=abc`.
+WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
+LONG_WORD: Final = b"a" * 20
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
 _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwxyz")))
@@ -47,6 +51,7 @@ class Window:
     Latin-1, which makes it cheap to make and to search. `rare` holds only the capitals and a few signs of the piece,
     `consonants` only those letters of `lower`: a literal that is in the piece is, with the same letters left out, in
     them too, and they are much shorter to search.
+    `long_word` is where the first long word of letters, digits, `+` and `/` is, -1 without one.
     `cut_start` and `cut_end` say that the window begins or ends inside of a line.
     """
 
@@ -58,6 +63,7 @@ class Window:
     lower: str
     rare: str
     consonants: str
+    long_word: int
     cut_start: bool
     cut_end: bool
     _known: dict[tuple[str, bool], bool] = field(default_factory=dict, compare=False)
@@ -137,6 +143,7 @@ def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) ->
             piece=piece,
             plain=plain,
             lower=lower.decode("latin-1"),
+            long_word=plain.translate(WORD_CLASSES).find(LONG_WORD),
             rare=plain.translate(None, _NOT_RARE).decode("ascii"),
             consonants=lower.translate(None, _NO_CONSONANTS).decode("ascii"),
             cut_start=start > 0 and text[start - 1] != "\n",

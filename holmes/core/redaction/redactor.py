@@ -148,7 +148,9 @@ _FINDERS: Final = (assigned_secrets, paired_secrets, told_secrets, dumped_secret
 
 
 def _shows(window: Window, kind: Kind) -> bool:
-    return any(window.has(literal, folded=kind.folded) for literal in kind.literals)
+    return not (kind.long_word and window.long_word < 0) and any(
+        window.has(literal, folded=kind.folded) for literal in kind.literals
+    )
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:

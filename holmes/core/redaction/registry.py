@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holmes.core.redaction import families
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from holmes.core.redaction.kinds import Kind
 
@@ -50,7 +50,7 @@ def _sign_of(kind: Kind) -> str:
     return signs.pop() if not _own_gate(kind) and len(signs) == 1 and signs <= {"-", "_", "."} else ""
 
 
-def _gate_of(sign: str, members: Iterable[Kind]) -> re.Pattern[str] | None:
+def _gate_of(sign: str, members: Sequence[Kind]) -> re.Pattern[str] | None:
     if not sign:
         return None
     prefixes = {re.escape(literal) for kind in members for literal in kind.literals if not kind.before}
@@ -58,5 +58,9 @@ def _gate_of(sign: str, members: Iterable[Kind]) -> re.Pattern[str] | None:
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
     # A long word, or the end of a line that breaks a token.
+    last = "".join(
+        sorted({re.escape(literal[-2]) for kind in members for literal in kind.literals if len(literal) > 1})
+    )
+    first = "" if any(kind.before for kind in members) else rf"(?<=[{last}]{re.escape(sign)})"
     rest = r"(?=[A-Za-z0-9_\-]{4,15}+(?:[A-Za-z0-9_\-]|[ \t\\\"'+=|]{0,8}(?:\r?\n|(?<=\\)n)))"
-    return re.compile(rf"{re.escape(sign)}{rest}(?:{before})")
+    return re.compile(rf"{re.escape(sign)}{first}{rest}(?:{before})")

@@ -32,6 +32,7 @@ KINDS: Final = (
     ),
     Kind(
         name="aws-session-token",
+        long_word=True,
         literals=("Jb3JpZ2lu", "GZXIvYXdz"),
         pattern=re.compile(rf"{BASE64_EDGE}(?:I?QoJb3JpZ2lu|FwoGZXIvYXdz)[A-Za-z0-9+/]{{60,}}+={{0,2}}"),
     ),
@@ -46,6 +47,7 @@ KINDS: Final = (
     ),
     Kind(
         name="google-service-account",
+        long_word=True,
         literals=("ewogICJ0eXBlIjogInNlcnZp", "eyJ0eXBlIjoic2Vydmlj"),
         pattern=re.compile(
             rf"{BASE64_EDGE}(?:ewogICJ0eXBlIjogInNlcnZpY2VfYWNjb3VudC|eyJ0eXBlIjoic2VydmljZV9hY2NvdW50)"
@@ -76,7 +78,7 @@ KINDS: Final = (
     token("digitalocean-token", "do[opr]_v1_", r"[0-9a-f]{64}", literals=("dop_v1_", "doo_v1_", "dor_v1_")),
     token("alibaba-key-id", "LTAI", r"[A-Za-z0-9]{16,24}"),
     token("linode-or-cloudflare-origin-key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{140,160}"),
-    token("databricks-token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?"),
+    token("databricks-token", "dapi", r"[0-9a-f]{32}(?:-[0-9])?", long_word=True),
     token("planetscale-token", "pscale_(?:tkn|pw|oauth)_", r"[A-Za-z0-9_\-.]{32,64}", literals=("pscale_",)),
     token("heroku-token", "HRKU-", r"[A-Za-z0-9_\-]{36,64}"),
     token("terraform-cloud-token", r"[A-Za-z0-9]{14}\.atlasv1\.", r"[A-Za-z0-9_\-=]{60,70}", literals=(".atlasv1.",)),

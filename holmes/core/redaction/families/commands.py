@@ -75,7 +75,7 @@ KINDS: Final = (
     Kind(
         name="json-web-key",
         label="private-key",
-        literals=("RSA", "OKP", '"EC"', 'oct"'),
+        literals=("RSA", "OKP", '"EC"'),
         pattern=re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\{0,7}\"\s{0,4}:\s{0,4}\\{0,7}\"(?P<secret>[A-Za-z0-9_\-]{20,}+)"),
     ),
     Kind(
