@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from holmes.core.cutting import shortened
 from holmes.core.errors import ContextOverflow, ModelError, masked
+from holmes.core.redaction.known_keys import without_known_keys
 from holmes.llm.overflow import names_another_cause, overflow_window
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
-_MIN_KEY, _MIN_HEADER, _MIN_LETTERS = 4, 8, 16  # characters
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
 _TRACEBACK = "Traceback (most recent call last)"  # litellm puts it into messages of its own
@@ -197,15 +197,7 @@ def _deciding(error: BaseException) -> BaseException:
 
 def _without_secrets(text: str, config: LitellmModelConfig) -> str:
     """`text` without the key and the headers of the configuration, which some providers quote."""
-    for secret in (config.api_key or "", *(value for _, value in config.extra_headers if len(value) >= _MIN_HEADER)):
-        # What servers without a key are given ("none", "EMPTY") is a word like any other.
-        if len(secret) < _MIN_KEY or (secret.isalpha() and len(secret) < _MIN_LETTERS):
-            continue
-        secret_pattern = re.escape(secret)
-        if len(secret) < _MIN_LETTERS:  # short enough to be a part of a number or of another word
-            secret_pattern = rf"(?<!\w){secret_pattern}(?!\w)"
-        text = re.sub(secret_pattern, "***", text)
-    return text
+    return without_known_keys(text, [config.api_key or "", *(value for _, value in config.extra_headers)])
 
 
 def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: int | None) -> ContextOverflow:
