@@ -118,7 +118,7 @@ def _numbered(markdown: str) -> tuple[str, list[str]]:
         for piece in scan_markers(markdown)
     )
     counts = Counter(marker.outcome for marker in numbers)
-    words = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _OUTCOMES.items() if counts[outcome])
+    words = "; ".join(f"{counts[outcome]} {word}" for outcome, word in _OUTCOMES.items() if counts[outcome])
     return shown, [f"Citations: {words}"] if words else []
 
 

@@ -259,9 +259,8 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
         row="N6",
         what="citations are believed unread",
         file="holmes/core/evidence/verification.py",
-        snippet="                lines = await asyncio.to_thread(cited_lines, text, marker, claim, deadline)"
-        " if text else None",
-        replacement="                lines = (marker.first_line, marker.last_line) if text and deadline else None",
+        snippet="                found = await asyncio.to_thread(judge_cited, texts, markers, claim, deadline)",
+        replacement="                found = markers if texts and deadline else ()",
         test="tests/core/evidence/test_in_the_loop.py::"
         "test_an_answer_streams_is_kept_and_is_given_with_the_same_checked_citations",
     ),

@@ -167,3 +167,11 @@ def test_an_empty_answer_is_a_message_all_the_same() -> None:
 )
 def test_small_pieces_of_text_are_made_safe(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+def test_citations_are_numbered_and_what_came_of_their_check_is_said() -> None:
+    marker = "[[0123456789ab:3"
+    answer = f"It died {marker}]]. It is slow {marker} cited]]. It ran {marker} not found there: Ran, 3]]."
+    (message,) = replies(news(kind="answered", investigation=replace(ANSWERED, answer=answer)))
+    assert message.sections[0] == "It died [1]. It is slow [2 cited]. It ran [3 not found there: Ran, 3]."
+    assert "Citations: 1 checked; 1 cited, not checked; 1 not found there" in message.notes

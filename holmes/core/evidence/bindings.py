@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LINKS: Final = frozenset(LINKS.split())
 _AFTER: Final = frozenset(["of", "de", "d'", "der", "von", "the", "la", "le", "los", "las"])
+_PARTS = re.compile(r"\.|\[[\w.-]{0,60}\]")
 _RATIO = re.compile(r"(\d+)/(\d+)")
 REPLICAS: Final = "desired replicas specreplicas"
 _NUMERATORS: Final = frozenset({"ready", "completions"})
@@ -33,14 +34,17 @@ _LONGEST_PHRASE: Final = 14
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """An assertion over a record; `used` are the tokens that are accounted for."""
+    """An assertion over a record; `used` are the tokens that are accounted for, `denied` those that are denied."""
 
     record: Record
     tokens: Sequence[Token]
     used: set[int] = field(default_factory=set)
+    denied: frozenset[int] = frozenset()
+    binds_denied: bool = False
 
     def bound(self, index: int) -> tuple[Token, ...]:
         """The words for fields that belong to the value at `index`. They are accounted for."""
+        self.binds_denied = False
         left = index - 1
         while left >= 0 and left not in self.used and (_is_link(self.tokens[left]) or self.tokens[left].has("compare")):
             left -= 1
@@ -61,6 +65,7 @@ class Reading:
         while 0 <= index < len(self.tokens) and index not in self.used and self.names_field(self.tokens[index]):
             found.append(self.tokens[index])
             self.used.add(index)
+            self.binds_denied = self.binds_denied or index in self.denied
             index += step
         return tuple(found)
 
@@ -74,7 +79,7 @@ class Reading:
             return ()
         if not self.is_heading(token) and (_is_link(token) or token.has("state")):
             return ()
-        *around, key = (plain_key(part) for part in token.text.split("."))
+        *around, key = [plain_key(part) for part in _PARTS.split(token.text) if part] or [""]
         found = self.record.of((key,))
         return tuple(each for each in found if set(around) <= set(each.path)) if key else ()
 
@@ -114,7 +119,12 @@ class Reading:
         for end in range(start, min(len(self.tokens), start + _LONGEST_PHRASE)):
             token = self.tokens[end]
             text = f"{text} {token.text}"
-            if end in self.used or token.has("not") or tokens_of(text).casefold() not in self.record.phrases:
+            if (
+                end in self.used
+                or end in self.denied
+                or token.has("not")
+                or tokens_of(text).casefold() not in self.record.phrases
+            ):
                 break
             content += not token.is_neutral
             if content >= 2 and not token.is_neutral:

@@ -68,7 +68,7 @@ def _fenced_block(text: str) -> tuple[str, list[str]] | None:
     for index in range(len(lines) - 2, -1, -1):
         if _FENCE.match(lines[index]):
             return "\n".join(lines[:index]).rstrip(), [line for line in lines[index + 1 : -1] if line.strip()]
-    return None
+    return "", [line for line in lines[1:-1] if line.strip()]  # it begins before what is known of the text
 
 
 def _last_statement(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.records import Field, Record, plain_key
@@ -24,6 +25,7 @@ _GAP = re.compile(r"\t|[ ]{2,}")
 _EVENT_COLUMNS: Final = frozenset({"reason", "message"})
 _IGNORED_KEYS: Final = frozenset({"managedfields", "lastappliedconfiguration"})
 _MAX_DEPTH = 40
+_PATH_PARTS = re.compile(r"\.|\[\d{1,6}\]")
 _COUNTED = re.compile(r"\d+ [a-z]+(?: [|/] \d+ [A-Za-z]+){1,8}")
 _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
@@ -58,6 +60,7 @@ class _Draft:
             Field(path=(*(_part(each) for each in around[self.is_element :]), key), value=value, line=number)
             for around, key, value, number in self.values
         )
+        fields += tuple(_pointed(fields))
         own = [each for each in fields if not each.labels]
         names = {each.value for each in own if each.path in (("name",), ("metadata", "name"))}
         kind = next((plain_key(each.value) for each in own if each.path == ("kind",)), "")
@@ -81,6 +84,14 @@ class _Draft:
                 fields=event.fields,
                 lines=event.lines,
             )
+
+
+def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
+    """What a pair of `path` and `value` says about some other object, as a field of its own."""
+    for before, each in pairwise(fields):
+        if before.key == "path" and each.key == "value" and before.path[:-1] == each.path[:-1]:
+            path = tuple(plain_key(part) for part in _PATH_PARTS.split(before.value) if part)
+            yield Field(path=(*each.path[:-1], *path), value=each.value, line=each.line)
 
 
 def objects_of(lines: Sequence[Line]) -> Iterator[Record]:
@@ -147,8 +158,9 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
         return
     shown = _value(value)
     element = opened[-1] if opened and opened[-1].is_element else None
-    if element is not None and key in _NAMES_OF_ELEMENTS and _NAMES_OF_ELEMENTS.index(key) < element.rank:
-        element.label, element.rank = shown, _NAMES_OF_ELEMENTS.index(key)
+    rank = _NAMES_OF_ELEMENTS.index(key) if key in _NAMES_OF_ELEMENTS else 99
+    if element is not None and rank < element.rank and (key != "path" or shown.startswith("/")):
+        element.label, element.rank = shown, rank
     draft.values.append((tuple(opened), key, shown, number))
     if draft.description and _COUNTED.fullmatch(shown):
         around = (*opened, _Open(indent=indent, key=key))

@@ -23,7 +23,8 @@ class Passage:
     """The records of the cited lines, and all records of their result as far as they could be read.
 
     `is_whole` says that `records` are the whole result and that nothing was cut from it; `is_empty_list` that the
-    result says that there are none.
+    result says that there are none. `text` are the cited lines, headings too; `heading` is the first line
+    of the result, which a quoted table may begin with.
     """
 
     cited: tuple[Record, ...]
@@ -31,6 +32,8 @@ class Passage:
     source: Source
     is_whole: bool = False
     is_empty_list: bool = False
+    text: str = ""
+    heading: str = ""
 
     @classmethod
     def joined(cls, passages: Sequence[Passage]) -> Passage:
@@ -45,12 +48,13 @@ class Passage:
             records=first.records if is_one else tuple(record for each in passages for record in each.records),
             source=first.source if all(each.source == first.source for each in passages) else UNKNOWN_SOURCE,
             is_whole=is_one and first.is_whole,
+            text="\n".join(each.text for each in passages),
         )
 
-    def within(self, first_line: int, last_line: int) -> Passage:
-        """The same result with these lines cited."""
+    def within(self, first_line: int, last_line: int, text: str) -> Passage:
+        """The same result with these lines cited, which are `text`."""
         parts = (record.within(first_line, last_line) for record in self.records)
-        return replace(self, cited=tuple(part for part in parts if part is not None))
+        return replace(self, cited=tuple(part for part in parts if part is not None), text=text)
 
     def objects(self, kind: str) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
         """The cited records that are objects of `kind`, and all of them; log entries and events for an empty kind."""

@@ -6,12 +6,15 @@ stand in the record of that subject.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.evidence.bindings import Reading
 from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, all_of, best_of, names_of, not_found
+from holmes.core.evidence.records import plain_key, tokens_of
 from holmes.core.evidence.sets import judge_set, said_not_found
 from holmes.core.evidence.sources import canonical_kind
-from holmes.core.evidence.trials import Trial
+from holmes.core.evidence.trials import NAME, Trial
 from holmes.core.evidence.words import assertions_of
 
 if TYPE_CHECKING:
@@ -21,16 +24,33 @@ if TYPE_CHECKING:
     from holmes.core.evidence.words import Token
 
 _MAX_TRIED: Final = 200
+_FEWEST_WORDS: Final = 5
+_SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
 _SAME_NAMES: Final = frozenset({"service", "endpoints"})
 _SAYING: Final = ("field", "state", "kind", "not", "unjudged")
 
 
 def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
     """What `passages` together show of `statement`."""
-    walk = _Walk(Passage.joined(passages))
+    passage = Passage.joined(passages)
+    walk = _Walk(passage)
     for tokens in assertions_of(statement):
         walk.take(tokens)
-    return walk.finish()
+    judgement = walk.finish()
+    if judgement.outcome == "not_found" and stands_there(statement, passage):
+        return CITED
+    return judgement
+
+
+def stands_there(statement: str, passage: Passage) -> bool:
+    """Whether the cited lines have the whole statement word for word: what it says is then said there, not shown."""
+    cited = _words(passage.text)
+    parts = (_words(statement), _words(statement.partition(": ")[2]))
+    return any(part in cited and part.count(" ") > _FEWEST_WORDS for part in parts)
+
+
+def _words(text: str) -> str:
+    return tokens_of(_SIGNS.sub(" ", text)).casefold()
 
 
 class _Walk:
@@ -45,6 +65,7 @@ class _Walk:
         self._last: tuple[Token, ...] = ()
         self._fields: tuple[Token, ...] = ()
         self._kind_said = False
+        self._is_foreign = False
 
     def take(self, tokens: tuple[Token, ...]) -> None:
         """Judge one assertion; names alone are subjects of what follows, or go on with a list."""
@@ -116,7 +137,9 @@ class _Walk:
         if any(token.concept("state") == "exists" for token in tokens) and said_not_found(self._passage, values):
             return not_found(*values)
         if not self._subjects:
+            self._is_foreign = self._is_foreign or self._is_about_another(tokens)
             return self._of_unnamed(rest)
+        self._is_foreign = False
         return all_of([self._of(subject, rest, tokens) for subject in self._subjects])
 
     def _of(self, subject: Token, rest: tuple[Token, ...], tokens: tuple[Token, ...]) -> Judgement:
@@ -155,11 +178,25 @@ class _Walk:
         missing = [part for part in places if not record.says(part)]
         return not_found(*missing) if missing else None
 
+    def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
+        """Whether it begins with a name that is no record's: a node, in a table of pods."""
+        first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+        if first is None or not first.is_value or not NAME.fullmatch(first.text):
+            return False
+        cited = self._passage.cited
+        before = tokens[tokens.index(first) - 1] if tokens[0] is not first else first
+        if any(each.value == first.text for record in cited for each in record.of((plain_key(before.text),))):
+            return False  # its key stands before it: `the job import`
+        if any(first.text in record.labels or Reading(record=record, tokens=tokens).own_key(first) for record in cited):
+            return False
+        return any(token is not first and not token.is_neutral for token in tokens)
+
     def _of_unnamed(self, tokens: tuple[Token, ...]) -> Judgement:
         """An assertion without a subject: the only cited record is it; of log entries and events any may be."""
         cited = self._passage.cited
         judgement = self._best_trial(cited, tokens)
         is_open = len(cited) > 1 and not all(record.form in ("entry", "event") for record in cited)
+        is_open = is_open or self._is_foreign
         return CITED if is_open and judgement.outcome == "checked" else judgement
 
     def _best_trial(self, records: Sequence[Record], tokens: tuple[Token, ...]) -> Judgement:

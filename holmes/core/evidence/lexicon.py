@@ -240,7 +240,7 @@ FIELDS: Final = {
     "storageclass storageclassname": """
         storage_class storageclass speicherklasse classe_de_stockage clase_de_almacenamiento
         """,
-    "volume volumename": "volume volumen volumes",
+    "volume volumename claim": "bound_to gebunden_an lié_à enlazado_a volume volumen volumes",
     "endpoints addresses": """
         endpoint endpoints endpunkt endpunkte endpunkten endpoints_list puntos_de_conexión
         """,

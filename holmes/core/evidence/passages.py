@@ -12,10 +12,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.judgements import Judgement, Passage
-from holmes.core.evidence.judging import judge
+from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage
+from holmes.core.evidence.judging import judge, stands_there
 from holmes.core.evidence.markers import MAX_MISSING, shown_missing
 from holmes.core.evidence.parsing import records_of
+from holmes.core.evidence.quantities import QUANTITY
 from holmes.core.evidence.records import tokens_of
 from holmes.core.evidence.sources import Source, says_it_was_cut
 from holmes.core.evidence.words import assertions_of
@@ -35,6 +36,9 @@ _LINES_AROUND: Final = 1_000
 _LINES_OF_HEADER: Final = 3
 _MOST_PLACES: Final = 50
 _LONGEST_LINE: Final = 20_000
+_CUT_LINE: Final = 200
+_SHORTEST_MOVED: Final = 4
+_LONGEST_ELEMENT: Final = 10
 _EMPTY_LIST = re.compile(r"\s*No resources found")
 
 
@@ -68,13 +72,16 @@ class CitedText:
 
     def passage(self, first_line: int, last_line: int) -> Passage:
         """The records of these lines."""
+        text = "\n".join(line for _, line in self._lines(first_line, min(last_line, first_line + _LINES_AROUND)))
+        heading = "\n".join(self.text.lines(1, 1))[:_LONGEST_LINE]
         if self.is_read_whole:
-            return self.whole.within(first_line, last_line)
+            return replace(self.whole.within(first_line, last_line, text), heading=heading)
         start = max(1, first_line - _LINES_AROUND)
         end = min(self.text.total_lines, min(last_line, first_line + _LINES_AROUND) + _LINES_AROUND)
         header = self._lines(1, min(_LINES_OF_HEADER, start - 1)) if start > 1 else []
         records = self._records([*header, *self._lines(start, end)])
-        return Passage(cited=(), records=records, source=self.source).within(first_line, last_line)
+        passage = Passage(cited=(), records=records, source=self.source, heading=heading)
+        return passage.within(first_line, last_line, text)
 
     def _records(self, lines: list[tuple[int, str]]) -> tuple[Record, ...]:
         """The records of `lines`; log entries are of the object that the command names."""
@@ -141,55 +148,82 @@ def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
     """A statement, and the lines of its fenced block, which stand there word for word."""
     if not claim.block:
         return judge(claim.statement, passages)
-    cited = " ".join(record.tokens for passage in passages for record in passage.cited)
-    missing = tuple(line.strip() for line in claim.block if tokens_of(line) not in cited)
+    cited = "".join(tokens_of(text) for passage in passages for text in (passage.text, passage.heading))
+    missing = tuple(line.strip() for line in claim.block if not _is_quoted_from(line, cited))
     if missing:
         return Judgement(outcome="not_found", missing=missing)
     has_words = any(not token.is_neutral for tokens in assertions_of(claim.statement) for token in tokens)
-    return judge(claim.statement, passages) if has_words else Judgement(outcome="checked")
+    lead = judge(claim.statement, passages) if has_words else CHECKED
+    return (
+        CITED if lead.missing and all(QUANTITY.fullmatch(item.partition(" of ")[0]) for item in lead.missing) else lead
+    )
+
+
+def _is_quoted_from(line: str, cited: str) -> bool:
+    """Whether a line of a block stands in the cited words. A long one may be cut; `...` says that some are left out."""
+    words = tokens_of(line)
+    if len(line) >= _CUT_LINE:
+        words = f"{words.rstrip().rpartition(' ')[0]} "
+    return words in cited or line.lstrip().startswith(("...", "…"))
 
 
 def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float) -> Marker | None:
-    """`marker` at the only other record that shows all of the claim, which names that record or quotes it at length."""
+    """`marker` at the only other place that shows all of the claim, which names that record or quotes it at length.
+
+    It is *cited* there and no more: other lines than those that were named do not check a claim.
+    """
     if text is None or claim.block or marker.outcome != "checked":
         return None
-    values = [token for tokens in assertions_of(claim.statement) for token in tokens if token.is_value]
+    values = [token for tokens in assertions_of(claim.statement) for token in tokens if token.is_value or token.quoted]
     longest = max((token.text for token in values), key=len, default="")
-    if len(longest) < 4:
+    if len(longest) < _SHORTEST_MOVED:
         return None
-    found: list[Record] = []
-    for count, (passage, record) in enumerate(_places(text, longest, deadline)):
-        is_named = any(token.text.rpartition("/")[2] in record.names for token in values)
-        is_quoted = record.form in ("entry", "event") and " " in longest and record.says(longest)
+    found: list[tuple[int, int]] = []
+    for count, (record, lines) in enumerate(_places(text, longest, deadline)):
         if count >= _MOST_PLACES or time.monotonic() > deadline:
             return None
-        if record.form == "object" or not (is_named or is_quoted):
-            continue
-        if judge(claim.statement, [replace(passage, cited=(record,))]).outcome == "checked":
-            found.append(record)
+        is_named = any(token.text.rpartition("/")[2] in record.names for token in values)
+        is_quoted = (" " in longest or "." in longest) and record.says(longest)
+        passage = text.passage(*lines)
+        is_said = is_quoted and stands_there(claim.statement, passage)
+        if is_said:
+            return replace(marker, first_line=lines[0], last_line=lines[1], outcome="cited")
+        if (is_named or is_quoted) and judge(claim.statement, [passage]).outcome == "checked":
+            found.append(lines)
         if len(found) > 1:
             return None
-    return replace(marker, first_line=found[0].first_line, last_line=found[0].last_line) if found else None
+    return replace(marker, first_line=found[0][0], last_line=found[0][1], outcome="cited") if found else None
 
 
-def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Passage, Record]]:
-    """The records in which `literal` stands."""
+def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Record, tuple[int, int]]]:
+    """The records in which `literal` stands, and their lines: of a log entry the line, of an object the element."""
     if text.is_read_whole:
-        for record in text.whole.records:
-            if record.says(literal):
-                yield text.whole, _line_of(record, literal)
-        return
-    pattern = re.compile(re.escape(literal))
-    for first, last in text.text.find(pattern, (0, text.characters), contains=literal, deadline=deadline):
-        passage = text.passage(first, last)
-        for record in passage.cited:
-            yield passage, _line_of(record, literal)
+        records = (record for record in text.whole.records if record.says(literal))
+    else:
+        pattern = re.compile(re.escape(literal))
+        matches = text.text.find(pattern, (0, text.characters), contains=literal, deadline=deadline)
+        records = (record for lines in matches for record in text.passage(*lines).cited)
+    for record in records:
+        yield from ((record, lines) for lines in _lines_of(record, literal))
 
 
-def _line_of(record: Record, literal: str) -> Record:
-    """The line of a log entry that has `literal`; the record where it goes over several."""
-    if record.form != "entry":
-        return record
-    parts = (record.within(number, number) for number, _ in record.lines)
-    found = next((part for part in parts if part is not None and part.says(literal)), None)
-    return record if found is None else replace(found, first_line=found.lines[0][0], last_line=found.lines[0][0])
+def _lines_of(record: Record, literal: str) -> list[tuple[int, int]]:
+    """Where in `record` the words of `literal` stand."""
+    if record.form in ("row", "event"):
+        return [(record.first_line, record.last_line)]
+    words = tokens_of(literal)
+    numbers = [number for number, line in record.lines if words in tokens_of(line)][:_MOST_PLACES]
+    if record.form == "entry":
+        return [(number, number) for number in numbers] or [(record.first_line, record.last_line)]
+    return [_element_around(record, number) for number in numbers]
+
+
+def _element_around(record: Record, number: int) -> tuple[int, int]:
+    """The lines next to `number` that have values of the same object, at most ten on each side."""
+    paths = {each.line: each.path[:-1] for each in reversed(record.fields)}
+    first = last = number
+    while first > number - _LONGEST_ELEMENT and paths.get(first - 1) == paths.get(number, ()):
+        first -= 1
+    while last < number + _LONGEST_ELEMENT and paths.get(last + 1) == paths.get(number, ()):
+        last += 1
+    return first, last

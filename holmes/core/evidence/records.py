@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Form: TypeAlias = Literal["row", "object", "entry", "event"]
-_TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"]")
+_TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
 _JOINTS = re.compile(r" [:=]+(?= )")
 _PLAIN = re.compile(r"[^a-z0-9%]+")
 _MERGED: Final = {

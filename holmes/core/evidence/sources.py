@@ -89,7 +89,7 @@ def source_of_command(command: str) -> Source:
     if verb < 0 or "kubectl" not in words[: verb + 1]:
         return Source(is_known=True, words=frozenset(words))
     is_complete, namespace, things = words[0] == "kubectl" and words[verb] in ("get", "describe", "top"), None, []
-    position = 1
+    position, container = 1, ""
     while position < len(words):
         word = words[position]
         flag, _, value = word.partition("=")
@@ -97,6 +97,7 @@ def source_of_command(command: str) -> Source:
             value = value or (words[position + 1] if position + 1 < len(words) else "")
             position += 0 if "=" in word else 1
             namespace = value if flag in ("-n", "--namespace") else namespace
+            container = value if flag in ("-c", "--container") else container
         elif word in _WITHOUT_VALUE or re.fullmatch(r"-o(?:wide|yaml|json)", word):
             namespace = "*" if word in ("-A", "--all-namespaces") else namespace
         elif position != verb and (word.startswith("-") or not re.fullmatch(r"[\w./,:-]+", word)):
@@ -108,7 +109,7 @@ def source_of_command(command: str) -> Source:
         position += 1
     prefix, _, name = things[0].rpartition("/") if things else ("", "", "")
     if words[verb] == "logs":
-        kind, names = canonical_kind(prefix) or "pod", {name}
+        kind, names = canonical_kind(prefix) or "pod", {name, *things[1:2], container}
     elif prefix:
         kind, names = canonical_kind(prefix), {each.rpartition("/")[2] for each in things}
     else:

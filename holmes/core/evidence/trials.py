@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from holmes.core.evidence.sources import Source
     from holmes.core.evidence.words import Token
 
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
 _PAIR = re.compile(r"([\w.-]+)\s*[:=]\s*(\S+)")
 _PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
 _DOUBLED: Final = frozenset(
@@ -61,7 +62,7 @@ class Trial:
 
     def run(self) -> Trial:
         """Judge every token, the more certain ones first."""
-        negated = self._negated()
+        negated = self._reading.denied = self._negated()
         if self._is_text:
             self._phrases()
         self._truth_values(negated)
@@ -181,7 +182,7 @@ class Trial:
             for other, named in enumerate(self.tokens):
                 if other == index or other in self._reading.used:
                     continue
-                told = self._truth_of(named)
+                told = None if other in negated else self._truth_of(named)
                 if told is not None:
                     values.add(told)
                     self._reading.used.add(other)
@@ -207,11 +208,15 @@ class Trial:
         self._reading.used.update(
             index - 1 - place for place, each in enumerate(reversed(before)) if each.has("compare")
         )
-        if quantity is None or negated:
+        is_denied_share = bool(token.parts) and any(each.has("not") for each in self.tokens)
+        if quantity is None or negated or is_denied_share:
             self.doubts.append(token.text)
             return
         bound = self._reading.bound(index)
         is_ago = self._takes_ago(index)
+        if self._reading.binds_denied:
+            self.doubts.append(token.text)
+            return
         if not bound and self._counted_elements(index, token):
             return
         if bound or (is_ago and any(each.has("last") for each in self.tokens)):
@@ -311,6 +316,7 @@ class Trial:
         self._reading.used.add(index)
         text = token.text
         bound = self._reading.bound(index)
+        negated = negated or self._reading.binds_denied
         fields = self._reading.fields(bound)
         matching = tuple(each for each in fields if holds_text(each.value, text))
         if negated:
@@ -324,8 +330,17 @@ class Trial:
         else:
             stands = self._stands(token) and not self._is_denied(text)
             self._judge(text, shown=stands)
-            if stands and bound:
+            if stands and (bound or self._is_unplaced(token)):
                 self.doubts.append(text)
+
+    def _is_unplaced(self, token: Token) -> bool:
+        """Whether it is the name of something else, or a key whose value is not the one that is said."""
+        says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
+        if says_more and self._reading.own_key(token):
+            return True
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        is_name = bool(NAME.fullmatch(token.text)) and not self._is_text
+        return is_name and self.record.form == "row" and token.text not in around
 
     def _denies(
         self,
@@ -358,8 +373,10 @@ class Trial:
             own = self._reading.own_key(replace(token, text=match[1]))
             return any(each.value.casefold() == match[2].casefold() for each in own)
         pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
-        if len(pieces) > 1 and token.quoted:
-            return all(self.record.says(piece) for piece in pieces)
+        if token.quoted and text.endswith(("…", "...")) and pieces:
+            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
+        if token.quoted and pieces and pieces != [text]:
+            return all(self.record.says(piece) for piece in pieces if piece)
         around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
         parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
         return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)

@@ -158,8 +158,11 @@ def usage(asked: Asked) -> str:
         ]
     body.sort(key=lambda line: -_quantity(line[column]))
     shown = body[:_MOST_USAGE_ROWS]
-    lead = f"Usage {place}, the most {wanted} first ({counted(len(body), 'row')}):{source_of(outcome).marker(1)}"
-    return answer(asked, lead, table(header, shown)) if shown else nothing_answer(asked, "usage", place)
+    lead = f"Usage {place}, the most {wanted} first ({counted(len(body), 'row')}):"
+    source = source_of(outcome)
+    marker = source.marker(1, len(lines) if source.lines else None)
+    told = (lead, table(header, shown), f"Source:{marker}" if marker else "")
+    return answer(asked, *filter(None, told)) if shown else nothing_answer(asked, "usage", place)
 
 
 def _quantity(text: str) -> float:

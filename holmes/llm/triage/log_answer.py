@@ -67,7 +67,8 @@ def _shown(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> 
     if outcome.status != "success" or not body:
         return answer(asked, f"There are no log lines{wanted}{since} of {said}.", sentence(plain(lines[0], 400)))
     source = source_of(outcome)
-    marker = source.marker(start + 1, len(lines)) if source.lines else source.marker(1)
+    first = 1 if start == 1 else start + 1  # the sentence before the lines is the first line
+    marker = source.marker(first, len(lines)) if source.lines else source.marker(1)
     left = f" (the last {len(lines) - start} lines)" if start > 1 else ""
     lead = f"Log lines{wanted}{since} of {said}{left}. {sentence(plain(lines[0], 400))}"
     return answer(asked, lead, f"{fenced(line[:400] for line in body)}\n{marker.strip()}".rstrip())

@@ -64,7 +64,7 @@ async def test_an_answer_streams_is_kept_and_is_given_with_the_same_checked_cita
     )
     finished, streamed = await run(tmp_path, answer, 1)
     result_id = next(message for message in finished.messages if isinstance(message, ToolMessage)).stored[0].id
-    markers = [f"[[{result_id}:4]]", f"[[{result_id}:3 not found there: Evicted]]", f"[[{result_id}:3 cited]]"]
+    markers = [f"[[{result_id}:4 cited]]", f"[[{result_id}:3 not found there: Evicted]]", f"[[{result_id}:3 cited]]"]
     assert finished.text == (
         f"`inventory-9b2` is `OOMKilled` {markers[0]}, `payment-55d4` is `Evicted` {markers[1]}, "
         f"and it is overloaded {markers[2]}."

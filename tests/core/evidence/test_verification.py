@@ -50,10 +50,10 @@ async def test_a_marker_whose_lines_show_the_claim_passes_and_a_part_that_bytes_
 @pytest.mark.parametrize(
     ("claim", "lines", "becomes"),
     [
-        ("inventory-9b2 is `OOMKilled`", "2", "4"),
-        ("inventory-9b2 is `OOMKilled`", "90-99", "4"),
-        ("inventory-9b2 is `OOMKilled`", "0", "4"),
-        ("inventory-9b2 is `OOMKilled`", "4-2", "4"),
+        ("inventory-9b2 is `OOMKilled`", "2", "4 cited"),
+        ("inventory-9b2 is `OOMKilled`", "90-99", "4 cited"),
+        ("inventory-9b2 is `OOMKilled`", "0", "4 cited"),
+        ("inventory-9b2 is `OOMKilled`", "4-2", "4 cited"),
         ("it is `OOMKilled`", "2", "2 not found there: OOMKilled"),
         ("it says `0/1 CrashLoopBackOff 5 (2m ago)`", "2", "2"),
         ("it says `10m payment-55d4`", "1", "1 not found there: 10m payment-55d4"),
@@ -65,7 +65,7 @@ async def test_a_marker_whose_lines_show_the_claim_passes_and_a_part_that_bytes_
         ("payment-55d4 was killed with `OOMKilled` (exit code 137)", "3", "3 not found there: killed, OOMKilled, 137"),
         ("checkout-7f9c is overloaded", "2", "2 cited"),
         ("pod payment-55d4 runs", "3", "3"),
-        ("pod payment-55d4 runs", "2", "3"),
+        ("pod payment-55d4 runs", "2", "3 cited"),
         ("payment-55d4 runs", "3-4", "3-4"),
         ("payment-55 runs", "3", "3 not found there: payment-55"),
         ("`payment-55` runs", "3", "3 not found there: payment-55"),
@@ -74,7 +74,7 @@ async def test_a_marker_whose_lines_show_the_claim_passes_and_a_part_that_bytes_
         ("everything is fine", "2-7", "2-7 not found there: no such lines"),
     ],
 )
-async def test_lines_are_judged_and_corrected_only_to_the_record_that_shows_the_very_claim(
+async def test_lines_are_judged_and_corrected_only_to_the_record_that_shows_the_very_claim_which_then_is_cited(
     conversation: Conversation, claim: str, lines: str, becomes: str
 ) -> None:
     pods = await conversation.result(f"{PODS}\n2026-11-22T14:03:44Z pods of node-1\n")
@@ -226,8 +226,14 @@ async def test_nothing_unchecked_streams_and_everything_else_passes_at_once(conv
         await citation_filter(TextDelta(text=piece))
         seen.append("".join(deltas(log.events)))
     start = "inventory-9b2 is `OOMKilled` "
-    assert seen == [start[:17], *[start] * 6, f"{start}[[{pods}:4]]. Done", f"{start}[[{pods}:4]]. Done ", seen[-1]]
-    assert seen[-1] == f"{start}[[{pods}:4]]. Done [[x"
+    assert seen == [
+        start[:17],
+        *[start] * 6,
+        f"{start}[[{pods}:4 cited]]. Done",
+        f"{start}[[{pods}:4 cited]]. Done ",
+        seen[-1],
+    ]
+    assert seen[-1] == f"{start}[[{pods}:4 cited]]. Done [[x"
     assert await citation_filter.finish("".join(pieces)) == await verified(conversation, "".join(pieces))
 
 
@@ -299,5 +305,5 @@ async def test_twenty_megabytes_are_verified_while_the_event_loop_goes_on(conver
     watching = asyncio.create_task(watch())
     found = await verify_citations(f"It says `panic: no space left` [[{log}:7]].", conversation.verifier())
     watching.cancel()
-    assert found.text == f"It says `panic: no space left` [[{log}:300001]]."
+    assert found.text == f"It says `panic: no space left` [[{log}:300001 cited]]."
     assert sorted(lags)[len(lags) * 9 // 10] < 0.05

@@ -135,5 +135,5 @@ async def _told(loop: ToolCallingLLM, cluster: RecordedCluster, messages: tuple[
         calls=tuple(cluster.seen[before:]),
         steps=finished.steps,
         conversation=finished.messages,
-        unverified="(unverified)" in finished.text,
+        unverified="not found there" in finished.text,
     )

@@ -44,6 +44,20 @@ def test_hostile_markdown_keeps_only_harmless_tags_and_addresses() -> None:
     _assert_harmless(str(render_answer(hostile.ANSWER).html))
 
 
+def test_what_was_not_checked_says_so_in_words() -> None:
+    cited, missing = "[[0123456789ab:3 cited]]", "[[0123456789ab:4-5 not found there: OOM<b>, 137]]"
+    rendered = render_answer(f"It is slow {cited}. It died {missing}. It ran [[0123456789ab:9]].")
+    assert [(marker.first_line, marker.outcome) for marker in rendered.citations] == [
+        (3, "cited"),
+        (4, "not_found"),
+        (9, "checked"),
+    ]
+    html = str(rendered.html)
+    assert ">1 cited</a>" in html
+    assert ">2 not found there: OOM&lt;b&gt;, 137</a>" in html
+    assert 'title="Evidence 3: line 9, checked"' in html
+
+
 def test_headings_begin_below_those_of_the_page() -> None:
     assert str(render_answer("# A\n\n#### B").html).split() == ["<h3>A</h3>", "<h6>B</h6>"]
 
