@@ -242,14 +242,19 @@ def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int
     """The transcript as one piece if that fits, else in pieces beside a summary of those before; none without room."""
     # A transcript has no pictures, so they must not weigh, or the text beside them would be cut.
     weights = _exact_weights(job, map(_without_pictures, job.removed))
+    exact = job.context.counter.exact
     if sum(weights) <= room_tokens:
         whole = whole_transcript(job.removed)
-        if job.context.counter.exact.fits(whole, room_tokens - _FIRST_LINE_TOKENS):
+        if exact.fits(whole, room_tokens - _FIRST_LINE_TOKENS):
             return (whole,)
-    piece_tokens = int((room_tokens - 2 * cap_tokens) * _PIECE_SHARE)
-    if piece_tokens < _SMALLEST_PIECE_TOKENS:
-        return ()
-    return transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
+    room_tokens -= 2 * cap_tokens + _FIRST_LINE_TOKENS
+    piece_tokens = int(room_tokens * _PIECE_SHARE)
+    while piece_tokens >= _SMALLEST_PIECE_TOKENS:
+        pieces = transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
+        if all(exact.fits(piece, room_tokens) for piece in pieces):
+            return pieces
+        piece_tokens //= 2  # the ends of a message that was cut have more tokens than the rest of it
+    return ()
 
 
 def _exact_weights(job: SummaryJob, messages: Iterable[Message]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from holmes.core.messages import AssistantMessage, Message, ToolMessage, UserMes
 from holmes.core.model import ModelLimits, ModelRequest
 from holmes.core.policy import ContextPolicy, SummaryPolicy
 from holmes.core.truncation.offload import OffloadOptions, offload_context
-from holmes.core.truncation.summary import request_summary
+from holmes.core.truncation.summary import OTHER_PROVIDER_MARGIN, request_summary
 from holmes.llm.scripted import ScriptedModel, ScriptedReply
 from tests.core.truncation.masking.support import COUNTER, MemoryStore
 from tests.core.truncation.summaries import context_for, history_of, job_for, round_of
@@ -111,3 +112,15 @@ async def test_pictures_do_not_weigh_in_a_transcript_so_the_text_beside_them_is_
     await request_summary(job)
     (request,) = writer.raw_requests
     assert looked.text in shown(request)
+
+
+@pytest.mark.row("I15", "K12")
+async def test_a_message_whose_ends_are_denser_than_its_middle_makes_no_request_too_large() -> None:
+    dense = base64.b64encode(bytes(number * 7919 % 251 for number in range(9_000))).decode()
+    text = f"{dense}{'checkout failed again ' * 8_000}{dense}"
+    history = History((*history_of(rounds=0, facts=()).messages(), *round_of("c1", text)), COUNTER)
+    writer = CountingModel(lambda _: AssistantMessage(text=SUMMARY), window_tokens=6_000, max_output_tokens=500)
+    context = context_for(CountingModel(lambda _: AssistantMessage(text="")), summary_model=writer)
+    written = await request_summary(replace(job_for(history, context, cap_tokens=200), removed=history.messages()[2:]))
+    assert written.text == SUMMARY
+    assert all(request_tokens(request) <= 6_000 / OTHER_PROVIDER_MARGIN for request in writer.raw_requests)
