@@ -214,8 +214,9 @@ def test_an_upgrade_from_a_chart_that_rendered_the_keys_keeps_them(place: Releas
     values: JsonObject = {**VALUES, "replicas": 0, "persistence": {"enabled": False}}
     place.helm_run("install", "holmes", str(earlier), values=values)
     before = place.keys()
-    for _ in range(2):
-        place.helm_run("upgrade", "holmes", str(CHART), "--timeout=110s", values=values)
+    # Also when somebody names the Secret that is there: Helm would delete what is no longer rendered.
+    for changed in ({**values, "auth": {"existingSecret": "holmes"}}, values):
+        place.helm_run("upgrade", "holmes", str(CHART), "--timeout=110s", values=changed)
         assert place.keys() == before
     place.helm_run("uninstall", "holmes")
     assert place.keys() == before

@@ -61,6 +61,7 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"modelList": {"m": {"model": "x", "headers": ["X-Api-Key=hunter2"]}}}, "modelList.m.headers.0"),
     (server(args=["--api-key", "hunter2"]), "mcp_servers.docs.config.args.1"),
     (server(args=["--password=hunter2"]), "mcp_servers.docs.config.args.0"),
+    (server(args=["run", "-e", "GITHUB_TOKEN=hunter2"]), "mcp_servers.docs.config.args.2"),
     (server(env={"DB_PASS": "hunter2"}), "mcp_servers.docs.config.env.DB_PASS"),
     ({"toolsets": {"g": {"config": {"basic_auth": {"value": "hunter2"}}}}}, "toolsets.g.config.basic_auth.value"),
     # Everywhere in a toolset, which is a part of the same ConfigMap.
@@ -107,6 +108,8 @@ ACCEPTED: Final[tuple[JsonObject, ...]] = (
     server(headers={"Authorization": "{{ 'Bearer ' ~ env.TOKEN }}"}),
     {"toolsets": {"aws": {"config": {"auth": "iam", "api_key_env": "GRAFANA_KEY", "secret_name": "grafana"}}}},
     {"toolsets": {"web": {"tools": [{"name": "t", "command": 'curl -H "Authorization: Bearer ${TOKEN}" {{ url }}'}]}}},
+    {"toolsets": {"web": {"tools": [{"name": "t", "script": "curl 'https://example.com/?key={{ k }}&token=$T'"}]}}},
+    {"toolsets": {"web": {"docs_url": "https://a.example.com/#token=1", "icon_url": f"https://a.example.com/{RANDOM}/a"}}},
     {"toolsets": {"web": {"tools": [{"name": "t", "parameters": {"token": {"description": "which"}}}]}}},
     {"toolsets": yaml.safe_load((ROOT / "toolsets" / "kubernetes.yaml").read_text(encoding="utf-8"))["toolsets"]},
 )  # fmt: skip

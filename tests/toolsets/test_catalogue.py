@@ -170,6 +170,9 @@ toolsets:
       - name: mesh_flows
         description: Flows of one pod
         args: {pod: {required: true}}
+        parameters:
+          pod: {type: string, examples: [web], format: name}
+          labels: {type: array, required: false, items: {type: string, title: Label}}
         script: mesh flows --pod {{ pod }}
 """
 
@@ -179,9 +182,10 @@ def test_keys_that_only_another_program_knows_are_one_warning_per_toolset_and_no
     catalogue = _load(custom)
     assert [definition.name for definition in catalogue.definitions] == ["mesh/core", "mesh/flows"]
     assert catalogue.statuses == ()
+    keys = ("examples", "format", "title", "args")
     assert catalogue.warnings == (
         f"{custom}:13: unknown keys of tools are ignored: 'args' of 'mesh_check', 'cache_seconds' of 'mesh_check'",
-        f"{custom}:20: unknown keys of tools are ignored: 'args' of 'mesh_flows'",
+        f"{custom}:22: unknown keys of tools are ignored: " + ", ".join(f"{key!r} of 'mesh_flows'" for key in keys),
     )
 
 

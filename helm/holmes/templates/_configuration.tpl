@@ -63,8 +63,4 @@
 - name: SCOPED_NAMESPACES
   value: {{ join "," . | quote }}
 {{- end }}
-{{- if eq (len .Values.rbac.namespaces) 1 }}
-- name: HOLMES_KUBE_NAMESPACE
-  value: {{ first .Values.rbac.namespaces }}
-{{- end }}
 {{- end }}

@@ -20,7 +20,7 @@
 {{- $option = regexFind "^--?[A-Za-z][A-Za-z0-9_-]*$" (toString $item) | trimAll "-" }}
 {{- end }}
 {{- else if kindIs "string" $value }}
-{{- include "holmes.refuseSecretText" . }}
+{{- if not (has $name (list "docs_url" "icon_url")) }}{{ include "holmes.refuseSecretText" . }}{{ end }}
 {{- else if not (or (kindIs "bool" $value) (kindIs "invalid" $value)) }}
 {{- include "holmes.refuseSecret" (list $path (toString $value) $name) }}
 {{- end }}
@@ -42,7 +42,7 @@
 {{- $pair := regexFind "^-{0,2}[A-Za-z][A-Za-z0-9_-]*[ ]*[:=]" $value }}
 {{- if not (hasKey $json "Error") }}
 {{- include "holmes.refuseSecrets" (list $path $json.json $name) }}
-{{- else if and $pair (regexMatch "(?i)(headers?|args|env|environment|command)$" $name) }}
+{{- else if and $pair (regexMatch "(?i)(headers?|args|env|environment|command)(\\.[0-9]+)?$" $path) }}
 {{- include "holmes.refuseSecret" (list $path (trimPrefix $pair $value) (trimAll "-:= " $pair)) }}
 {{- else }}
 {{- include "holmes.refuseSecret" (list $path $value $name) }}
@@ -91,7 +91,7 @@
 {{- define "holmes.secretForms" -}}
 - ://[^/\s@]*:[^/\s@]+@
 - ://([^/\s:@]{16,}|[^/\s:@]{8,}:)@
-- (?i)[?&#;]([a-z_-]*(token|key|keyid|secret|signature|credential|password|passwd)|sig|code|auth|pass|pwd)=[^&\s]
+- (?i)[?&#;]([a-z_-]*(token|key|keyid|secret|signature|credential|password|passwd)|sig|code|auth|pass|pwd)=[^&\s"'$<{]
 - (?i)hooks\.slack(-gov)?\.com/[a-z]+/[^/\s]|discord(app)?\.com/api/webhooks/[^/\s]|/webhookb2/[^/\s]|api\.telegram\.org/bot[0-9]
 - (?i)://[^\s]*/[a-z0-9_-]*([a-z][0-9]|[0-9][a-z])[a-z0-9]{18,}([/?#]|$)
 - (?i)(^|[:="'])\s*(bearer|basic|token|apikey)\s+([A-Za-z0-9+/_.~-]{3,}[0-9=]|[A-Za-z0-9+/_.~-]*[0-9][A-Za-z0-9+/_.~-]{3,}|[A-Za-z0-9+/_]{20,})

@@ -42,13 +42,18 @@ from holmes.toolsets.yaml.schema import (
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
     from holmes.toolsets.yaml.loader import WrittenToolset
     from holmes.yaml_documents import KeyPath
+
+_JSON_SCHEMA_WORDS = frozenset(
+    {
+        "title", "examples", "example", "format", "minimum", "maximum", "minLength", "maxLength", "minItems",
+        "maxItems", "uniqueItems", "deprecated", "readOnly",
+    }
+)  # fmt: skip
 
 _Built: TypeAlias = tuple[YamlTool, tuple[LintWarning, ...]]
 
@@ -79,7 +84,7 @@ def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> Check
         if len(unknown) < len(ordered):
             raise explained from error
     try:
-        keys = ToolsetKeys.model_validate(_without(values, unknown))
+        keys = ToolsetKeys.model_validate(_without(values, frozenset(unknown)))
     except ValidationError as error:
         raise explained from error
     named = ", ".join(f"{place[-1]!r} of {keys.tools[int(place[1])].name!r}" for place in unknown)
@@ -101,20 +106,20 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Whether it is about an unknown key of a tool itself: `tools`, its number, the key."""
-    return error["type"] == "extra_forbidden" and error["loc"][0] == "tools" and len(error["loc"]) == 3
+    """Whether it is about an unknown key of a tool (`tools`, its number, the key) or JSON Schema's of a parameter."""
+    where = error["loc"]
+    known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
+    return error["type"] == "extra_forbidden" and where[0] == "tools" and known
 
 
-def _without(values: object, unknown: Sequence[KeyPath]) -> object:
-    """The entry without the `unknown` keys of its tools."""
-    ignored = {(index, key) for _, index, key in unknown}
-    if not isinstance(values, Mapping):
-        return values
-    tools = [
-        {key: value for key, value in tool.items() if (index, key) not in ignored}
-        for index, tool in enumerate(values["tools"])
-    ]
-    return {**values, "tools": tools}
+def _without(value: object, unknown: frozenset[KeyPath], path: KeyPath = ()) -> object:
+    """The value without the `unknown` keys below it."""
+    if isinstance(value, Mapping):
+        kept = {key: item for key, item in value.items() if (*path, key) not in unknown}
+        return {key: _without(item, unknown, (*path, key)) for key, item in kept.items()}
+    if isinstance(value, list | tuple):
+        return [_without(item, unknown, (*path, index)) for index, item in enumerate(value)]
+    return value
 
 
 def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:
