@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.indented import objects_of
-from holmes.core.evidence.lexicon import KIND_OF_HEADER
+from holmes.core.evidence.lexicon_fields import KIND_OF_HEADER
 from holmes.core.evidence.records import Field, Form, Record, plain_key
 
 if TYPE_CHECKING:

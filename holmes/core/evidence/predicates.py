@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon import FAILURE_WORDS, STATES, StateWords
+from holmes.core.evidence.lexicon_states import FAILURE_WORDS, STATES, StateWords
 from holmes.core.evidence.quantities import quantities_in
 from holmes.core.evidence.records import plain_key
 

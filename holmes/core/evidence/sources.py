@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon import KINDS
+from holmes.core.evidence.lexicon_fields import KINDS
 from holmes.core.evidence.records import plain_key
 
 if TYPE_CHECKING:

@@ -7,13 +7,10 @@ assertion names, or a predicate over the record's fields shows it. What is left 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.bindings import (
-    FREE_TEXT,
-    NEGATIVE,
-    REPLICAS,
     Reading,
     agrees,
     concepts_of,
@@ -21,16 +18,27 @@ from holmes.core.evidence.bindings import (
     values_of,
     with_keys,
 )
-from holmes.core.evidence.lexicon import STATES
+from holmes.core.evidence.claimed_fields import (
+    ago_fields,
+    counts_containers,
+    first_number,
+    fit_together,
+    has_dimension,
+    is_denied,
+    is_share,
+    of_dimension,
+    of_kind,
+    plain_fields,
+    stands,
+)
+from holmes.core.evidence.lexicon_states import STATES
 from holmes.core.evidence.predicates import has_value, is_nothing, shows
 from holmes.core.evidence.quantities import quantities_in
-from holmes.core.evidence.records import plain_key, tokens_of
-from holmes.core.evidence.sources import canonical_kind
+from holmes.core.evidence.records import plain_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.evidence.quantities import Dimension
     from holmes.core.evidence.records import Field, Record
     from holmes.core.evidence.sources import Source
     from holmes.core.evidence.words import Token
@@ -38,9 +46,7 @@ if TYPE_CHECKING:
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
 _PAIR = re.compile(r"([\w.-]+)\s*[:=]\s*(\S+)")
 _PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
-_DOUBLED: Final = frozenset(
-    {"no", "ningún", "ninguna", "ninguno", "nunca", "jamás", "pas", "aucun", "aucune", "jamais"}
-)
+_DOUBLED: Final = frozenset("no ningún ninguna ninguno nunca jamás pas aucun aucune jamais".split())  # noqa: SIM905  read as words
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,7 +82,7 @@ class Trial:
                 self._judge(f"no {token.text}", shown=self._is_absent(token))
             else:
                 self._word(token, negated=index in negated)
-        if len(self._elements) > 1 and not _fit_together(self._elements):
+        if len(self._elements) > 1 and not fit_together(self._elements):
             self.doubts.append("elements")
         return self
 
@@ -104,12 +110,8 @@ class Trial:
 
     def _note_condition(self, names: Sequence[str]) -> None:
         """Remember to which condition a state belongs."""
-        conditions = [
-            each
-            for each in self.record.fields
-            if each.key == "status" and any(plain_key(label) in names for label in each.labels)
-        ]
-        self._note_elements(conditions)
+        statuses = self.record.of(("status",))
+        self._note_elements([each for each in statuses if any(plain_key(label) in names for label in each.labels)])
 
     def _judge(self, text: str, *, shown: bool | None) -> None:
         """Note that `text` is shown, contradicted, or neither."""
@@ -151,7 +153,7 @@ class Trial:
         if len(run) < 2 or not any("replicas" in concepts_of(token) for token in run):
             return False
         fields = self._reading.fields(run)
-        none = all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
+        none = all(is_nothing(each.value) or first_number(each.value) == 0 for each in fields)
         self._reading.used.update(range(start, end))
         self._judge(f"no {' '.join(token.text for token in run)}", shown=none if fields else None)
         return True
@@ -220,11 +222,11 @@ class Trial:
         if not bound and self._counted_elements(index, token):
             return
         if bound or (is_ago and any(each.has("last") for each in self.tokens)):
-            fields = self._reading.fields(bound) if bound else self._ago_fields()
-            fields = self._of_kind(index, self._of_dimension(fields, quantity.dimensions))
+            fields = self._reading.fields(bound) if bound else ago_fields(self.record)
+            fields = of_kind(self._following(index), of_dimension(self.record, fields, quantity.dimensions))
             concepts = frozenset(key for each in bound for key in concepts_of(each))
             matching = tuple(each for each in fields if agrees(quantity, each, sign, concepts))
-            if token.parts and fields and not matching and self._is_share(token, fields):
+            if token.parts and fields and not matching and is_share(self.record, token, fields):
                 matching = fields
             if (
                 sign == "="
@@ -235,7 +237,7 @@ class Trial:
             else:
                 self.doubts.append(token.text)
             return
-        alike = tuple(each for each in self._plain_fields() if _has_dimension(each, quantity.dimensions))
+        alike = tuple(each for each in plain_fields(self.record) if has_dimension(each, quantity.dimensions))
         matching = tuple(each for each in alike if agrees(quantity, each, sign, frozenset()))
         if is_ago:
             self.doubts.append(token.text)
@@ -257,49 +259,18 @@ class Trial:
         self._reading.used.update(found)
         return bool(found)
 
-    def _ago_fields(self) -> tuple[Field, ...]:
-        return tuple(each for each in self.record.fields if " ago" in each.value or each.key.startswith("last"))
-
-    def _of_dimension(self, fields: tuple[Field, ...], dimensions: frozenset[Dimension]) -> tuple[Field, ...]:
-        """`fields`, or the share beside each: `MEMORY%` for `84% memory`."""
-        if dimensions != {"percent"} or any("%" in each.value for each in fields):
-            return fields
-        return self.record.of(f"{each.key}percent" for each in fields)
-
-    def _of_kind(self, index: int, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """Those of `fields` that count the kind named after the number: `a capacity of 110 pods`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        kind = following.concept("kind") if following is not None else ""
-        return tuple(each for each in fields if kind and each.key in (kind, f"{kind}s")) or fields
-
-    def _plain_fields(self) -> tuple[Field, ...]:
-        return tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
+    def _following(self, index: int) -> Token | None:
+        return self.tokens[index + 1] if index + 1 < len(self.tokens) else None
 
     def _counted_elements(self, index: int, token: Token) -> bool:
-        """`has 2 containers`: the elements of an object, or the second part of `1/2`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        if following is None or following.concept("kind") != "container" or token.quantity is None:
+        """Judge `has 2 containers`. False when the number is none of containers."""
+        following = self._following(index)
+        if following is None or following.concept("kind") != "container":
             return False
-        named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
-        ratios = self.record.of(("ready",))
-        if self.record.form == "row" and len(ratios) == 1:
-            shown = token.parts == () and agrees(token.quantity, ratios[0], "=", frozenset({"container"}))
-            if token.parts:
-                return False
-        elif named and self.record.form == "object":
-            shown = token.quantity.number("count") == len(named)
-        else:
-            return False
-        self._judge(token.text, shown=shown)
-        return True
-
-    def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
-        """`2 of 3 replicas are available`: one field has the part, another the whole."""
-        wholes = self.record.of((*REPLICAS.split(), "ready", "current"))
-        part, whole = token.parts
-        return all(agrees(part, each, "=", frozenset()) for each in fields) and any(
-            agrees(whole, each, "=", frozenset({"desired"})) for each in wholes
-        )
+        shown = counts_containers(self.record, token)
+        if shown is not None:
+            self._judge(token.text, shown=shown)
+        return shown is not None
 
     def _settle(self, text: str, fields: Sequence[Field], matching: Sequence[Field]) -> None:
         """What came of a value in the fields that the assertion names."""
@@ -328,9 +299,9 @@ class Trial:
         elif fields or (text in self.record.labels and has_value(self.record, text) is False):
             self.missing.append(text)
         else:
-            stands = self._stands(token) and not self._is_denied(text)
-            self._judge(text, shown=stands)
-            if stands and (bound or self._is_unplaced(token)):
+            shown = stands(token, self._reading, self.source) and not is_denied(self.record, text)
+            self._judge(text, shown=shown)
+            if shown and (bound or self._is_unplaced(token)):
                 self.doubts.append(text)
 
     def _is_unplaced(self, token: Token) -> bool:
@@ -352,34 +323,9 @@ class Trial:
         """Whether the record shows that a value is not there."""
         told = has_value(self.record, token.text)
         is_condition = token.text in self.record.labels and told is False
-        if matching or (not bound and not is_condition and self._stands(token)):
+        if matching or (not bound and not is_condition and stands(token, self._reading, self.source)):
             return False
         return True if fields or (not bound and told is False) else None
-
-    def _is_denied(self, text: str) -> bool:
-        """Whether the record says `no` or `not` right before the words of a quote."""
-        parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
-        return bool(parts) and all(part.split()[-1:] and part.split()[-1] in NEGATIVE for part in parts)
-
-    def _stands(self, token: Token) -> bool:
-        """Whether it stands in the record's own lines, or is what the whole result is about."""
-        text = token.text
-        if self.record.says(text, exactly=token.quoted):
-            is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
-            return not is_word or any(
-                holds_text(each.value, text) or plain_key(text) in each.path for each in self.record.fields
-            )
-        if token.quoted and (match := _PAIR.fullmatch(text)):
-            own = self._reading.own_key(replace(token, text=match[1]))
-            return any(each.value.casefold() == match[2].casefold() for each in own)
-        pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
-        if token.quoted and text.endswith(("…", "...")) and pieces:
-            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
-        if token.quoted and pieces and pieces != [text]:
-            return all(self.record.says(piece) for piece in pieces if piece)
-        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
-        parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
-        return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
 
     def _word(self, token: Token, *, negated: bool) -> None:
         """A state, a kind, a field without a value, or a word that nothing accounts for."""
@@ -436,12 +382,11 @@ class Trial:
         fields = self._reading.fields((token,)) if token.has("field") else ()
         if not fields:
             return None
-        return all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
+        return all(is_nothing(each.value) or first_number(each.value) == 0 for each in fields)
 
     def _is_none_of(self, index: int) -> bool:
         """`no ready replicas`: none at all, which is more than that not all are."""
-        before = self.tokens[index - 1] if index else None
-        return before is not None and before.has("none") and self.tokens[index].has("field")
+        return index > 0 and self.tokens[index - 1].has("none") and self.tokens[index].has("field")
 
     def _note_elements(self, fields: Sequence[Field]) -> None:
         """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
@@ -452,22 +397,3 @@ class Trial:
 
 def _is_deniable(token: Token) -> bool:
     return token.shape == "number" or token.is_value or any(token.has(each) for each in ("state", "field", "kind"))
-
-
-def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
-    """Whether one element has all of them, or part of it."""
-    return any(
-        all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
-        for path in elements[0]
-    )
-
-
-def _has_dimension(each: Field, dimensions: frozenset[str]) -> bool:
-    """Whether a field is a value of one of `dimensions`."""
-    found = quantities_in(each.value[:200])
-    return bool(found) and bool(found[0].dimensions & dimensions) and each.value.strip().startswith(found[0].text)
-
-
-def _first_number(value: str) -> object:
-    found = quantities_in(value[:200].partition("/")[0])
-    return found[0].number("count") if found and value.strip().startswith(found[0].text) else None

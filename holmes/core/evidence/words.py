@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.core.evidence import lexicon
+from holmes.core.evidence import lexicon, lexicon_fields, lexicon_states
 from holmes.core.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
     add(lexicon.EXACTLY, "compare", "=")
     for words, sign in ((lexicon.MORE, ">"), (lexicon.LESS, "<"), (lexicon.AT_LEAST, ">="), (lexicon.AT_MOST, "<=")):
         add(words, "compare", sign)
-    for kind, words in lexicon.KINDS.items():
+    for kind, words in lexicon_fields.KINDS.items():
         add(words, "kind", kind)
-    for keys, words in lexicon.FIELDS.items():
+    for keys, words in lexicon_fields.FIELDS.items():
         add(words, "field", keys)
-    for state, each in lexicon.STATES.items():
+    for state, each in lexicon_states.STATES.items():
         add(each.words, "state", state)
     for number, words in lexicon.NUMBER_WORDS.items():
         add(words, "number", str(number))
