@@ -292,7 +292,7 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
         row="N13",
         what="what tools return keeps its secrets",
         file="holmes/toolsets/redacted.py",
-        snippet="        data = await redact_off_loop(self.redactor, result.data)",
+        snippet="        data = await self._masked(result.data)",
         replacement="        data = result.data",
         test="tests/toolsets/test_redacted.py::test_data_error_and_invocation_are_masked_and_images_stay",
     ),
