@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holmes.core.errors import ContextOverflow, ModelError
+from holmes.core.redaction.known_keys import without_known_keys
 from holmes.llm.overflow import names_another_cause, overflow_window
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
-_MIN_SECRET_CHARACTERS = 8
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
 _TRACEBACK = "Traceback (most recent call last)"  # litellm puts it into messages of its own
@@ -178,13 +178,7 @@ def _deciding(error: BaseException) -> BaseException:
 
 def _without_secrets(text: str, config: LitellmModelConfig) -> str:
     """`text` without the key and the headers of the configuration, which some providers quote."""
-    secrets = [
-        config.api_key or "",
-        *(value for _, value in config.extra_headers if len(value) >= _MIN_SECRET_CHARACTERS),
-    ]
-    for secret in filter(None, secrets):
-        text = text.replace(secret, "***")
-    return text
+    return without_known_keys(text, [config.api_key or "", *(value for _, value in config.extra_headers)])
 
 
 def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: int | None) -> ContextOverflow:
