@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.core.redaction.blocks import BLOCK_SCALAR, column_of, indented_block
 from holmes.core.redaction.kinds import PASSWORD, Span
 from holmes.core.redaction.names import NAME_CHARACTERS, label_of, strength_of
+from holmes.core.redaction.pieces import KEYWORDS
 from holmes.core.redaction.quotes import QUOTE, closing_quote
 from holmes.core.redaction.values import (
     is_object_name,
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
     from holmes.core.redaction.names import Strength
     from holmes.core.redaction.pieces import Window
 
-KEYWORDS: Final = ("pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc")
 _ASSIGNED: Final = {
     keyword: re.compile(
-        keyword + r"[a-z0-9_.\-]{0,48}+(?P<close>\\{0,7}[\"'`]?)\]?[ \t]{0,60}+"
+        keyword + r"[a-z0-9_.\-\xdf-\xff]{0,48}+(?P<close>\\{0,7}[\"'`]?)\]?[ \t\xa0]{0,60}+"
         r"(?P<op>=>|:=|=(?!=)|:(?![:=]|//))[ \t]{0,200}+"
     )
     for keyword in KEYWORDS
 }
 _OPTION: Final = {
     keyword: re.compile(
-        keyword + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}|\\{0,7}[\"'],(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
+        keyword
+        + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}|\\{0,7}[\"'],(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
         r"|[\"']?\n[ \t]{0,60}-[ \t]{1,4})(?![\s\-])"
     )
     for keyword in KEYWORDS
@@ -52,6 +53,10 @@ _RUN: Final = re.compile(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
 _RUN_CHARACTERS: Final = 512
 # Where the next pair begins: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`, an end tag.
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
+# A password of ODBC, in which a brace is doubled: `PWD={a;b}}c};`.
+_BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
+# A password may begin with braces, but a map does not go on after them.
+_BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
 _COMMENT: Final = re.compile(r"[ \t]#")
 # A command after a variable: `PGPASSWORD=x psql -h db`.
 _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
@@ -206,7 +211,7 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     if piece[start : start + 1] in {"\n", "\r", ""}:
         return _below(piece, start) if place.operator == ":" else (start, start)
     if piece[start] in "[{&*" and not piece.startswith("*" * 3, start):
-        return start, start
+        return _bracketed(piece, place)
     if place.starts_line and place.operator == ":":
         return start, _line_value_end(piece, start)
     run_end = _run_end(piece, start)
@@ -215,6 +220,15 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
     # `NAME=value` at the start of a line: blanks belong to the value, unless a command follows.
     line_end = _line_value_end(piece, start)
     return start, run_end if _COMMAND.match(piece, run_end, line_end) else max(run_end, line_end)
+
+
+def _bracketed(piece: str, place: Place) -> tuple[int, int]:
+    """A value that begins with a bracket: a password of ODBC, or one with braces in it; else a list or a map."""
+    start = place.value
+    braced = _BRACED.match(piece, start) if place.operator == "=" else None
+    if braced:
+        return braced.span("secret")
+    return start, _run_end(piece, start) if _BRACED_START.match(piece, start) else start
 
 
 def _below(piece: str, position: int) -> tuple[int, int]:

@@ -13,32 +13,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.kinds import Span
+from holmes.core.redaction.pieces import BASE64_LETTERS, LONG_WORD, WORD_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from holmes.core.redaction.pieces import Window
 
-# Fifteen bytes: `DB_PASSWORD=abc`.
-_SHORTEST: Final = 20
 _STEP_CHARACTERS: Final = 256 * 1024
 _UNPACKED_BYTES: Final = 4 * 1024 * 1024
 _MOST_LINES: Final = 40_000
 
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _FIRST, _SECOND, _THIRD = (
-    "".join(letter for number, letter in enumerate(_LETTERS) if not number & bit) for bit in (32, 8, 2)
+    "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
 )
 # The bytes of ASCII have no highest bit. Of random letters one of four thousand words passes.
-_TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{_LETTERS}]){{4}}")
+_TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
 # UTF-16 with a mark of its order, gzip.
 _OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
-_CLASSES: Final = bytes(32 if chr(code) not in _LETTERS else 97 for code in range(256))
-_LONG_WORD: Final = b"a" * _SHORTEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,20 +59,22 @@ def encoded_secrets(window: Window, search: Callable[[str], list[Span]]) -> Iter
 
 
 def _words(window: Window) -> Iterator[Encoded]:
-    classes = window.plain.translate(_CLASSES)
-    at = classes.find(_LONG_WORD)
+    at = window.long_word
+    if at < 0:
+        return
+    classes = window.plain.translate(WORD_CLASSES)
     while at >= 0:
         start = window.start + at
         if window.piece[at - 1 : at] == "\\" and window.piece[at] in "nrt":
             start += 1
         match = _WORD.match(window.text, start)
-        end = match.end() if match else start + _SHORTEST
+        end = match.end() if match else start + len(LONG_WORD)
         begins_inside = at == 0 and window.cut_start
         if not begins_inside and _may_be_text(window.text, start):
             word = _with_lines(window.text, start, end)
             yield word
             end = word.end
-        at = classes.find(_LONG_WORD, max(end - window.start, at + 1))
+        at = classes.find(LONG_WORD, max(end - window.start, at + 1))
 
 
 def _may_be_text(text: str, start: int) -> bool:
@@ -91,7 +89,7 @@ def _with_lines(text: str, start: int, end: int) -> Encoded:
     """The word at `start`, and the lines after it while each is as long as the one before, and a last shorter one."""
     parts = [text[start:end]]
     width = end - start
-    while len(parts) < _MOST_LINES and width >= _SHORTEST:
+    while len(parts) < _MOST_LINES and width >= len(LONG_WORD):
         line = _LINE.match(text, end)
         word = _WORD.match(text, line.end()) if line else None
         if not word or len(word[0]) > width:

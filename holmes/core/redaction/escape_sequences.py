@@ -28,17 +28,21 @@ _WRITTEN: Final = re.compile(
     rf"|{_TEXTUAL}\][0-9]{{1,4}};[^\r\n\x07\x1b\\^\u241b]{{0,2048}}+{_TEXTUAL_END}"
 )
 _ESCAPED_START: Final = re.compile(_ESCAPED + r"[\[\]]")
-_C1: Final = "\x90\x98\x9b\x9c\x9d\x9e\x9f"
+_C1: Final = re.compile("[\x90\x98\x9b\x9d-\x9f\u241b]")
+_ASCII: Final = bytes(range(128))
+_STEP_CHARACTERS: Final = 256 * 1024
 
 
-def strip_escape_sequences(text: str) -> str:
+def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
     """`text` without escape sequences; the same object when it has none. Doing it again changes nothing.
 
-    A move of the cursor to the right becomes a blank, because it separates words.
+    A move of the cursor to the right becomes a blank, because it separates words. `beyond` is `beyond_ascii(text)`,
+    for those who have it already.
     """
-    if _has_real(text):
+    beyond = beyond_ascii(text) if beyond is None else beyond
+    if "\x1b" in text or _C1.search(beyond):
         text = _REAL.sub(_blank, text)
-    if not _has_written(text):
+    if not (_has_written(text) or "\u241b" in beyond):
         return text
     # Removing one may join the halves of another: few rounds, so that hostile texts take linear time.
     for _ in range(4):
@@ -48,12 +52,17 @@ def strip_escape_sequences(text: str) -> str:
     return text
 
 
+def beyond_ascii(text: str) -> str:
+    """The characters of `text` that are not ASCII. Most texts have few of them, which are then searched fast."""
+    if text.isascii():
+        return ""
+    pieces = (text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS))
+    kept = (piece.encode("utf-8", "surrogatepass").translate(None, _ASCII) for piece in pieces if not piece.isascii())
+    return "".join(piece.decode("utf-8", "surrogatepass") for piece in kept)
+
+
 def _blank(match: re.Match[str]) -> str:
     return " " if match["blank"] else ""
-
-
-def _has_real(text: str) -> bool:
-    return "\x1b" in text or (not text.isascii() and any(sign in text for sign in _C1))
 
 
 def _has_written(text: str) -> bool:
@@ -61,5 +70,4 @@ def _has_written(text: str) -> bool:
         ("^" in text and "^[" in text)
         or ("#" in text and "#033" in text)
         or ("\\" in text and _ESCAPED_START.search(text) is not None)
-        or (not text.isascii() and "\u241b" in text)
     )

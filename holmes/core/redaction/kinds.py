@@ -23,6 +23,11 @@ END: Final = r"(?![A-Za-z0-9_\-])"
 # `key=` with a long word behind it, as in the queries of URLs: one search for all kinds that stand there.
 LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
+# Options of commands that take a secret: one search for all such commands.
+OPTION: Final = re.compile(
+    r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds|-from-literal)"
+)
+
 PASSWORD: Final = "password"  # noqa: S105
 TOKEN: Final = "token"  # noqa: S105
 SECRET: Final = "secret"  # noqa: S105
@@ -58,6 +63,7 @@ class Kind:
     the kind's own. `before` is a pattern of fixed length that ends in the last sign of the literals and says more than
     they do. With `folded` literals and pattern are in lower case and any case matches. `prefixed` says that the token
     begins with a literal that nothing else begins with, so that it is known even when a line ends in the middle of it.
+    `long_word` says that it has twenty letters, digits, `+` and `/` in a row.
 
     A pattern whose literals are common should start with plain letters: those are searched ten times faster.
     """
@@ -71,6 +77,7 @@ class Kind:
     label: str = ""
     folded: bool = False
     prefixed: bool = False
+    long_word: bool = False
 
     def find(self, piece: str, lower: str) -> Iterator[tuple[int, int]]:
         """Where this kind is in `piece`, of which `lower` is the lower case."""
@@ -94,7 +101,13 @@ def starting(prefix: str, before: str = r"A-Za-z0-9_\-") -> str:
     return rf"{plain}(?:(?<![{before}]{plain})|(?<=\\[nrt]{plain})|(?<=%[0-9A-Fa-f]{{2}}{plain}))"
 
 
-def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = ()) -> Kind:
+def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), long_word: bool = False) -> Kind:
     """A token with a fixed prefix, or a pattern of prefixes whose `literals` are given; `body` is what follows."""
     first = EDGE + prefix if literals else starting(prefix)
-    return Kind(name=name, literals=literals or (prefix,), pattern=re.compile(first + body + END), prefixed=True)
+    return Kind(
+        name=name,
+        literals=literals or (prefix,),
+        pattern=re.compile(first + body + END),
+        prefixed=True,
+        long_word=long_word,
+    )

@@ -6,6 +6,7 @@ Called for names in front of `=` and `:`. Looks at the words of a name, however 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -19,16 +20,43 @@ Strength: TypeAlias = Literal["none", "weak", "strong"]
 NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# `PasswordEncoder.java:41`
+_SOURCE_FILE: Final = re.compile(r"\.(?:c|cc|cpp|cs|erl|ex|go|groovy|h|java|jsx?|kt|php|py|rb|rs|scala|swift|tsx?)$")
 _PASSWORDS: Final = frozenset(
-    {"passcode", "passphrase", "passwd", "password", "passwords", "psk", "pw", "pwd", "requirepass", "masterauth"}
+    {
+        "contrasena", "contrasenya", "kennwort", "masterauth", "mdp", "motdepasse", "parola", "passcode", "passe",
+        "passphrase", "passwd", "password", "passwords", "passwort", "psk", "pw", "pwd", "requirepass", "senha",
+    }
+)  # fmt: skip
+_TOKENS: Final = frozenset({"jeton", "jwt", "token"})
+_ROMANCE_KEYS: Final = frozenset({"chave", "chiave", "clave", "cle"})
+_KEYS: Final = _ROMANCE_KEYS | {"key", "keys", "schluessel", "schlussel"}
+_ERLANG: Final = frozenset(
+    {"couchdb", "distribution", "ejabberd", "emqx", "erl", "erlang", "node", "rabbitmq", "release", "vernemq"}
 )
-_TOKENS: Final = frozenset({"jwt", "token"})
-_WEAK: Final = frozenset({"auth", "cred", "credential", "credentials", "creds", "secret", "secrets", "tokens"})
+_WEAK: Final = frozenset(
+    {
+        "chave",
+        "clave",
+        "geheimnis",
+        "secreto",
+        "segredo",
+        "segreto",
+        "auth",
+        "cred",
+        "credential",
+        "credentials",
+        "creds",
+        "secret",
+        "secrets",
+        "tokens",
+    }
+)
 _COMPOUND: Final = re.compile(
     r"(?:api|access|private|secret|encryption|signing|master|ssh|auth|shared|account|license|webhook)key"
     r"|auth(?:entication)?token|(?:access|refresh|id|bot|session)token|(?:client|app|shared)secret|dockerc(?:fg|onfigjson)"
 )
-_COMPOUND_PASSWORD: Final = re.compile(r"passw(?:or)?d|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
+_COMPOUND_PASSWORD: Final = re.compile(r"passw(?:or)?[dt]|kennwort|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "datadog",
@@ -40,7 +68,8 @@ _KEY_OWNERS: Final = frozenset(
 # A name that ends so says where the secret is, or how it is handled, and not what it is.
 _LOCATORS: Final = frozenset(
     {
-        "algorithm", "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
+        "algorithm", "at", "date", "last", "modified", "on", "rotated", "set", "since", "until",
+        "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
         "change", "changed", "class", "config", "configmap", "count", "counter", "created", "delay", "dir",
         "directory", "duration", "enabled", "endpoint", "env", "error", "errors", "exists", "expiration",
         "expired", "expires", "expiry", "failed", "failures", "field", "file", "filename", "files", "format",
@@ -67,13 +96,15 @@ _EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("va
 
 def words_of(name: str) -> tuple[str, ...]:
     """The words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
+    if not name.isascii():
+        name = "".join(sign for sign in unicodedata.normalize("NFKD", name) if sign.isascii())
     return tuple(word.lower() for word in _WORD.findall(name))
 
 
 @lru_cache(maxsize=8192)
 def strength_of(name: str) -> Strength:
     """How sure it is that the value under `name` is a secret."""
-    words = words_of(name)
+    words = () if _SOURCE_FILE.search(name) else words_of(name)
     while len(words) > 1 and words[-1].isdigit():
         words = words[:-1]
     if not words:
@@ -99,7 +130,11 @@ def _strength_of_words(words: tuple[str, ...]) -> Strength:
     if not _TOKENS.isdisjoint(words) or any(_COMPOUND.search(word) for word in words):
         return "strong"
     pairs = {*pairwise(words), (words[0], words[-1])}
-    if any(owner in _KEY_OWNERS and key in {"key", "keys"} for owner, key in pairs):
+    # Romance languages name the key before its owner: `clave_api`.
+    turned = {(second, first) for first, second in pairs if first in _ROMANCE_KEYS}
+    if any(owner in _KEY_OWNERS and key in _KEYS for owner, key in pairs | turned):
+        return "strong"
+    if words[-1] == "cookie" and not _ERLANG.isdisjoint(words):
         return "strong"
     if words[-1] in _WEAK and (len(words) == 1 or words[-1] in {"auth", "creds", "cred", "secrets", "tokens"}):
         return "weak"
@@ -112,7 +147,7 @@ def _is_password(words: tuple[str, ...]) -> bool:
     return (
         not _PASSWORDS.isdisjoint(words)
         or words[-1] == "pass"
-        or any(_COMPOUND_PASSWORD.search(word) for word in words if word not in {"bypass", "compass"})
+        or any(_COMPOUND_PASSWORD.search(word) for word in words if word not in {"bypass", "compass", "pgpass"})
     )
 
 

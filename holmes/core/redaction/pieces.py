@@ -26,8 +26,19 @@ _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
 # Blanks that Latin-1 does not have; patterns must see that they are blanks.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-_COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk")
-_ASCII: Final = bytes(range(128))
+# What names of secrets consist of.
+KEYWORDS: Final = (
+    "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
+    "senha", "clave", "parola",
+)  # fmt: skip
+# Words that are in many other literals, which need only be searched around them.
+COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
+BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+# The letters of long words made one sign, and a word that is long: fifteen bytes in base64, as `DB_PASSWORD=abc`.
+WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
+LONG_WORD: Final = b"a" * 20
+_NEAR_CHARACTERS: Final = 40
+_MOST_PLACES: Final = 1000
 _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwxyz")))
 
 
@@ -40,6 +51,7 @@ class Window:
     Latin-1, which makes it cheap to make and to search. `rare` holds only the capitals and a few signs of the piece,
     `consonants` only those letters of `lower`: a literal that is in the piece is, with the same letters left out, in
     them too, and they are much shorter to search.
+    `long_word` is where the first long word of letters, digits, `+` and `/` is, -1 without one.
     `cut_start` and `cut_end` say that the window begins or ends inside of a line.
     """
 
@@ -51,24 +63,52 @@ class Window:
     lower: str
     rare: str
     consonants: str
+    long_word: int
     cut_start: bool
     cut_end: bool
     _known: dict[tuple[str, bool], bool] = field(default_factory=dict, compare=False)
+    _seen: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    _around: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     def has(self, literal: str, *, folded: bool = True) -> bool:
         """Whether `literal` is in the piece; with `folded` in any case. Asked once for each literal."""
+        if not literal.isascii() and literal[-1] not in self.piece:
+            return False
         key = (literal, folded)
         if key not in self._known:
-            self._known[key] = (
-                all(self.has(part) for part in _parts_of(literal))
-                and self._may_have(literal)
-                and literal in (self.lower if folded else self.piece)
-            )
+            self._known[key] = self._search(literal, folded=folded)
         return self._known[key]
 
+    def _search(self, literal: str, *, folded: bool) -> bool:
+        common = next((word for word in COMMON if word in literal.lower() and word != literal), None)
+        if common is not None:
+            near = self._near(common)
+            if near is not None:
+                return literal.lower() in near and (folded or literal in self.piece)
+        return self._may_have(literal) and literal in (self.lower if folded else self.piece)
+
+    def _near(self, common: str) -> str | None:
+        """What stands around the places of a common word; None when there are many of them."""
+        if common not in self._around:
+            places: list[str] = []
+            at = self.lower.find(common) if self.has(common) else -1
+            while at >= 0 and len(places) < _MOST_PLACES:
+                places.append(self.lower[max(0, at - _NEAR_CHARACTERS) : at + _NEAR_CHARACTERS])
+                at = self.lower.find(common, at + 1)
+            self._around[common] = None if at >= 0 else "\n".join(places)
+        return self._around[common]
+
+    @property
+    def names_secrets(self) -> bool:
+        """Whether a word that names of secrets consist of is in the piece."""
+        return any(self.has(word) for word in KEYWORDS)
+
     def _may_have(self, literal: str) -> bool:
-        rare, consonants = _letters_of(literal)
-        return rare in self.rare and consonants in self.consonants
+        letters = _letters_of(literal)
+        if letters not in self._seen:
+            rare, consonants = letters
+            self._seen[letters] = rare in self.rare and consonants in self.consonants
+        return self._seen[letters]
 
     def settle(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans of this window (positions in the text) that this window can judge.
@@ -86,14 +126,15 @@ class Window:
             yield span
 
 
-def windows(text: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Window]:
-    """The windows of `text` in order."""
+def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Window]:
+    """The windows of `text` in order. `beyond` are its characters that are not ASCII."""
+    blanks = _OTHER_BLANKS.search(beyond) is not None
     start = 0
     position = 0
     while position < len(text):
         end = _cut(text, position, piece_characters)
         piece = text[start:end]
-        plain = _plain(piece)
+        plain = _plain(piece, blanks=blanks)
         lower = plain.lower()
         yield Window(
             text=text,
@@ -102,6 +143,7 @@ def windows(text: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Win
             piece=piece,
             plain=plain,
             lower=lower.decode("latin-1"),
+            long_word=plain.translate(WORD_CLASSES).find(LONG_WORD),
             rare=plain.translate(None, _NOT_RARE).decode("ascii"),
             consonants=lower.translate(None, _NO_CONSONANTS).decode("ascii"),
             cut_start=start > 0 and text[start - 1] != "\n",
@@ -127,28 +169,17 @@ def _overlap_start(text: str, end: int) -> int:
     return earliest if line_end < 0 else line_end + 1
 
 
-def _plain(piece: str) -> bytes:
-    """The piece with one byte for each character."""
-    if not piece.isascii() and _OTHER_BLANKS.search(beyond_ascii(piece)):
+def _plain(piece: str, *, blanks: bool) -> bytes:
+    """The piece with one byte for each character. `blanks` says that the text has blanks that Latin-1 does not have."""
+    if blanks and not piece.isascii():
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")
-
-
-def beyond_ascii(piece: str) -> str:
-    """The characters of `piece` that are not ASCII. Texts have few of them, so this is fast."""
-    return piece.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
-
-
-@lru_cache(maxsize=512)
-def _parts_of(literal: str) -> tuple[str, ...]:
-    """The common words in `literal`: they are searched anyway, and without one of them nothing more needs to be."""
-    return tuple(word for word in _COMMON if word in literal.lower() and word != literal)
 
 
 @lru_cache(maxsize=512)
 def _letters_of(literal: str) -> tuple[str, str]:
     """What `Window.rare` and `Window.consonants` keep of `literal`."""
-    plain = literal.encode("ascii")
+    plain = literal.encode("latin-1")
     kept = plain.translate(None, _NOT_RARE), plain.lower().translate(None, _NO_CONSONANTS)
     return kept[0].decode("ascii"), kept[1].decode("ascii")
 

@@ -11,16 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.assignments import assigned_secrets
+from holmes.core.redaction.dumps import dumped_secrets
 from holmes.core.redaction.encoded import encoded_secrets
-from holmes.core.redaction.escape_sequences import strip_escape_sequences
+from holmes.core.redaction.escape_sequences import beyond_ascii, strip_escape_sequences
 from holmes.core.redaction.kinds import Span
 from holmes.core.redaction.pairs import paired_secrets
 from holmes.core.redaction.pieces import PIECE_CHARACTERS, windows
 from holmes.core.redaction.placeholders import Placeholders, outside_placeholders, without_placeholders
 from holmes.core.redaction.private_keys import private_keys
 from holmes.core.redaction.registry import gated_kinds, kinds
+from holmes.core.redaction.rows import secrets_of_rows
 from holmes.core.redaction.secret_json import JsonSecrets
 from holmes.core.redaction.secret_yaml import YamlSecrets
+from holmes.core.redaction.sentences import told_secrets
 from holmes.core.redaction.views import decoded_view
 from holmes.core.redaction.wrapped import wrapped_tokens
 
@@ -67,8 +70,10 @@ class Redactor:
 
     def redaction(self, text: str) -> Redaction:
         """Like `redact`, and says how many places were masked."""
-        text = strip_escape_sequences(text)
-        spans = _joined(outside_placeholders(text, self._spans(text)))
+        beyond = beyond_ascii(text)
+        shown = strip_escape_sequences(text, beyond)
+        text, beyond = shown, beyond if shown is text else beyond_ascii(shown)
+        spans = _joined(outside_placeholders(text, self._spans(text, beyond)))
         parts = without_placeholders(text, spans) if spans else []
         if not parts:
             return Redaction(text=text, masked=0)
@@ -82,31 +87,32 @@ class Redactor:
         pieces.append(text[position:])
         return Redaction(text="".join(pieces), masked=len(parts))
 
-    def _spans(self, text: str, level: int = 0) -> Iterator[Span]:
-        """The secrets of `text`, and of what it says once its encodings are undone."""
-        yield from self._plain_spans(text, level)
-        view = decoded_view(text) if level < _MOST_LEVELS else None
+    def _spans(self, text: str, beyond: str, level: int = 0) -> Iterator[Span]:
+        """The secrets of `text`, and of what it says once its encodings are undone.
+
+        `beyond` are its characters that are not ASCII.
+        """
+        yield from self._plain_spans(text, beyond, level)
+        view = decoded_view(text, beyond) if level < _MOST_LEVELS else None
         if view:
-            for span in self._spans(view.text, level + 1):
+            for span in self._spans(view.text, beyond_ascii(view.text), level + 1):
                 start, end = view.original(span.start, span.end)
                 yield Span(start=start, end=end, label=span.label, secret=span.secret)
 
-    def _plain_spans(self, text: str, level: int) -> Iterator[Span]:
+    def _plain_spans(self, text: str, beyond: str, level: int) -> Iterator[Span]:
         yaml_secrets = YamlSecrets(text)
         json_secrets = JsonSecrets(text)
-        for window in windows(text, self._piece_characters):
+        for window in windows(text, beyond, self._piece_characters):
             yield from yaml_secrets.find(window)
             yield from json_secrets.find(window)
             yield from private_keys(window)
-            yield from window.settle(assigned_secrets(window))
-            yield from window.settle(paired_secrets(window))
-            yield from window.settle(_of_known_kinds(window))
-            yield from wrapped_tokens(window)
+            for find in _FINDERS:
+                yield from window.settle(find(window))
             if level < _MOST_LEVELS:
                 yield from encoded_secrets(window, lambda said: self._found(said, level + 1))
 
     def _found(self, text: str, level: int) -> list[Span]:
-        return outside_placeholders(text, self._spans(text, level))
+        return outside_placeholders(text, self._spans(text, beyond_ascii(text), level))
 
 
 async def redact_off_loop(redactor: Redactor, text: str) -> str:
@@ -121,6 +127,9 @@ def _of_known_kinds(window: Window) -> Iterator[Span]:
     for gate, members in gated_kinds():
         # Many literals cost more than one gate; few of them are known already or rare.
         few = sum(len(kind.literals) for kind in members) <= _FEW_LITERALS
+        # A single sign is found faster than any literal.
+        if gate is not None and len(gate.pattern) == 1 and gate.pattern not in piece:
+            continue
         if few and not any(_shows(window, kind) for kind in members):
             continue
         if gate is not None and gate.search(piece) is None:
@@ -131,10 +140,17 @@ def _of_known_kinds(window: Window) -> Iterator[Span]:
             for start, end in kind.find(piece, window.lower):
                 label = kind.label or kind.name
                 yield Span(start=window.start + start, end=window.start + end, label=label, secret=piece[start:end])
+            if kind.prefixed:
+                yield from wrapped_tokens(window, kind)
+
+
+_FINDERS: Final = (assigned_secrets, paired_secrets, told_secrets, dumped_secrets, secrets_of_rows, _of_known_kinds)
 
 
 def _shows(window: Window, kind: Kind) -> bool:
-    return any(window.has(literal, folded=kind.folded) for literal in kind.literals)
+    return not (kind.long_word and window.long_word < 0) and any(
+        window.has(literal, folded=kind.folded) for literal in kind.literals
+    )
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:

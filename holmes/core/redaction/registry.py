@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holmes.core.redaction import families
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from holmes.core.redaction.kinds import Kind
 
@@ -22,19 +22,6 @@ def kinds() -> tuple[Kind, ...]:
     names = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
     modules = [importlib.import_module(f"{families.__name__}.{name}") for name in names]
     return tuple(kind for module in modules for kind in module.KINDS)
-
-
-@cache
-def prefixed_kinds() -> tuple[Kind, ...]:
-    """The kinds whose tokens are known by a prefix of their own."""
-    return tuple(kind for kind in kinds() if kind.prefixed)
-
-
-@cache
-def prefixes() -> re.Pattern[str]:
-    """One of the prefixes of `prefixed_kinds`."""
-    literals = {literal for kind in prefixed_kinds() for literal in kind.literals}
-    return re.compile("|".join(re.escape(literal) for literal in sorted(literals, key=len, reverse=True)))
 
 
 @cache
@@ -63,11 +50,17 @@ def _sign_of(kind: Kind) -> str:
     return signs.pop() if not _own_gate(kind) and len(signs) == 1 and signs <= {"-", "_", "."} else ""
 
 
-def _gate_of(sign: str, members: Iterable[Kind]) -> re.Pattern[str] | None:
+def _gate_of(sign: str, members: Sequence[Kind]) -> re.Pattern[str] | None:
     if not sign:
         return None
     prefixes = {re.escape(literal) for kind in members for literal in kind.literals if not kind.before}
     before = "|".join(
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
-    return re.compile(rf"{re.escape(sign)}(?=[A-Za-z0-9_\-]{{16}})(?:{before})")
+    # A long word, or the end of a line that breaks a token.
+    last = "".join(
+        sorted({re.escape(literal[-2]) for kind in members for literal in kind.literals if len(literal) > 1})
+    )
+    first = "" if any(kind.before for kind in members) else rf"(?<=[{last}]{re.escape(sign)})"
+    rest = r"(?=[A-Za-z0-9_\-]{4,15}+(?:[A-Za-z0-9_\-]|[ \t\\\"'+=|]{0,8}(?:\r?\n|(?<=\\)n)))"
+    return re.compile(rf"{re.escape(sign)}{first}{rest}(?:{before})")

@@ -29,7 +29,7 @@ _MAPS: Final = frozenset({"data", "stringData"})
 # etcd holds objects of at most 1.5 MiB.
 _OBJECT_CHARACTERS: Final = 3 * 1024 * 1024
 _STEP_CHARACTERS: Final = 64 * 1024
-_WORK_PER_CHARACTER: Final = 6
+_WORK_PER_CHARACTER: Final = 3
 
 
 class JsonSecrets:

@@ -27,16 +27,24 @@ _ENTRY: Final = re.compile(r"[ \t+\-]*(?P<name>[\"']?[A-Za-z0-9_.\-]{1,253}[\"']
 _FLOW_ENTRY: Final = re.compile(r"(?P<name>[\w.\-]{1,253})[\"']?\s{0,4}:\s{0,4}[\"']?(?P<value>[^,\"'}\s]+)")
 _MARKS: Final = frozenset(" \t+-")
 _LINE_START: Final = 300
+_WORK_PER_CHARACTER: Final = 3
+_FREE_WORK: Final = 64 * 1024
 
 
 class YamlSecrets:
-    """Reads the Secrets of one text. Keeps what was read, so that no line is read for two Secrets at one column."""
+    """Reads the Secrets of one text. Keeps what was read, so that no line is read for two Secrets at one column.
 
-    __slots__ = ("_read", "_text")
+    Secrets inside of Secrets have many columns. Past a limit no object is looked for any more, and every further map
+    called `data` counts as one of a Secret, so that the work stays linear and nothing is left out.
+    """
+
+    __slots__ = ("_exhausted", "_read", "_text", "_work")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._read: dict[int, int] = {}
+        self._work = 0
+        self._exhausted = False
 
     def find(self, window: Window) -> Iterator[Span]:
         """The values of the Secrets that show in this window."""
@@ -57,7 +65,11 @@ class YamlSecrets:
 
     def _object(self, position: int, *, lists: bool) -> Iterator[Span]:
         column = self._column(position)
-        if column < 0 or position < self._read.get(column, -1):
+        if self._exhausted or column < 0 or position < self._read.get(column, -1):
+            return
+        if self._work > _WORK_PER_CHARACTER * len(self._text) + _FREE_WORK:
+            self._exhausted = True
+            yield from self._all_maps(self._text.rfind("\n", 0, position))
             return
         start = self._object_start(position, column)
         end = position
@@ -68,6 +80,21 @@ class YamlSecrets:
             if (at == column or (lists and at > column)) and _DATA.match(line, at):
                 yield from self._entries(line_start + at, at)
         self._read[column] = max(end, self._read.get(column, -1))
+        self._work += position + end - 2 * start
+
+    def _all_maps(self, position: int) -> Iterator[Span]:
+        """The values of all maps that could be those of Secrets, from the line after `position` on."""
+        below = -1
+        for start, end in lines_from(self._text, max(0, position - 1)):
+            line = self._text[start : min(end, start + _LINE_START)]
+            at = column_of(line)
+            indentation = len(line) - len(line.lstrip(" \t"))
+            if below >= 0 and not _ends_document(line) and (at < 0 or indentation > below):
+                continue
+            below = -1
+            if at >= 0 and _DATA.match(line, at):
+                below = at
+                yield from self._entries(start + at, at)
 
     def _object_start(self, position: int, column: int) -> int:
         """The start of the first line of the object that has a key at `position`."""

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from holmes.core.redaction.names import strength_of
+from holmes.core.redaction.references import is_variable_reference, refers
 
 PLACEHOLDER_START: Final = "(REDACTED"
 
@@ -21,22 +22,18 @@ _NOTHING: Final = frozenset(
         "valid", "yes",
     }
 )  # fmt: skip
-_MASKED: Final = re.compile(r"[*xX.•\-#_]{3,}+$|\*+$")
-_VARIABLE: Final = re.compile(
-    r"\$\{|\$\(|\$[A-Za-z_]\w*$|%[sdvq+#(]|%[A-Z_]+%$|\{\{|<[^>\n]{0,120}>|`|\((?i:redacted)|\\u003c"
-)
+_MASKED: Final = re.compile(r"[*xX.•\-#_]{3,}+$|\*+$|[-{}()\[\]?]{1,3}$")
 _ELSEWHERE: Final = re.compile(
     r"(?:file|vault|ssm|env|op|ref\+\w+|arn:aws[\w\-]*|projects/[\w\-]+/secrets|secret[sm]?|k8s)(?:://|:|/)"
     r"|https?://|[a-z][a-z0-9+.\-]{1,20}://|system:|sha(?:256|512|1):"
 )
-_PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:/[A-Za-z0-9_.@%+,\-]*)+$")
 _VARIABLE_NAME: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
 _AMOUNT: Final = re.compile(
     r"[+\-]?\d[\d.,_]*\s?(?:ns|us|µs|ms|s|m|h|d|k|mb|kb|gb|b|[kmg]i|%|bytes?|m\d+s)?$", re.IGNORECASE
 )
 _SIZE: Final = re.compile(r"\d+ bytes?$")
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?$")
-_CALL: Final = re.compile(r"[A-Za-z_][\w.]*\((?!\w*\d)")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d$")
 _PUBLIC: Final = re.compile(
     r"-----BEGIN (?!.{0,30}PRIVATE)|LS0tLS1CRUdJTiBD|LS0tLS1CRUdJTiBQVUJ|ssh-(?:rsa|ed25519) |ecdsa-"
 )
@@ -68,34 +65,20 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
     head = text[:400]
     return bool(
         _MASKED.match(text)
-        or _VARIABLE.match(head)
         or _ELSEWHERE.match(head)
-        or _CALL.match(head)
         or _PUBLIC.match(head)
         or _SIZE.match(head)
-        or _TIME.match(head)
         or _MASKED_COOKIE.search(head)
-        or _is_path(head)
+        or refers(head)
         or (_VARIABLE_NAME.match(head) and strength_of(head) != "none")
-        or (amounts and _AMOUNT.match(head))
+        or (amounts and (_AMOUNT.match(head) or _DATE.match(head) or _TIME.match(head)))
     )
 
 
 def is_variable(value: str) -> bool:
     """Whether `value` is empty, a template, a reference to a variable, or a placeholder."""
     text = value.strip()
-    return not text or _VARIABLE.match(text[:400]) is not None or _MASKED.match(text) is not None
-
-
-def _is_path(value: str) -> bool:
-    if not _PATH.match(value):
-        return False
-    # Base64 may start with a slash and hold more of them; folders are words.
-    return not any(_mixes(segment) and len(segment) >= _LONG_WORD for segment in value.split("/"))
-
-
-def _mixes(value: str) -> bool:
-    return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
+    return not text or is_variable_reference(text[:400]) or _MASKED.match(text) is not None
 
 
 def is_prose(value: str) -> bool:

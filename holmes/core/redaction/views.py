@@ -13,8 +13,6 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from holmes.core.redaction.pieces import beyond_ascii
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -24,7 +22,6 @@ _ESCAPE: Final = (
     r"\\{1,8}(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}"
     r"|(?:0?0[1-7][0-7]|0?1[0-7]{2})(?![0-9]))"
 )
-_COLOUR: Final = r"\[(?:[0-9]{1,3};){0,5}[0-9]{0,3}m"
 # Of a text that was shown before, none is left; but a decoded one may have some.
 _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
 # Signs without a width, marks of the reading order, soft hyphens. A byte order mark is one of them.
@@ -33,14 +30,12 @@ _WIDE: Final = "\uff01-\uff5e"
 _WIDE_DISTANCE: Final = 0xFEE0
 _RARE: Final = re.compile(f"[{_UNSEEN}{_WIDE}]")
 _UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
-_STEP_CHARACTERS: Final = 256 * 1024
 
 # What shows that an encoding may be in a text: a sign that is searched fast, and a pattern that starts with it.
 _TRACES: Final = (
     ("%", re.compile(_URL)),
     ("&", re.compile(_ENTITY)),
     ("\\", re.compile(_ESCAPE)),
-    ("[0m", re.compile(_COLOUR)),
     ("\x00", re.compile("\x00")),
     ("\x1b", re.compile(_SEQUENCE)),
 )
@@ -100,10 +95,13 @@ class View:
         return place, place + 1
 
 
-def decoded_view(text: str) -> View | None:
-    """The surroundings of everything in `text` that is encoded, decoded once; None when nothing is."""
+def decoded_view(text: str, beyond: str) -> View | None:
+    """The surroundings of everything in `text` that is encoded, decoded once; None when nothing is.
+
+    `beyond` are the characters of `text` that are not ASCII.
+    """
     traces = [pattern.pattern for sign, pattern in _TRACES if sign in text and pattern.search(text)]
-    if not text.isascii() and _has_rare(text):
+    if _RARE.search(beyond):
         traces.append(_RARE.pattern)
     if not traces:
         return None
@@ -123,12 +121,6 @@ def decoded_view(text: str) -> View | None:
     return view.close()
 
 
-def _has_rare(text: str) -> bool:
-    """Whether signs without a width or wide letters are in `text`."""
-    pieces = (text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS))
-    return any(not piece.isascii() and _RARE.search(beyond_ascii(piece)) for piece in pieces)
-
-
 def _decoded(match: str) -> str:
     """What one encoded sign says."""
     first = match[0]
@@ -140,7 +132,7 @@ def _decoded(match: str) -> str:
         return " " if plain == "\xa0" else plain
     if first == "\\":
         return _unescaped(match.lstrip("\\"))
-    if first in "[\x1b" or _UNSEEN_SIGN.match(first):
+    if first == "\x1b" or _UNSEEN_SIGN.match(first):
         return ""
     return chr(ord(first) - _WIDE_DISTANCE)
 

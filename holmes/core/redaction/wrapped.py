@@ -9,7 +9,6 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.kinds import Span
-from holmes.core.redaction.registry import prefixed_kinds, prefixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,57 +16,39 @@ if TYPE_CHECKING:
     from holmes.core.redaction.kinds import Kind
     from holmes.core.redaction.pieces import Window
 
-_RUN: Final = re.compile(r"[A-Za-z0-9_\-.+/=~]{1,4096}+")
+_RUN: Final = re.compile(r"(?:[A-Za-z0-9_\-.+/~]|=(?!\r?\n)){1,4096}+")
 # The end of a line within a string, a comment, a quotation or a table, and what the next line begins with.
 _BREAK: Final = re.compile(
-    r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|\\]?[ \t]{0,4}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
+    r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|\\=]?[ \t]{0,4}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
     r"[ \t]{0,80}(?:(?:[#>|*+]|//|- )[ \t|]{0,80})?\\{0,7}[\"']?"
 )
 _LINE_END: Final = re.compile(r"\\{0,7}[\"',;)\]}]{0,4}(?:[ \t]|\\{0,7}[\"'rn]|\r?\n|$)")
-# A line of one word, after an end of a line as it is or as a string has it.
-_CONTINUATION: Final = (
-    r"[ \t]{0,80}(?:(?:[#>|*+]|//|- )[ \t|]{0,80})?\\{0,7}[\"']?[A-Za-z0-9_\-.+/=~]{4,}+"
-    r"(?=\\{0,7}[\"',;)\]}]{0,4}(?:[ \t]{0,40}[|\\+.&]?[ \t]{0,4}(?:\r?\n|\\{1,7}[rn]|$)|\\{0,7}[\"']))"
-)
-_CONTINUED: Final = (re.compile(r"\n" + _CONTINUATION), re.compile(r"\\n" + _CONTINUATION))
-_TAIL_CHARACTERS: Final = 600
-_TAIL_SIGNS: Final = " \t\r\"'+.&|\\"
 _BEFORE_CHARACTERS: Final = 8
 _MOST_LINES: Final = 60
 _SHORTEST_REST: Final = 4
 _SURE_REST: Final = 12
 
 
-def wrapped_tokens(window: Window) -> Iterator[Span]:
-    """The parts of tokens that begin in this window and go on in the next lines."""
-    for pattern in _CONTINUED if "\\n" in window.piece else _CONTINUED[:1]:
-        for match in pattern.finditer(window.piece):
-            yield from _across(window, match.start())
+def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
+    """The parts of tokens of `kind` that begin in this window and go on in the next lines."""
+    for literal in kind.literals:
+        at = window.piece.find(literal)
+        while at >= 0:
+            run = _RUN.match(window.text, window.start + at)
+            # Within one long word a token begins once.
+            end = run.end() if run else window.start + at + len(literal)
+            yield from _parts(window.text, window.start + at, end, kind)
+            at = window.piece.find(literal, end - window.start)
 
 
-def _across(window: Window, line_end: int) -> Iterator[Span]:
-    """The parts of a token that the last word of the line that ends at `line_end` begins with."""
-    tail = window.piece[max(0, line_end - _TAIL_CHARACTERS) : line_end].rstrip(_TAIL_SIGNS)
-    word = tail[max(map(tail.rfind, " \t\n\"'=:")) + 1 :]
-    if len(word) < _SHORTEST_REST:
-        return
-    found = prefixes().search(word)
-    if found:
-        start = line_end - len(window.piece[max(0, line_end - _TAIL_CHARACTERS) : line_end]) + len(tail) - len(word)
-        for kind in prefixed_kinds():
-            if found[0] in kind.literals:
-                yield from _parts(window.text, window.start + start + found.start(), kind)
-
-
-def _parts(text: str, start: int, kind: Kind) -> Iterator[Span]:
-    """The parts of the token of `kind` whose prefix is at `start`, when it has more than one."""
-    run = _RUN.match(text, start)
-    if not run or not _BREAK.match(text, run.end()):
+def _parts(text: str, start: int, end: int, kind: Kind) -> Iterator[Span]:
+    """The parts of the token of `kind` whose first part is at `start` to `end`, when it has more than one."""
+    if not _BREAK.match(text, end):
         return
     # Some prefixes stand in the middle of a token.
     lowest = max(0, start - _BEFORE_CHARACTERS)
     before = text[lowest:start]
-    joined, parts = text[start : run.end()], [(start, run.end())]
+    joined, parts = text[start:end], [(start, end)]
     whole = _matches(kind, before, joined)
     while len(parts) < _MOST_LINES:
         following = _next_part(text, parts[-1][1])

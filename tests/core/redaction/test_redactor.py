@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import random
 import re
@@ -239,6 +240,12 @@ HOSTILE = {
     "string data": "stringData:\n", "blocks": "password: |\n x\n", "pairs": "name: password ", "elements": "</password>",
     "curl": "curl -u ", "mysql": "mysql\n - x", "cookies": "cookie: a=", "hashes": "$2b$12$", "escapes": 'password=\\"\\\\\\"',
     "placeholders": "(REDACTED:password:12345678)", "prefixes": "sk-", "client secrets": "aaa8Q~", "long names": "secret_",
+    "url escapes": "%2525", "entities": "&amp;quot;", "unicode escapes": "\\u0022", "zeros": "p\0", "unseen": "\u200b",
+    "values": "value: x\nname: ", "fields": "name: a\nx: y\n", "attributes": "<a name=", "plists": "<key>a</key>",
+    "inserts": "insert into t (password) values (", "identified": "identified by 'x", "sentences": "password is ",
+    "go maps": "Data:map[kind:Secret ", "byte lists": "[]uint8{0x1, ", "wrapped": "eyJabcd\n", "wrapped prefixes": "ghp_\n",
+    "pgpass": "a:10:b:c:d\n", "programs": "mongo -p", "netrc": "machine a.b login c password ", "packed": "H4sIAAAA",
+    "wrapped base64": "QUJDREVGR0hJSktMTU5P\n", "templates": "password=${", "calls": "password=f(", "dsn": "://a:@",
 }  # fmt: skip
 
 
@@ -254,6 +261,31 @@ def test_hostile_texts_take_linear_time(unit: str) -> None:
     short = unit * (8_000 // len(unit))
     base = max(min(cpu_seconds(short) for _ in range(2)), 0.002)
     assert any(cpu_seconds(short * 4) < 10 * base for _ in range(3))
+
+
+def test_secrets_inside_of_secrets_at_many_depths_take_linear_time_and_are_masked() -> None:
+    def nested(count: int) -> str:
+        kinds = "".join(" " * (number % 80) + "kind: Secret\n" for number in range(count))
+        return f"{kinds}kind: Secret\ndata:\n  blob: YWJjZGVmZ2hp\n---\n- kind: Secret\n  data:\n    x: bGVha2xlYWs=\n"
+
+    base = max(min(cpu_seconds(nested(500)) for _ in range(2)), 0.002)
+    assert any(cpu_seconds(nested(2_000)) < 10 * base for _ in range(3))
+    for count in (1, 2_000):
+        redacted = REDACTOR.redact(nested(count))
+        assert "YWJj" not in redacted
+        assert "bGVha" not in redacted
+
+
+def test_base64_inside_of_base64_takes_linear_time() -> None:
+    def packed(size: int) -> str:
+        text = "mode=fast password=hunter2x " * size
+        for _ in range(3):
+            text = base64.b64encode(text.encode()).decode()
+        return text
+
+    assert "(REDACTED:" in REDACTOR.redact(packed(10))
+    base = max(min(cpu_seconds(packed(1_000)) for _ in range(2)), 0.002)
+    assert any(cpu_seconds(packed(4_000)) < 10 * base for _ in range(3))
 
 
 @pytest.mark.row("N13")

@@ -48,6 +48,7 @@ KINDS: Final = (
     ),
     Kind(
         name="jwt-base64",
+        long_word=True,
         label=TOKEN,
         literals=("ZXlK",),
         pattern=re.compile(starting("ZXlK", BASE64) + r"[A-Za-z0-9+/]{40,}+={0,2}"),
@@ -55,6 +56,7 @@ KINDS: Final = (
     ),
     Kind(
         name="private-key-base64",
+        long_word=True,
         label="private-key",
         literals=("LS0tLS1CRUdJTi",),
         pattern=re.compile(starting("LS0tLS1CRUdJTi", BASE64) + r"[A-Za-z0-9+/]{20,}+={0,2}"),
@@ -71,6 +73,7 @@ KINDS: Final = (
     ),
     Kind(
         name="registry-config-base64",
+        long_word=True,
         literals=("eyJhdXRocyI6", "ewogICJhdXRocyI6", "ewoJImF1dGhzIjog"),
         pattern=re.compile(
             rf"{BASE64_EDGE}(?:eyJhdXRocyI6|ewogICJhdXRocyI6|ewoJImF1dGhzIjog)[A-Za-z0-9+/]{{16,}}+={{0,2}}"

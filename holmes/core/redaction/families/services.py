@@ -46,13 +46,14 @@ KINDS: Final = (
     token("stripe-webhook-secret", "whsec_", r"[A-Za-z0-9+/]{24,64}"),
     Kind(
         name="twilio-key",
+        long_word=True,
         literals=("SK",),
         gate=re.compile(r"K[0-9a-f]{32}"),
         pattern=re.compile(rf"{EDGE}SK[0-9a-f]{{32}}{END}"),
     ),
     token("sendgrid-key", "SG.", r"[A-Za-z0-9_\-]{16,32}\.[A-Za-z0-9_\-]{32,64}"),
     token("mailgun-key", "key-", r"[0-9a-f]{32}"),
-    token("mailchimp-key", "[0-9a-f]{32}-us", r"[0-9]{1,2}", literals=("-us",)),
+    token("mailchimp-key", "[0-9a-f]{32}-us", r"[0-9]{1,2}", literals=("-us",), long_word=True),
     token("square-token", "(?:sq0atp|sq0csp|EAAA)-?", r"[A-Za-z0-9_\-]{22,60}", literals=("sq0atp-", "sq0csp-")),
     token(
         "shopify-token", "shp(?:at|ca|pa|ss)_", r"[0-9a-fA-F]{32}", literals=("shpat_", "shpca_", "shppa_", "shpss_")

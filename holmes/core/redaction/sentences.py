@@ -1,0 +1,134 @@
+"""Secrets in sentences: `the password is: x`, `das Passwort lautet x`, `credentials: bob / x`, in six languages."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.redaction.kinds import PASSWORD, Span
+from holmes.core.redaction.names import label_of, strength_of
+from holmes.core.redaction.values import is_reference, is_word, looks_random
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.core.redaction.pieces import Window
+
+# What a word for a secret begins with, beside those of names. The whole word is judged as a name.
+_KEYWORDS: Final = (
+    "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9", "schl\xfc",
+)  # fmt: skip
+_VERB: Final = (
+    r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf"
+    r"|en|como|come|in|on|\u2192|->|:)"
+)
+_AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
+_SENTENCE: Final = {
+    keyword: re.compile(
+        keyword + r"[a-z\xdf-\xff]{0,12}(?P<words>(?:[ \t'\-][^\s.,;:=\"'()|{}<>\[\]]{1,24}){0,6}?)"
+        rf"[ \t\xa0]{{1,3}}(?P<verb>{_VERB}{_AFTER_VERB})[ \t]{{0,2}}(?P<colon>:?)[ \t]{{1,3}}"
+        r"\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>]{4,200})"
+    )
+    for keyword in _KEYWORDS
+}
+_LOGIN: Final = re.compile(
+    r"(?:cred[a-z]{4,8}|login|logged in)[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
+    r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et"
+    r"|y|e)[ \t]{0,2}"
+    r"(?P<secret>[^\s\"'`\\]{6,200})"
+)
+_LOGIN_WORDS: Final = ("cred", "login")
+_BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
+_BEFORE_CHARACTERS: Final = 40
+# Words that end the name of a secret: `the password for bob is`.
+_FUNCTION_WORDS: Final = re.compile(
+    r"[ \t](?:for|of|to|from|set|changed|reset|has|have|now|in|on|at|has|was|von|f\xfcr|der|des|zum|pour|du"
+    r"|para|del|da|do|per|di|de)(?=[ \t]|$)"
+)
+_ARTICLES: Final = frozenset(
+    {
+        "a",
+        "as",
+        "das",
+        "dein",
+        "der",
+        "die",
+        "el",
+        "ihr",
+        "il",
+        "la",
+        "le",
+        "lo",
+        "my",
+        "neues",
+        "o",
+        "su",
+        "sua",
+        "the",
+        "votre",
+        "your",
+    }
+)
+_ENDS: Final = ".,;:!?)]}"
+_ADJECTIVE: Final = re.compile(
+    r"(?:ed|ing|ible|able|ent|ect|ous|ory|id|ido|ida|ado|ada|ato|ata|ig|lich|ert|en|ch|sch|ant|eur|ta|to)$"
+)
+_WORD_CHARACTERS: Final = 8
+
+
+def told_secrets(window: Window) -> Iterator[Span]:
+    """The secrets of this window that a sentence tells."""
+    for keyword in _KEYWORDS:
+        if window.has(keyword):
+            for match in _SENTENCE[keyword].finditer(window.lower):
+                yield from _told(window, match)
+    if any(window.has(word) for word in _LOGIN_WORDS):
+        for match in _LOGIN.finditer(window.lower):
+            value = _value(window, match)
+            if looks_random(value, password=True) and not is_reference(value, amounts=True) and "/" not in value:
+                yield _span(window, match, value, PASSWORD)
+
+
+def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
+    name = _name(window, match)
+    strength = strength_of(name)
+    if strength == "none":
+        return
+    value = _value(window, match)
+    label = label_of(name)
+    if is_reference(value, amounts=True) or is_word(value):
+        return
+    password = label == PASSWORD
+    certain = password and (bool(match["colon"]) or match["verb"] == ":" or bool(match["quote"]))
+    short = password or (strength == "weak" and bool(match["colon"]))
+    if looks_random(value, password=short) or (certain and _may_be_a_password(window, match, value)):
+        yield _span(window, match, value, label)
+
+
+def _name(window: Window, match: re.Match[str]) -> str:
+    """The words for the secret, joined: `api_key`, `mot_de_passe`."""
+    start = match.start()
+    before = _BEFORE.search(window.piece[max(0, start - _BEFORE_CHARACTERS) : start])
+    words = match["words"]
+    end = _FUNCTION_WORDS.search(words)
+    words = words[: end.start()] if end else words
+    head = window.piece[start : match.start("words")]
+    told = f"{before[0] if before else ''}{head}{words}".split()
+    return "_".join(word for word in told if word.lower() not in _ARTICLES)
+
+
+def _value(window: Window, match: re.Match[str]) -> str:
+    start, end = match.span("secret")
+    return window.piece[start:end].rstrip(_ENDS)
+
+
+def _may_be_a_password(window: Window, match: re.Match[str], value: str) -> bool:
+    """Whether a word at the end of a line that a colon announces is more than an adjective."""
+    after = window.piece[match.end("secret") : match.end("secret") + 2].lstrip("\"'`")
+    ends = not after or after[0] in "\r\n"
+    return ends and len(value) >= _WORD_CHARACTERS and not _ADJECTIVE.search(value.lower())
+
+
+def _span(window: Window, match: re.Match[str], value: str, label: str) -> Span:
+    start = window.start + match.start("secret")
+    return Span(start=start, end=start + len(value), label=label, secret=value)
