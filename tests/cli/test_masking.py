@@ -29,7 +29,7 @@ PLACEHOLDER = re.compile(r"\(REDACTED:[^)]*\)")
 
 async def test_question_and_attachments_are_masked_while_the_event_loop_goes_on() -> None:
     mask = question_mask(Redactor(bytes(32)))
-    log = Attachment(name="a.log", text=f"connect to {SECRET}\n" + "all is well here\n" * 200_000)
+    log = Attachment(name="a.log", text=f"connect to {SECRET}\n" + "all is well here\n" * 400_000)
     lags: list[float] = []
 
     async def watch() -> None:

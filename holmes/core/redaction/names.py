@@ -147,7 +147,7 @@ def _is_password(words: tuple[str, ...]) -> bool:
     return (
         not _PASSWORDS.isdisjoint(words)
         or words[-1] == "pass"
-        or any(_COMPOUND_PASSWORD.search(word) for word in words if word not in {"bypass", "compass"})
+        or any(_COMPOUND_PASSWORD.search(word) for word in words if word not in {"bypass", "compass", "pgpass"})
     )
 
 
