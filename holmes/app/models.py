@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,9 @@ from holmes.core.errors import ConfigError
 from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.registry import build_model
-from holmes.llm.triage import TRIAGE_MODEL
 from holmes.settings.settings import reveal
 
 if TYPE_CHECKING:
-    from holmes.core.policy import ContextPolicy
     from holmes.llm.registry import ConfiguredModel
     from holmes.settings.model_list import ModelEntry
     from holmes.settings.settings import Settings
@@ -49,7 +47,7 @@ def build_models(settings: Settings) -> ModelChain:
         models.append(
             LoopModel(
                 model=build(entry),
-                policy=_policy(settings, entry),
+                policy=context_policy(settings, entry),
                 summary_model=build(writer) if writer is not None else None,
                 calibration=_calibration((entry.api_base or "").rstrip("/"), entry.model),
             )
@@ -61,12 +59,6 @@ def build_models(settings: Settings) -> ModelChain:
 def _calibration(_endpoint: str, _model: str) -> Calibration:
     """What a model at an endpoint taught this process, whatever its entries in the model list are called."""
     return Calibration()
-
-
-def _policy(settings: Settings, entry: ModelEntry) -> ContextPolicy:
-    """The policy of one model. Without an LLM nothing is paid by the token, so an estimate is exact enough."""
-    policy = context_policy(settings, entry)
-    return replace(policy, counting="estimate") if entry.model == TRIAGE_MODEL else policy
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:

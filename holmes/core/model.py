@@ -26,13 +26,13 @@ class ModelLimits:
     """Sizes in tokens. `max_output_tokens` is what the model can write at most in one reply.
 
     `thinking_tokens` is the thinking budget that was configured; providers take it out of the reply. `encoding` names
-    the tiktoken encoding that comes closest, `image_formula` whose way of counting pictures holds.
+    the tiktoken encoding that comes closest; None where estimates will do. `image_formula` says how pictures count.
     """
 
     context_window_tokens: int
     max_output_tokens: int
     vision: bool = False
-    encoding: Literal["cl100k_base", "o200k_base"] = "o200k_base"
+    encoding: Literal["cl100k_base", "o200k_base"] | None = "o200k_base"
     image_formula: ImageFormula = "largest"
     thinking_tokens: int = 0
 

@@ -48,10 +48,9 @@ def test_no_planted_secret_is_found_anywhere_and_what_engineers_need_stays(tmp_p
 
     def respond(body: dict[str, Any]) -> Reply:
         results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
-        if not results:
-            calls = [call("leak", number=str(number)) for number in range(count)]
-            return Reply(text="", tool_calls=(*calls, call("leak_error")))
-        return Reply(text=json.dumps(results))
+        calls = (*(call("leak", number=str(number)) for number in range(count)), call("leak_error"))
+        begun = calls[len(results) : len(results) + 32]  # as many as the loop begins of one reply
+        return Reply(text="", tool_calls=begun) if begun else Reply(text=json.dumps(results))
 
     question = f"why does it fail? {planted[0].carriers[0]}"
     (home.path / "app.log").write_text(planted[1].carriers[0])

@@ -84,11 +84,14 @@ class EstimatingCounter(TokenCounter):
         return self.count_text(text)
 
 
-def make_counter(encoding: str, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
+def make_counter(encoding: str | None, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
     """The counter that the settings ask for. An estimating one counts in `encoding` where an estimate would not do.
 
-    An installation without the tokenizer's file estimates, and one warning of the log says so.
+    Without an encoding everything is estimated. So it is in an installation without the tokenizer's file, and one
+    warning of the log says so.
     """
+    if encoding is None:
+        return EstimatingCounter(image_formula=image_formula)
     if counting == "exact" and encoding_file(encoding) is not None:
         return TokenCounter(encoding, image_formula=image_formula)
     if counting == "exact":

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from holmes.llm.triage.answers import Step
 
 TRIAGE_MODEL: Final = "builtin/triage"
-_LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192)
+# Without an LLM nothing is paid by the token and no provider refuses, so estimates will do.
+_LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
 """As the last of a chain it must not be the smallest: that would shrink what every result may take."""
 
 _DELTA_CHARACTERS: Final = 400

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.cutting import shortened
 from holmes.core.findings_json import report_to_json
-from holmes.core.tokens import make_counter
+from holmes.core.tokens import EstimatingCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,12 +21,12 @@ _FEW_NAMES: Final = 5
 
 
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
-    """The report as JSON of at most `max_tokens`.
+    """The report as JSON of at most about `max_tokens`, estimated: a larger one is spilled like any other result.
 
     First symptoms become names, then evidence is cut, then the last incidents are told in one sentence, then they are
     left out and counted in `omitted`. One incident always stays.
     """
-    counter = make_counter("o200k_base", "estimate")
+    counter = EstimatingCounter()
 
     def fits(text: str) -> bool:
         return counter.fits(text, max_tokens)
