@@ -56,6 +56,7 @@ _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)
 # A password of ODBC, in which a brace is doubled: `PWD={a;b}}c};`.
 _BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
 # A password may begin with braces, but a map does not go on after them.
+_MAP_SIGNS: Final = frozenset("}:,\"'=")
 _BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
 _COMMENT: Final = re.compile(r"[ \t]#")
 # A command after a variable: `PGPASSWORD=x psql -h db`.
@@ -163,7 +164,8 @@ def secret_at(window: Window, place: Place) -> Span | None:
     block = BLOCK_SCALAR.match(piece, place.value) if place.operator == ":" else None
     if block and place.starts_line:
         return _block_span(window, place)
-    quoted = QUOTE.match(piece, place.value)
+    # Go prints what a pointer points at behind an asterisk.
+    quoted = QUOTE.match(piece, place.value + piece.startswith('*"', place.value))
     quote = ""
     if quoted:
         start = quoted.end()
@@ -228,7 +230,9 @@ def _bracketed(piece: str, place: Place) -> tuple[int, int]:
     braced = _BRACED.match(piece, start) if place.operator == "=" else None
     if braced:
         return braced.span("secret")
-    return start, _run_end(piece, start) if _BRACED_START.match(piece, start) else start
+    line = piece[start : start + _RUN_CHARACTERS].partition("\n")[0]
+    opened = piece[start] == "{" and not _MAP_SIGNS.intersection(line)
+    return start, _run_end(piece, start) if opened or _BRACED_START.match(piece, start) else start
 
 
 def _below(piece: str, position: int) -> tuple[int, int]:

@@ -28,6 +28,8 @@ _NAMED_CAST: Final = re.compile(
     r"(?:\(0x[0-9a-f]{1,16}\)|\(len=[0-9]{1,9}(?: cap=[0-9]{1,9})?\))?[ \t]{0,2}\(?"
     r"|\[\]byte\()\\{0,7}\"(?P<secret>[^\"\n\\]{1,4000})"
 )
+# An environment variable without names of fields: `{DB_PASSWORD x nil}`.
+_NAMELESS: Final = re.compile(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
 # What shows that a map belongs to a Secret, before or behind it in the same dump.
 _OF_SECRET: Final = re.compile(
     r"kind:Secret\b|\bSecret\{|StringData:|Type:(?:Opaque|kubernetes\.io/)|type:(?:Opaque|kubernetes\.io/)"
@@ -44,9 +46,10 @@ _AROUND: Final = 2000
 
 def dumped_secrets(window: Window) -> Iterator[Span]:
     """The secrets of this window in dumps of Go values."""
-    if "[" not in window.piece and "(" not in window.piece:
-        return
     if not window.names_secrets and not window.has("Opaque", folded=False):
+        return
+    yield from _strongly_named(window, _NAMELESS)
+    if "[" not in window.piece and "(" not in window.piece:
         return
     maps = window.has("map[")
     if (
@@ -60,11 +63,15 @@ def dumped_secrets(window: Window) -> Iterator[Span]:
     for match in _NAMED_BYTES.finditer(window.piece):
         if strength_of(match["name"]) != "none" and _text_of(match["secret"]):
             yield _span(window, match.span("secret"), label_of(match["name"]), _text_of(match["secret"]))
-    for match in _NAMED_CAST.finditer(window.piece):
-        if strength_of(match["name"]) == "strong" and not is_reference(match["secret"]):
-            yield _span(window, match.span("secret"), label_of(match["name"]), match["secret"])
+    yield from _strongly_named(window, _NAMED_CAST)
     if maps and (window.has("secret{") or window.has(":secret") or window.has("stringdata:") or window.has("type:")):
         yield from _of_secrets(window)
+
+
+def _strongly_named(window: Window, pattern: re.Pattern[str]) -> Iterator[Span]:
+    for match in pattern.finditer(window.piece):
+        if strength_of(match["name"]) == "strong" and not is_reference(match["secret"]):
+            yield _span(window, match.span("secret"), label_of(match["name"]), match["secret"])
 
 
 def _of_secrets(window: Window) -> Iterator[Span]:

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 _ESCAPED: Final = r"\\{1,8}+(?:[eE]|0?033|33|x1[bB]|[xu]\{1[bB]\}|u001[bB]|U0000001[bB])"
-_TEXTUAL: Final = rf"(?:{_ESCAPED}|\^\[|#033|\u241b)"
+_TEXTUAL: Final = rf"(?:{_ESCAPED}|\^\[|#033|<ESC>|\u241b)"
 _TEXTUAL_END: Final = rf"(?:\^G|\\{{1,8}}(?:a|0?07|x07|u0007)|{_TEXTUAL}\\{{1,8}}|\x07|\x1b\\)"
 _FORWARD: Final = r"(?:\x1b\[|\x9b)[0-9]{0,4}C"
 _REAL: Final = re.compile(
@@ -68,6 +68,7 @@ def _blank(match: re.Match[str]) -> str:
 def _has_written(text: str) -> bool:
     return (
         ("^" in text and "^[" in text)
+        or ("<" in text and "<ESC>" in text)
         or ("#" in text and "#033" in text)
         or ("\\" in text and _ESCAPED_START.search(text) is not None)
     )

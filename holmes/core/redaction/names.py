@@ -32,7 +32,21 @@ _TOKENS: Final = frozenset({"jeton", "jwt", "token"})
 _ROMANCE_KEYS: Final = frozenset({"chave", "chiave", "clave", "cle"})
 _KEYS: Final = _ROMANCE_KEYS | {"key", "keys", "schluessel", "schlussel"}
 _ERLANG: Final = frozenset(
-    {"couchdb", "distribution", "ejabberd", "emqx", "erl", "erlang", "node", "rabbitmq", "release", "vernemq"}
+    {
+        "couchdb",
+        "distribution",
+        "ejabberd",
+        "emqx",
+        "erl",
+        "erlang",
+        "distributed",
+        "node",
+        "otp",
+        "relx",
+        "rabbitmq",
+        "release",
+        "vernemq",
+    }
 )
 _WEAK: Final = frozenset(
     {

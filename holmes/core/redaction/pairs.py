@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holmes.core.redaction.pieces import Window
 
 _Q: Final = r"\\{0,7}[\"']?"
-_BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]){0,200}+"
+_BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]|#[^\n]{0,200}\n){0,200}+"
 _NAMES: Final = (
     r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id"
     r"|label|param|setting|title|path)"
@@ -43,7 +43,7 @@ _VALUE_FIRST: Final = re.compile(
     r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
     rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
 )
-_ATTRIBUTE: Final = re.compile(r"<[a-z_][a-z0-9_:.\-]{0,60}(?P<attributes>[ \t\n][^<>]{1,1000})>?")
+_ATTRIBUTE: Final = re.compile(r"<(?P<tag>[a-z_][a-z0-9_:.\-]{0,60})(?P<attributes>[ \t\n][^<>]{1,1000})>?")
 _NAME_ATTRIBUTE: Final = re.compile(
     rf"\b{_NAMES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']"
 )
@@ -58,9 +58,16 @@ _ELEMENT: Final = re.compile(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
 _OPENING: Final = re.compile(
     r"<(?P<tag>[A-Za-z_][\w.:\-]{0,60})(?P<attributes>[ \t\n][^<>]{0,400})?>\s{0,80}(?:<!\[CDATA\[)?"
 )
+_VALUE_TAG: Final = r"(?:string|value|param-value|property-value|val)"
+_NAME_TAG: Final = r"(?:key|name|string|entry|param-name|property-name)"
 _LABELS: Final = re.compile(
-    r"<(?P<tag>key|name|string|entry|param-name|property-name|setting[^<>]{0,200}|[a-z_]{1,30}[ \t][^<>]{0,200})>"
-    r"(?P<name>[^<>\n]{0,80})(?:</[a-z\-]{1,30}>)?\s{0,80}<(?:string|value|param-value|property-value|val)>\s{0,40}(?P<secret>[^<>\n]{1,400})<"
+    rf"<(?:{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})</[a-z\-]{{1,30}}|(?P<tag>[a-z_]{{1,30}}[ \t]"
+    rf"[^<>]{{1,200}}))>"
+    rf"\s{{0,80}}<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})<"
+)
+_TURNED_LABELS: Final = re.compile(
+    rf"<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})</[a-z\-]{{1,30}}>"
+    rf"\s{{0,80}}<{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})<"
 )
 _ELEMENT_CHARACTERS: Final = 1000
 
@@ -113,8 +120,8 @@ def _attributes(window: Window) -> Iterator[Span]:
         span = match.span("attributes")
         name = _NAME_ATTRIBUTE.search(window.lower, *span)
         value = _VALUE_ATTRIBUTE.search(window.lower, *span)
-        if name and value:
-            yield from _named(window, name.span("name"), value.span("secret"))
+        if value:
+            yield from _named(window, name.span("name") if name else match.span("tag"), value.span("secret"))
         for broken in _BROKEN_ATTRIBUTE.finditer(window.lower, *span):
             yield from _named(window, broken.span("name"), broken.span("secret"))
 
@@ -141,11 +148,15 @@ def _elements(window: Window) -> Iterator[Span]:
 
 def _labelled(window: Window) -> Iterator[Span]:
     """`<key>apiToken</key><string>...</string>`, and `<setting name="ApiKey"><value>...`."""
-    for match in _LABELS.finditer(window.lower):
-        attribute = _NAME_ATTRIBUTE.search(window.lower, *match.span("tag"))
-        start, end = match.span("secret")
-        end = start + len(window.piece[start:end].rstrip())
-        yield from _named(window, attribute.span("name") if attribute else match.span("name"), (start, end))
+    for pattern in (_LABELS, _TURNED_LABELS):
+        for match in pattern.finditer(window.lower):
+            tag = match.span("tag") if pattern is _LABELS and match["tag"] else None
+            attribute = _NAME_ATTRIBUTE.search(window.lower, *tag) if tag else None
+            start, end = match.span("secret")
+            end = start + len(window.piece[start:end].rstrip())
+            name = attribute.span("name") if attribute else match.span("name")
+            if name[0] >= 0:
+                yield from _named(window, name, (start, end))
 
 
 def _named(window: Window, name_span: tuple[int, int], value_span: tuple[int, int]) -> Iterator[Span]:

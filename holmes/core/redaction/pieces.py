@@ -82,12 +82,12 @@ class Window:
     def _search(self, literal: str, *, folded: bool) -> bool:
         common = next((word for word in COMMON if word in literal.lower() and word != literal), None)
         if common is not None:
-            near = self._near(common)
+            near = self.near(common)
             if near is not None:
                 return literal.lower() in near and (folded or literal in self.piece)
         return self._may_have(literal) and literal in (self.lower if folded else self.piece)
 
-    def _near(self, common: str) -> str | None:
+    def near(self, common: str) -> str | None:
         """What stands around the places of a common word; None when there are many of them."""
         if common not in self._around:
             places: list[str] = []

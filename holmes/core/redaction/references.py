@@ -18,6 +18,8 @@ _VARIABLE: Final = re.compile(
     r"|%[sdvqrx](?!\w)|%[+#][vsd]|%\([\w.]+\)[a-z]|%\{[\w.]+\}|%(?P<percent>[A-Za-z_]\w*)%"
     r"|\{[A-Za-z_]*(?:\.[a-z_]+)*\}|\{\d\}|<(?P<tag>[^<>\n]{0,120})>|`[^`\n]+`|\((?i:redacted)"
 )
+# `$tr0ngPass`: digits for letters are no name of a variable.
+_LEET: Final = re.compile(r"[a-z][0-9]+[a-z]")
 _ESCAPED_TAG: Final = re.compile(r"\\u003[ce]")
 _PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][A-Za-z0-9_.@%+,\-]*)+$")
 _ROOTS: Final = frozenset(
@@ -66,6 +68,8 @@ def is_variable_reference(value: str) -> bool:
 
 def _is_plausible(match: re.Match[str]) -> bool:
     name = match["name"] or match["percent"]
+    if name and _LEET.search(name):
+        return False
     if name:
         return name.isupper() or strength_of(name) != "none" or (not any(map(str.isdigit, name)) and "_" in name)
     tag = match["tag"]

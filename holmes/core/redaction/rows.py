@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.core.redaction.pieces import Window
 
-_NETRC: Final = re.compile(r"password(?:\s|\\+[nrt]){1,8}(?P<secret>[^\s\\\"']{1,200})")
+_NETRC: Final = re.compile(r"password(?:\s|\\+[nrt]){1,8}\\{0,7}[\"']?(?P<secret>[^\s\\\"']{1,200})")
 _NETRC_HEAD: Final = re.compile(
     r"(?:machine(?:\s|\\+[nt]){1,8}(?:[a-z0-9_\-]{0,100}[.:0-9][^\s\\]{0,100}|localhost)|(?:^|\n|\\n|[\"'])"
     r"[ \t]{0,40}default)"
@@ -32,7 +32,8 @@ _FIELD: Final = re.compile(
 )
 # Host, port, database, user, password, and nothing else in the line.
 _PGPASS: Final = re.compile(
-    r"[ \t]{0,40}[A-Za-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:[A-Za-z_*][^\s:/\"'=]{0,63}+:"
+    r"[ \t]{0,40}(?:[A-Za-z0-9_.*/\-]{1,200}+|\[[0-9a-fA-F:]{2,40}\]):(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:"
+    r"[A-Za-z_*][^\s:/\"'=]{0,63}+:"
     r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t\r]*"
 )
 _COLONS: Final = 4

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 # What a word for a secret begins with, beside those of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
-    "pass", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9", "schl\xfc",
+    "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
+    "schl\xfc",
 )  # fmt: skip
 _VERB: Final = (
     r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf"
@@ -26,10 +27,17 @@ _AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|
 _SENTENCE: Final = {
     keyword: re.compile(
         keyword + r"[a-z\xdf-\xff]{0,12}(?P<words>(?:[ \t'\-][^\s.,;:=\"'()|{}<>\[\]]{1,24}){0,6}?)"
-        rf"[ \t\xa0]{{1,3}}(?P<verb>{_VERB}{_AFTER_VERB})[ \t]{{0,2}}(?P<colon>:?)[ \t]{{1,3}}"
-        r"\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>]{4,200})"
+        rf"(?:[ \t\xa0]{{1,3}}(?P<verb>{_VERB}{_AFTER_VERB})|(?=:))[ \t]{{0,2}}(?P<colon>:?)[ \t]{{1,3}}"
+        r"\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>(\[{][^\s\"'`\\<>]{3,200})"
     )
     for keyword in _KEYWORDS
+}
+# Without a verb: `password x`. The value must mix more than other words do.
+_BARE: Final = {
+    keyword: re.compile(
+        keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>(){}\[\]=:]{6,200})"
+    )
+    for keyword in ("pass", "kennwort", "contrase", "senha", "clave")
 }
 _LOGIN: Final = re.compile(
     r"(?:cred[a-z]{4,8}|login|logged in)[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
@@ -69,6 +77,9 @@ _ARTICLES: Final = frozenset(
         "your",
     }
 )
+# What joins the words of an identifier, which is no word of a sentence.
+_JOINTS: Final = frozenset("/_:$")
+_COMPOUND_JOINTS: Final = _JOINTS | set("-.")
 _ENDS: Final = ".,;:!?)]}"
 _ADJECTIVE: Final = re.compile(
     r"(?:ed|ing|ible|able|ent|ect|ous|ory|id|ido|ida|ado|ada|ato|ata|ig|lich|ert|en|ch|sch|ant|eur|ta|to)$"
@@ -82,6 +93,11 @@ def told_secrets(window: Window) -> Iterator[Span]:
         if window.has(keyword):
             for match in _SENTENCE[keyword].finditer(window.lower):
                 yield from _told(window, match)
+    for keyword, pattern in _BARE.items():
+        near = window.near(keyword)
+        if near is None or pattern.search(near):
+            for match in pattern.finditer(window.lower):
+                yield from _bare(window, match)
     if any(window.has(word) for word in _LOGIN_WORDS):
         for match in _LOGIN.finditer(window.lower):
             value = _value(window, match)
@@ -92,17 +108,30 @@ def told_secrets(window: Window) -> Iterator[Span]:
 def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
     name = _name(window, match)
     strength = strength_of(name)
-    if strength == "none":
+    if strength == "none" or window.piece[match.start() - 1 : match.start()] in _joints(match):
         return
     value = _value(window, match)
     label = label_of(name)
-    if is_reference(value, amounts=True) or is_word(value):
+    if is_reference(value, amounts=True) or is_reference(match["secret"]) or is_word(value):
         return
     password = label == PASSWORD
     certain = password and (bool(match["colon"]) or match["verb"] == ":" or bool(match["quote"]))
     short = password or (strength == "weak" and bool(match["colon"]))
     if looks_random(value, password=short) or (certain and _may_be_a_password(window, match, value)):
         yield _span(window, match, value, label)
+
+
+def _joints(match: re.Match[str]) -> frozenset[str]:
+    """German joins words with dashes; without a verb it is more likely the key of an annotation."""
+    return _JOINTS if match["verb"] else _COMPOUND_JOINTS
+
+
+def _bare(window: Window, match: re.Match[str]) -> Iterator[Span]:
+    value = _value(window, match)
+    name = window.piece[match.start() : match.start("quote")].strip(" \t\\")
+    mixed = any(map(str.islower, value)) and any(map(str.isupper, value)) and any(map(str.isdigit, value))
+    if mixed and label_of(name) == PASSWORD and not is_reference(value):
+        yield _span(window, match, value, PASSWORD)
 
 
 def _name(window: Window, match: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ _BREAK: Final = re.compile(
 )
 _LINE_END: Final = re.compile(r"\\{0,7}[\"',;)\]}]{0,4}(?:[ \t]|\\{0,7}[\"'rn]|\r?\n|$)")
 _BEFORE_CHARACTERS: Final = 8
-_MOST_LINES: Final = 60
+_MOST_LINES: Final = 32
 _SHORTEST_REST: Final = 4
 _SURE_REST: Final = 12
 
@@ -55,7 +55,7 @@ def _parts(text: str, start: int, end: int, kind: Kind) -> Iterator[Span]:
         if not following:
             break
         word = text[following[0] : following[1]]
-        if whole and not (len(word) >= _SURE_REST and _is_random(word)):
+        if word.startswith(kind.literals) or (whole and not (len(word) >= _SURE_REST and _is_random(word))):
             break
         joined += word
         parts.append(following)

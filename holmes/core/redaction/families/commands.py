@@ -6,14 +6,21 @@ import re
 from typing import Final
 
 from holmes.core.redaction.kinds import OPTION, PASSWORD, SECRET, Kind
-from holmes.core.redaction.values import is_reference, is_word
+from holmes.core.redaction.values import is_reference, is_word, looks_random
 
 _WORD = r"(?P<secret>[^\s\"'\\,\]][^\s\"'\\]{0,200})"
+_COOKIE_LETTERS: Final = 16
 _Q = r"\\{0,7}[\"']?"
 
 
 def _is_value(value: str) -> bool:
     return not is_reference(value) and not is_word(value)
+
+
+def _is_cookie(value: str) -> bool:
+    return _is_value(value) and (
+        looks_random(value, password=True) or (value.isupper() and len(value) >= _COOKIE_LETTERS)
+    )
 
 
 KINDS: Final = (
@@ -95,8 +102,32 @@ KINDS: Final = (
         literals=("set_cookie", "{cookie"),
         folded=True,
         pattern=re.compile(
-            r"(?:set_cookie\((?:[a-z]{1,20}\(\)|[^(),\n]{0,80}),|\{cookie,)[ \t]{0,4}\\{0,7}[\"']?(?P<secret>"
-            r"[^\s\"'\\(){},]{4,255})"
+            r"(?:set_cookie\((?:[a-z]{1,20}\(\)[ \t]{0,4},|[^(),\n]{1,80},)[ \t]{0,4}:?\\{0,7}[\"']?"
+            r"|set_cookie\(:?\\{0,7}[\"']"
+            r"|\{cookie,[ \t]{0,4}\\{0,7}[\"']?)"
+            r"(?P<secret>[^\s\"'\\(){},:]{4,255})"
+        ),
+        accepts=_is_value,
+    ),
+    Kind(
+        name="erlang-cookie-words",
+        label=SECRET,
+        literals=("cookie",),
+        folded=True,
+        pattern=re.compile(
+            r"cookie(?:(?<=erlang.cookie)|(?<=setcookie))(?:[ \t]{0,4}(?:[:=]|is))?[ \t]{1,4}"
+            r"\\{0,7}[\"']?(?P<secret>[^\s\"'\\]{6,255})"
+        ),
+        accepts=_is_cookie,
+    ),
+    Kind(
+        name="erlang-cookie-written",
+        label=SECRET,
+        literals=("erlang.cookie",),
+        folded=True,
+        pattern=re.compile(
+            r"(?:echo|printf)(?: -n)?[ \t]{1,4}[\"']?(?P<secret>[^\s\"'\\]{6,255})[\"']?[ \t]{0,4}>"
+            r"[^\n]{0,200}erlang\.cookie"
         ),
         accepts=_is_value,
     ),

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from holmes.core.redaction.kinds import OPTION, PASSWORD, Kind
-from holmes.core.redaction.values import is_prose, is_reference, is_word
+from holmes.core.redaction.values import is_prose, is_reference, is_word, looks_random
 
 # What stands between the words of a command: blanks, or the commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
@@ -55,6 +55,10 @@ def _is_no_port(value: str) -> bool:
 
 def _is_quoted_password(value: str) -> bool:
     return _is_value(value) and not is_prose(value) and value.strip("?:$%0123456789") != ""
+
+
+def _is_random_password(value: str) -> bool:
+    return _is_value(value) and looks_random(value, password=True)
 
 
 def _option_kind(option: str, programs: tuple[str, ...]) -> Kind:
@@ -144,6 +148,35 @@ KINDS: Final = (
         accepts=_is_quoted_password,
     ),
     Kind(
+        name="sql-dollar-password",
+        label=PASSWORD,
+        literals=("password",),
+        folded=True,
+        pattern=re.compile(r"password[ \t]{1,4}(?P<quote>\$[a-z_]{0,20}\$)(?P<secret>[^\s$]{1,200})(?P=quote)"),
+    ),
+    Kind(
+        name="login-call",
+        label=PASSWORD,
+        literals=("sp_addlogin", "sp_password", ".auth("),
+        gate=re.compile("'"),
+        folded=True,
+        pattern=re.compile(
+            r"(?:sp_addlogin|sp_password|\.auth)[ \t(]{1,4}n?\\{0,7}[\"'][^\"'\n]{1,100}[\"'],[ \t]{0,4}n?\\{0,7}[\"']"
+            r"(?P<secret>[^\"'\n\\]{1,200})"
+        ),
+        accepts=_is_value,
+    ),
+    Kind(
+        name="redis-auth",
+        label=PASSWORD,
+        literals=("AUTH ",),
+        pattern=re.compile(
+            r"AUTH(?<![A-Za-z0-9_\-]AUTH)[ \t]{1,4}(?:[a-z]\w{0,40}[ \t]{1,4})?(?P<secret>[^\s\"'\\]{6,200})"
+            r"[ \t]*(?=\r?\n|$)"
+        ),
+        accepts=_is_random_password,
+    ),
+    Kind(
         name="sql-identified",
         label=PASSWORD,
         literals=("identified",),
@@ -178,6 +211,7 @@ KINDS: Final = (
         name="redis-acl-password",
         label=PASSWORD,
         literals=("setuser",),
+        gate=re.compile(">"),
         folded=True,
         pattern=re.compile(
             r"setuser[ \t]{1,8}\S{1,100}(?:[ \t]{1,8}[^\s>]\S{0,100}){0,20}[ \t]{1,8}[>](?P<secret>[^\s\"'\\]{1,200})"

@@ -38,10 +38,10 @@ KINDS: Final = (
     Kind(
         name="driver-url-password",
         label=PASSWORD,
-        literals=("@tcp(", "@unix("),
+        literals=("@tcp(", "@unix(", "@("),
         gate=_AT,
         pattern=re.compile(
-            r"(?:(?<![^\s\"'=])[A-Za-z0-9_.\-]{1,64}+:(?P<secret>[^\s\"'<>\\]{1,128})@(?=tcp\(|unix\())"
+            r"(?:(?<![^\s\"'=])[A-Za-z0-9_.\-]{1,64}+:(?P<secret>[^\s\"'<>\\]{1,128})@(?=tcp\(|unix\(|\([A-Za-z0-9.\-]{1,253}:[0-9]))"
         ),
         accepts=_is_value,
     ),
