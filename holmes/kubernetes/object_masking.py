@@ -12,6 +12,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.core.redaction.names import strength_of
 
 if TYPE_CHECKING:
@@ -102,10 +103,11 @@ class ObjectMasker:
         return self._known_texts[text]
 
     def _key(self, key: str) -> str:
-        """A key that is a token itself is masked; any other names what is below it and stays."""
+        """A key that is a token itself is masked; any other names what is below it and stays as it is."""
         if not self._mask_names and (len(key) < _SHORTEST_TOKEN or _SAYS_MORE_ALONE.search(key) is not None):
             return key
-        return self._remembered(key)
+        masked = self._remembered(key)
+        return key if masked == strip_escape_sequences(key) else masked
 
     def _beside(self, name: str, value: str | float) -> JsonValue:
         """A value under its name; one that cannot be judged so is removed."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MASKED: Final = "***"
+_SHORT_CHARACTERS: Final = 8
 _LONG_CHARACTERS: Final = 16
 
 
@@ -21,6 +22,7 @@ def without_known_keys(text: str, keys: Iterable[str]) -> str:
     would lose its words.
     """
     for key in keys:
-        if len(key) >= _LONG_CHARACTERS or looks_random(key, password=True):
+        is_short = len(key) < _SHORT_CHARACTERS or (key.isalpha() and len(key) < _LONG_CHARACTERS)
+        if not is_short or looks_random(key, password=True):
             text = re.sub(rf"(?<![A-Za-z0-9_\-]){re.escape(key)}(?![A-Za-z0-9_\-])", MASKED, text)
     return text
