@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]
 SUMMARISERS: tuple[Answer, ...] = (lambda _: SUMMARY, *FAILURES.values())
 # Texts of Holmes that are in no message of a run, and guesses about where a preview or a cut should end.
-_FIXED_BYTES = 16_384
+_FIXED_BYTES = 32_768
 _SAMPLED_FROM, _SAMPLE = 32_768, 16_384
 ENDS = (AssistantReplied, ContextOverflowed)
 
