@@ -7,21 +7,12 @@ assertion names, or a predicate over the record's fields shows it. What is left 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.bindings import (
-    FREE_TEXT,
-    NEGATIVE,
-    REPLICAS,
-    Reading,
-    agrees,
-    concepts_of,
-    holds_text,
-    values_of,
-    with_keys,
-)
+from holmes.core.evidence.bindings import NEGATIVE, holds_text
 from holmes.core.evidence.lexicon import STATES
+from holmes.core.evidence.numbers import NumberTrial
 from holmes.core.evidence.predicates import has_value, is_nothing, shows
 from holmes.core.evidence.quantities import quantities_in
 from holmes.core.evidence.records import plain_key, tokens_of
@@ -30,12 +21,11 @@ from holmes.core.evidence.sources import canonical_kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.evidence.quantities import Dimension
-    from holmes.core.evidence.records import Field, Record
-    from holmes.core.evidence.sources import Source
+    from holmes.core.evidence.records import Field
     from holmes.core.evidence.words import Token
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
+_OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,5})")
 _PAIR = re.compile(r"([\w.-]+)\s*[:=]\s*(\S+)")
 _PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
 _DOUBLED: Final = frozenset(
@@ -44,21 +34,8 @@ _DOUBLED: Final = frozenset(
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial:
-    """`missing` is what the record lacks or contradicts, `doubts` what cannot be judged, `proved` how much holds."""
-
-    record: Record
-    source: Source
-    tokens: Sequence[Token]
-    missing: list[str] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
-    proved: int = 0
-    _elements: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
-    _reading: Reading = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.tokens = with_keys(self.tokens, self.record)
-        self._reading = Reading(record=self.record, tokens=self.tokens)
+class Trial(NumberTrial):
+    """Judges all of an assertion."""
 
     def run(self) -> Trial:
         """Judge every token, the more certain ones first."""
@@ -92,33 +69,15 @@ class Trial:
             self._number(index, token, negated=negated)
         elif token.is_value:
             self._value(index, token, negated=negated)
+        elif token.shape == "word" and not token.tags:
+            self._plain_value(index, token, negated=negated)
+            if self._is_text and not negated and index not in used and self._reading.said_in_order(index):
+                used.add(index)
 
     @property
     def holds(self) -> bool | None:
         """True when all of it is shown, False when something is missing, None when something cannot be judged."""
         return False if self.missing else None if self.doubts or not self.proved else True
-
-    @property
-    def _is_text(self) -> bool:
-        return self.record.form in ("entry", "event")
-
-    def _note_condition(self, names: Sequence[str]) -> None:
-        """Remember to which condition a state belongs."""
-        conditions = [
-            each
-            for each in self.record.fields
-            if each.key == "status" and any(plain_key(label) in names for label in each.labels)
-        ]
-        self._note_elements(conditions)
-
-    def _judge(self, text: str, *, shown: bool | None) -> None:
-        """Note that `text` is shown, contradicted, or neither."""
-        if shown is None:
-            self.doubts.append(text)
-        elif shown:
-            self.proved += 1
-        else:
-            self.missing.append(text)
 
     def _negated(self) -> frozenset[int]:
         """The tokens that a negation denies: the next that can be denied, else the one before."""
@@ -148,7 +107,7 @@ class Trial:
         while end < len(self.tokens) and self.tokens[end].has("field") and not self.tokens[end].quoted:
             end += 1
         run = tuple(self.tokens[start:end])
-        if len(run) < 2 or not any("replicas" in concepts_of(token) for token in run):
+        if len(run) < 2:
             return False
         fields = self._reading.fields(run)
         none = all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
@@ -199,126 +158,14 @@ class Trial:
         values = {each.value.casefold() for each in fields}
         return values == {"true"} if len(values) == 1 and values <= {"true", "false"} else None
 
-    def _number(self, index: int, token: Token, *, negated: bool) -> None:
-        """A number stands in the field that is named beside it; without one, it is the only one of its unit."""
-        self._reading.used.add(index)
-        quantity = token.quantity
-        before = self.tokens[max(0, index - 2) : index]
-        sign = next((each.concept("compare") for each in before if each.has("compare")), "=")
-        self._reading.used.update(
-            index - 1 - place for place, each in enumerate(reversed(before)) if each.has("compare")
-        )
-        is_denied_share = bool(token.parts) and any(each.has("not") for each in self.tokens)
-        if quantity is None or negated or is_denied_share:
-            self.doubts.append(token.text)
-            return
-        bound = self._reading.bound(index)
-        is_ago = self._takes_ago(index)
-        if self._reading.binds_denied:
-            self.doubts.append(token.text)
-            return
-        if not bound and self._counted_elements(index, token):
-            return
-        if bound or (is_ago and any(each.has("last") for each in self.tokens)):
-            fields = self._reading.fields(bound) if bound else self._ago_fields()
-            fields = self._of_kind(index, self._of_dimension(fields, quantity.dimensions))
-            concepts = frozenset(key for each in bound for key in concepts_of(each))
-            matching = tuple(each for each in fields if agrees(quantity, each, sign, concepts))
-            if token.parts and fields and not matching and self._is_share(token, fields):
-                matching = fields
-            if (
-                sign == "="
-                or matching
-                or any(other.dimensions & quantity.dimensions for each in fields for other in values_of(each))
-            ):
-                self._settle(token.text, fields, matching)
-            else:
-                self.doubts.append(token.text)
-            return
-        alike = tuple(each for each in self._plain_fields() if _has_dimension(each, quantity.dimensions))
-        matching = tuple(each for each in alike if agrees(quantity, each, sign, frozenset()))
-        if is_ago:
-            self.doubts.append(token.text)
-        anywhere = self.record.says(token.text) or any(
-            quantity.equals(each) for _, line in self.record.lines for each in quantities_in(line)
-        )
-        if sign == "=" and not anywhere and not matching:
-            self.missing.append(token.text)
-        elif self._is_text and "count" not in quantity.dimensions and sign == "=":
-            self._judge(token.text, shown=True)
-        else:
-            is_only = len(matching) == len(alike) == 1 and quantity.dimensions != {"count"}
-            self._judge(token.text, shown=True if is_only else None)
-
-    def _takes_ago(self, index: int) -> bool:
-        """Whether a number says how long ago something was. The word for it is accounted for."""
-        beside = [each for each in (index - 1, index + 1) if 0 <= each < len(self.tokens)]
-        found = [each for each in beside if self.tokens[each].has("ago")]
-        self._reading.used.update(found)
-        return bool(found)
-
-    def _ago_fields(self) -> tuple[Field, ...]:
-        return tuple(each for each in self.record.fields if " ago" in each.value or each.key.startswith("last"))
-
-    def _of_dimension(self, fields: tuple[Field, ...], dimensions: frozenset[Dimension]) -> tuple[Field, ...]:
-        """`fields`, or the share beside each: `MEMORY%` for `84% memory`."""
-        if dimensions != {"percent"} or any("%" in each.value for each in fields):
-            return fields
-        return self.record.of(f"{each.key}percent" for each in fields)
-
-    def _of_kind(self, index: int, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """Those of `fields` that count the kind named after the number: `a capacity of 110 pods`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        kind = following.concept("kind") if following is not None else ""
-        return tuple(each for each in fields if kind and each.key in (kind, f"{kind}s")) or fields
-
-    def _plain_fields(self) -> tuple[Field, ...]:
-        return tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
-
-    def _counted_elements(self, index: int, token: Token) -> bool:
-        """`has 2 containers`: the elements of an object, or the second part of `1/2`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        if following is None or following.concept("kind") != "container" or token.quantity is None:
-            return False
-        named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
-        ratios = self.record.of(("ready",))
-        if self.record.form == "row" and len(ratios) == 1:
-            shown = token.parts == () and agrees(token.quantity, ratios[0], "=", frozenset({"container"}))
-            if token.parts:
-                return False
-        elif named and self.record.form == "object":
-            shown = token.quantity.number("count") == len(named)
-        else:
-            return False
-        self._judge(token.text, shown=shown)
-        return True
-
-    def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
-        """`2 of 3 replicas are available`: one field has the part, another the whole."""
-        wholes = self.record.of((*REPLICAS.split(), "ready", "current"))
-        part, whole = token.parts
-        return all(agrees(part, each, "=", frozenset()) for each in fields) and any(
-            agrees(whole, each, "=", frozenset({"desired"})) for each in wholes
-        )
-
-    def _settle(self, text: str, fields: Sequence[Field], matching: Sequence[Field]) -> None:
-        """What came of a value in the fields that the assertion names."""
-        if matching:
-            self.proved += 1
-            self._note_elements(matching)
-        elif fields or not self.record.says(text, exactly=False):
-            self.missing.append(text)
-        else:
-            self.doubts.append(text)
-
     def _value(self, index: int, token: Token, *, negated: bool) -> None:
         """A name or a quote stands there, in the field that is named beside it."""
         self._reading.used.add(index)
         text = token.text
-        bound = self._reading.bound(index)
+        bound = self._reading.bound(index, to_time=False)
         negated = negated or self._reading.binds_denied
         fields = self._reading.fields(bound)
-        matching = tuple(each for each in fields if holds_text(each.value, text))
+        matching = tuple(each for each in fields if holds_text(each.value, text)) or self._paired(token)
         if negated:
             self._judge(text, shown=self._denies(token, bound, fields, matching))
         elif matching:
@@ -333,6 +180,15 @@ class Trial:
             if stands and (bound or self._is_unplaced(token)):
                 self.doubts.append(text)
 
+    def _paired(self, token: Token) -> tuple[Field, ...]:
+        """The fields that a quote like `app: checkout` gives with their value."""
+        match = _PAIR.fullmatch(token.text) if token.quoted else None
+        if match is None:
+            return ()
+        *around, key = [plain_key(part) for part in match[1].split(".") if part] or [""]
+        found = (each for each in self.record.of((key,)) if set(around) <= set(each.path))
+        return tuple(each for each in found if each.value.casefold() == match[2].casefold())
+
     def _is_unplaced(self, token: Token) -> bool:
         """Whether it is the name of something else, or a key whose value is not the one that is said."""
         says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
@@ -340,7 +196,23 @@ class Trial:
             return True
         around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
         is_name = bool(NAME.fullmatch(token.text)) and not self._is_text
-        return is_name and self.record.form == "row" and token.text not in around
+        is_prefix = any(name.startswith(f"{token.text}-") for name in self.record.names)
+        if not is_name or token.text in around or is_prefix:
+            return False
+        values = [part.strip() for each in self.record.fields for part in each.value.split(",")]
+        is_whole = any(token.text in (value, value.partition("/")[0]) for value in values)
+        return self.record.form == "row" or (self.record.form == "object" and not is_whole)
+
+    def _plain_value(self, index: int, token: Token, *, negated: bool) -> None:
+        """A word without quotes that is the value of the field that is named before it."""
+        used = frozenset(self._reading.used)
+        bound = () if negated else self._reading.bound(index, to_time=False)
+        is_value = any(each.value.casefold() == token.text.casefold() for each in self._reading.fields(bound))
+        if bound and is_value and not self._reading.binds_denied:
+            self._reading.used.add(index)
+            self.proved += 1
+        else:
+            self._reading.used.intersection_update(used)
 
     def _denies(
         self,
@@ -369,20 +241,24 @@ class Trial:
             return not is_word or any(
                 holds_text(each.value, text) or plain_key(text) in each.path for each in self.record.fields
             )
-        if token.quoted and (match := _PAIR.fullmatch(text)):
-            own = self._reading.own_key(replace(token, text=match[1]))
-            return any(each.value.casefold() == match[2].casefold() for each in own)
+        if token.quoted and _PAIR.fullmatch(text):
+            return bool(self._paired(token))
         pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
         if token.quoted and text.endswith(("…", "...")) and pieces:
             pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
         if token.quoted and pieces and pieces != [text]:
             return all(self.record.says(piece) for piece in pieces if piece)
         around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        is_of_pods = any(each.concept("kind") == "pod" for each in self.tokens) and bool(NAME.fullmatch(text))
+        if is_of_pods and any(is_pod_of(name, text) for name in self.record.names):
+            return True
         parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
         return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
 
     def _word(self, token: Token, *, negated: bool) -> None:
         """A state, a kind, a field without a value, or a word that nothing accounts for."""
+        if token.is_neutral and not negated and not token.has("field"):
+            return
         is_yet = token.has("yet") and any(each.has("not") for each in self.tokens)
         if token.has("unjudged") and not token.quoted and not is_yet:
             self.doubts.append(token.text)
@@ -401,18 +277,23 @@ class Trial:
         """Whether a word without a value of its own only says which part of the record is meant."""
         if token.has("field"):
             return bool(self._reading.fields((token,)))
+        if token.has("noun") and self.record.says(token.text, exactly=False):
+            return True
         if token.has("last"):
             return any(each.has("ago") for each in self.tokens) or any(
                 "laststate" in each.path or each.key.startswith("last") for each in self.record.fields
             )
         if token.has("uses"):
-            return self.record.form == "row" or any(each.concept("field") == "image" for each in self.tokens)
+            named = {each.concept("field").partition(" ")[0] for each in self.tokens if each.has("field")}
+            return self.record.form == "row" or bool(named & {"image", "port", "ports", "targetport", "storageclass"})
         names = self.record.names | self.record.labels | self.source.names
         names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
         return bool(self._reading.own_key(token)) or token.text in names
 
     def _state(self, token: Token, *, negated: bool) -> None:
         state = token.concept("state")
+        if state == "running" and not token.quoted and not negated and self._has_object(token):
+            return
         is_said = token.text in self.record.labels or self.record.says(token.text, exactly=False)
         if token.quoted and not is_said and not negated:
             self.missing.append(token.text)
@@ -431,6 +312,11 @@ class Trial:
         word = f"not {token.text}" if negated else token.text
         self._judge(word, shown=None if shown is None else shown is not negated)
 
+    def _has_object(self, token: Token) -> bool:
+        """`runs version v1.29`: what it has, not how it is."""
+        following = self.tokens[self.tokens.index(token) + 1 :][:1]
+        return any(each.has("field") and not each.has("state") for each in following)
+
     def _is_absent(self, token: Token) -> bool | None:
         """`no endpoints`, `no restarts`: the field is there and says so."""
         fields = self._reading.fields((token,)) if token.has("field") else ()
@@ -443,11 +329,10 @@ class Trial:
         before = self.tokens[index - 1] if index else None
         return before is not None and before.has("none") and self.tokens[index].has("field")
 
-    def _note_elements(self, fields: Sequence[Field]) -> None:
-        """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
-        found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
-        if found and () not in found and not all(each.key in ("name", "type") for each in fields):
-            self._elements.append(found)
+
+def is_pod_of(name: str, workload: str) -> bool:
+    """Whether a pod is called as those of `workload` are."""
+    return name.startswith(f"{workload}-") and bool(_OF_WORKLOAD.fullmatch(name.removeprefix(workload)))
 
 
 def _is_deniable(token: Token) -> bool:
@@ -460,12 +345,6 @@ def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
         all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
         for path in elements[0]
     )
-
-
-def _has_dimension(each: Field, dimensions: frozenset[str]) -> bool:
-    """Whether a field is a value of one of `dimensions`."""
-    found = quantities_in(each.value[:200])
-    return bool(found) and bool(found[0].dimensions & dimensions) and each.value.strip().startswith(found[0].text)
 
 
 def _first_number(value: str) -> object:

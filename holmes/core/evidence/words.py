@@ -28,6 +28,9 @@ _PIECE = re.compile(
 )
 _CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 _LONGEST_PHRASE = 4
+_LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
+_OF_LABELS: Final = frozenset({("function", ""), ("noun", "")})
+_ELISION = re.compile(r"\b([cdjlmnst]|qu)'(?=\w\w)")
 _SHARE_WORDS: Final = frozenset(lexicon.SHARE_WORDS.split())
 _ONLY_WORDS: Final = frozenset(lexicon.ONLY_WORDS.split())
 _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
@@ -76,7 +79,8 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
 
     def add(words: str, category: str, concept: str = "") -> None:
         for phrase in words.split():
-            found.setdefault(tuple(phrase.split("_")), set()).add((category, concept))
+            parts = tuple(_ELISION.sub(r"\1'_", phrase).split("_"))
+            found.setdefault(parts, set()).add((category, concept))
 
     add(lexicon.FUNCTION_WORDS, "function")
     add(lexicon.CONJUNCTIONS, "and")
@@ -89,6 +93,8 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
     add(lexicon.USES_WORDS, "uses")
     add(lexicon.AGO_WORDS, "ago")
     add(lexicon.YET_WORDS, "yet")
+    add(lexicon.OF_WHICH, "of which")
+    add(lexicon.NOUNS, "noun")
     add(lexicon.DURATION_WORDS, "duration")
     add(lexicon.DETERMINERS, "none")
     add(lexicon.LINE_WORDS, "line")
@@ -116,7 +122,10 @@ def tags_of(text: str) -> frozenset[Tag]:
 
 
 def assertions_of(statement: str) -> tuple[tuple[Token, ...], ...]:
-    """The assertions of a statement: its tokens without what ends each."""
+    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`."""
+    label = _LABEL.match(statement)
+    if label is not None and not any(token.tags - _OF_LABELS for token in _tokens(label[1])):
+        statement = statement[label.end() :]
     parts: list[list[Token]] = [[]]
     for token in _with_shares(list(_with_phrases(list(_tokens(statement))[:MAX_TOKENS]))):
         if token.shape == "end" or (token.has("and") and not token.quoted):
@@ -159,9 +168,13 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            yield Token(shape="word" if tags else "name", text=match["name"], tags=tags)
+            is_compound = (
+                match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
+            )  # as German makes them
+            yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]
+            word = word if tags_of(word) else word.removesuffix("'s")
             tags = tags_of(word)
             is_name = bool(_CAMEL_CASE.search(word)) and not any(each in ("kind", "field") for each, _ in tags)
             yield Token(shape="name" if is_name else "word", text=word, tags=tags)
@@ -195,13 +208,18 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
         while end < min(len(tokens), position + 4) and tokens[end].text.casefold() in _SHARE_WORDS:
             end += 1
         other = tokens[end] if position + 1 < end < len(tokens) else None
+        if other is None and token.is_count and position + 3 < len(tokens) and tokens[position + 1].has("kind"):
+            middle, last = tokens[position + 2], tokens[position + 3]
+            if middle.text.casefold() in ("of", "von", "sur", "de") and last.is_count:
+                yield _share(token, last)
+                yield tokens[position + 1]
+                position += 4
+                continue
         joined = _joined_time(tokens[position : position + 3])
         if token.text.casefold() in _ONLY_WORDS and position + 1 < len(tokens) and tokens[position + 1].is_count:
             yield replace(token, tags=frozenset({("compare", "=")}))
         elif token.quantity and other and other.quantity and token.is_count and other.is_count:
-            parts = (token.quantity, other.quantity)
-            text = f"{token.text} of {other.text}"
-            yield Token(shape="number", text=text, quantity=share_of(*parts), parts=parts)
+            yield _share(token, other)
             position = end
         elif joined is not None:
             yield joined
@@ -209,6 +227,12 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
         else:
             yield token
         position += 1
+
+
+def _share(part: Token, whole: Token) -> Token:
+    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
+    text = f"{part.text} of {whole.text}"
+    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
 
 
 def _joined_time(tokens: Sequence[Token]) -> Token | None:
