@@ -9,9 +9,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon import FAILURE_WORDS, STATES, StateWords
+from holmes.core.evidence.lexicon import FAILURE_WORDS
 from holmes.core.evidence.quantities import quantities_in
 from holmes.core.evidence.records import plain_key
+from holmes.core.evidence.states import STATES, StateWords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.bindings import NEGATIVE, holds_text
-from holmes.core.evidence.lexicon import STATES
 from holmes.core.evidence.numbers import NumberTrial
 from holmes.core.evidence.predicates import has_value, is_nothing, shows
 from holmes.core.evidence.quantities import quantities_in
 from holmes.core.evidence.records import plain_key, tokens_of
 from holmes.core.evidence.sources import canonical_kind
+from holmes.core.evidence.states import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

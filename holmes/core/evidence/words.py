@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.core.evidence import lexicon
+from holmes.core.evidence import lexicon, states
 from holmes.core.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
         add(words, "kind", kind)
     for keys, words in lexicon.FIELDS.items():
         add(words, "field", keys)
-    for state, each in lexicon.STATES.items():
+    for state, each in states.STATES.items():
         add(each.words, "state", state)
     for number, words in lexicon.NUMBER_WORDS.items():
         add(words, "number", str(number))
