@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from holmes.core.evidence.records import Field, Record
     from holmes.core.evidence.words import Token
 
-_LINKS: Final = frozenset(LINKS.split())
+_LINKS: Final = frozenset(word.replace("_", " ") for word in LINKS.split())
 _AFTER: Final = frozenset(AFTER_WORDS.split())
 _PARTS = re.compile(r"\.|\[[\w.-]{0,60}\]")
 _LISTS: Final = frozenset({"endpoints", "hosts", "roles", "addresses"})
+STATES_OF_REPLICAS: Final = frozenset({"available", "unavailable", "ready", "uptodate"})
+_COPULAS: Final = frozenset({"are", "is", "sind", "ist", "sont", "est", "están", "está"})
 _PORT = re.compile(r"\d{1,5}")
 _RATIO = re.compile(r"(\d+)/(\d+)")
 REPLICAS: Final = "desired replicas specreplicas"
@@ -63,6 +65,9 @@ class Reading:
         """Whether the word for a field may come after this token: `1 of 2 containers is ready`."""
         token = self.tokens[index]
         if token.text.casefold() in _AFTER or token.has("times") or token.concept("kind") == "container":
+            return True
+        following = self.tokens[index + 1 : index + 2]
+        if token.text.casefold() in _COPULAS and any(set(concepts_of(each)) & STATES_OF_REPLICAS for each in following):
             return True
         return _is_link(token) and (is_share or self.tokens[index - 1].concept("kind") == "container")
 

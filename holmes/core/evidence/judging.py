@@ -121,7 +121,8 @@ class _Walk:
         elif self._last and tokens[0].text.casefold() in _RELATIVES and self._last[-1] not in self._subjects:
             self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
         self._waiting = []
-        if not any(token.has(each) for token in content for each in _SAYING):
+        is_plain = not any(token.has(each) for token in content for each in _SAYING)
+        if is_plain and any(token.shape == "number" or token.is_value for token in content):
             tokens = (*self._fields, *tokens)
         has_number = any(token.shape == "number" for token in tokens)
         self._fields = tuple(

@@ -270,7 +270,7 @@ FIELDS: Final = {
     "labels": "label labels etikett etiketten étiquettes etiquetas",
     "taints": "taint taints",
     "hosts host": "host hosts",
-    "class ingressclassname": "class ingress_class klasse clase classe",
+    "class ingressclassname ingressclass": "class ingress_class klasse clase classe",
     "cpu": "cpu cpus cores prozessor",
     "memory": "memory ram speicher speichers arbeitsspeichers arbeitsspeicher mémoire memoria",
     "cpupercent": "cpu_percent cpu_usage cpu-auslastung",

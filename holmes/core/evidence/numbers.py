@@ -7,10 +7,10 @@ its unit; counts and shares are computed.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holmes.core.evidence.accounts import Account
-from holmes.core.evidence.bindings import FREE_TEXT, REPLICAS, agrees, concepts_of, values_of
+from holmes.core.evidence.bindings import FREE_TEXT, REPLICAS, STATES_OF_REPLICAS, agrees, concepts_of, values_of
 from holmes.core.evidence.quantities import quantities_in
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from holmes.core.evidence.quantities import Dimension, Quantity
     from holmes.core.evidence.records import Field
     from holmes.core.evidence.words import Token
-
-_STATES_OF_REPLICAS: Final = frozenset({"available", "unavailable", "ready", "uptodate"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -122,7 +120,7 @@ class NumberTrial(Account):
         if not bound or any(token.concept("field") != REPLICAS for token in bound):
             return bound
         for index, token in enumerate(self.tokens):
-            if set(concepts_of(token)) & _STATES_OF_REPLICAS and token.has("field") and index not in self._reading.used:
+            if set(concepts_of(token)) & STATES_OF_REPLICAS and token.has("field") and index not in self._reading.used:
                 if index in self._reading.denied:
                     self.doubts.append(token.text)
                 self._reading.used.add(index)

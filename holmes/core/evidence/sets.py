@@ -51,6 +51,7 @@ def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]
         return None
     names = [token.text for token in tokens if token.is_value]
     rest = [token for token in tokens if not (token.is_neutral or token.is_value or token.has("kind"))]
+    rest = [token for token in rest if not token.has("field")]
     if len(rest) != 1 or len(names) != 1:
         return None
     return CHECKED if any(record.says(f"{names[0]} not found") for record in passage.cited) else None

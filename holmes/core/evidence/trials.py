@@ -43,8 +43,9 @@ class Trial(NumberTrial):
         if self._is_text:
             self._phrases()
         self._truth_values(negated)
-        for index in (*range(len(self.tokens)), *range(len(self.tokens))):
-            self._number_or_value(index, negated=index in negated)
+        for waits in (True, False):
+            for index in range(len(self.tokens)):
+                self._number_or_value(index, negated=index in negated, waits=waits)
         for index, token in enumerate(self.tokens):
             if index in self._reading.used:
                 continue
@@ -57,10 +58,16 @@ class Trial(NumberTrial):
             self.doubts.append("elements")
         return self
 
-    def _number_or_value(self, index: int, *, negated: bool) -> None:
+    def _waits_for_value(self, index: int) -> bool:
+        """Whether a token is the key of a value that follows."""
+        following = self.tokens[index + 1 : index + 4]
+        has_value = any(each.shape == "number" or each.is_value or each.quoted for each in following)
+        return has_value and bool(self._reading.own_key(self.tokens[index]))
+
+    def _number_or_value(self, index: int, *, negated: bool, waits: bool) -> None:
         """A key or heading before its value waits until the value has taken it."""
         token, used = self.tokens[index], self._reading.used
-        if index in used or (index == 0 and not used and token.is_value and self._reading.own_key(token)):
+        if index in used or (waits and token.is_value and self._waits_for_value(index)):
             return
         if self._reading.is_heading(token):
             if token is self.tokens[-1]:
@@ -292,6 +299,8 @@ class Trial(NumberTrial):
 
     def _state(self, token: Token, *, negated: bool) -> None:
         state = token.concept("state")
+        if token.quoted and not negated and self._is_said_in_field(token):
+            return
         if state == "running" and not token.quoted and not negated and self._has_object(token):
             return
         is_said = token.text in self.record.labels or self.record.says(token.text, exactly=False)
@@ -311,6 +320,17 @@ class Trial(NumberTrial):
             shown = True  # the quote stands in the entry
         word = f"not {token.text}" if negated else token.text
         self._judge(word, shown=None if shown is None else shown is not negated)
+
+    def _is_said_in_field(self, token: Token) -> bool:
+        """Whether a status in quotes is the value of the field that is named before it: `the reason is Error`."""
+        used = frozenset(self._reading.used)
+        fields = self._reading.fields(self._reading.bound(self.tokens.index(token), to_time=False))
+        matching = tuple(each for each in fields if each.value.casefold() == token.text.casefold())
+        if matching and not self._reading.binds_denied:
+            self._settle(token.text, fields, matching)
+            return True
+        self._reading.used.intersection_update(used)
+        return False
 
     def _has_object(self, token: Token) -> bool:
         """`runs version v1.29`: what it has, not how it is."""

@@ -194,8 +194,7 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
                 position += length
                 break
         else:
-            following = tokens[position + 1] if position + 1 < len(tokens) else None
-            yield _as_number(tokens[position], following)
+            yield _as_number(tokens[position], tokens[position + 1 : position + 3])
             position += 1
 
 
@@ -208,6 +207,8 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
         while end < min(len(tokens), position + 4) and tokens[end].text.casefold() in _SHARE_WORDS:
             end += 1
         other = tokens[end] if position + 1 < end < len(tokens) else None
+        if other is not None and other.has("both"):
+            other = Token(shape="number", text="2", quantity=count_of(2))
         if other is None and token.is_count and position + 3 < len(tokens) and tokens[position + 1].has("kind"):
             middle, last = tokens[position + 2], tokens[position + 3]
             if middle.text.casefold() in ("of", "von", "sur", "de") and last.is_count:
@@ -216,7 +217,8 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
                 position += 4
                 continue
         joined = _joined_time(tokens[position : position + 3])
-        if token.text.casefold() in _ONLY_WORDS and position + 1 < len(tokens) and tokens[position + 1].is_count:
+        follows = tokens[position + 1 : position + 2]
+        if token.text.casefold() in _ONLY_WORDS and any(each.shape == "number" for each in follows):
             yield replace(token, tags=frozenset({("compare", "=")}))
         elif token.quantity and other and other.quantity and token.is_count and other.is_count:
             yield _share(token, other)
@@ -248,11 +250,13 @@ def _joined_time(tokens: Sequence[Token]) -> Token | None:
     return Token(shape="number", text=quantity.text, quantity=quantity)
 
 
-def _as_number(token: Token, following: Token | None) -> Token:
+def _as_number(token: Token, following: Sequence[Token]) -> Token:
     """`three` as a number; `one` only before what can be counted."""
-    if token.text.casefold() in ("one", "un", "uno") and not (
-        following is not None and (following.has("kind") or following.has("field") or following.text.casefold() == "of")
-    ):
+    is_counting = any(each.has("kind") or each.has("field") for each in following)
+    is_counting = is_counting or any(
+        each.text.casefold() in ("of", "der", "von", "des", "de") for each in following[:1]
+    )
+    if token.text.casefold() in ("one", "un", "uno", "einer", "eine", "ein") and not is_counting:
         return replace(token, tags=frozenset({("function", "")}))
     if token.shape == "word" and token.has("number"):
         return Token(shape="number", text=token.text, quantity=count_of(int(token.concept("number"))))
