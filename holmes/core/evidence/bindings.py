@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon import LINKS, NEGATIONS
-from holmes.core.evidence.quantities import quantities_in
+from holmes.core.evidence.lexicon import AFTER_WORDS, LINKS, NEGATIONS
+from holmes.core.evidence.predicates import is_nothing
+from holmes.core.evidence.quantities import count_of, quantities_in
 from holmes.core.evidence.records import plain_key, tokens_of
 
 if TYPE_CHECKING:
@@ -21,15 +22,21 @@ if TYPE_CHECKING:
     from holmes.core.evidence.records import Field, Record
     from holmes.core.evidence.words import Token
 
-_LINKS: Final = frozenset(LINKS.split())
-_AFTER: Final = frozenset(["of", "de", "d'", "der", "von", "the", "la", "le", "los", "las"])
+_LINKS: Final = frozenset(word.replace("_", " ") for word in LINKS.split())
+_AFTER: Final = frozenset(AFTER_WORDS.split())
 _PARTS = re.compile(r"\.|\[[\w.-]{0,60}\]")
+_LISTS: Final = frozenset({"endpoints", "hosts", "roles", "addresses"})
+STATES_OF_REPLICAS: Final = frozenset({"available", "unavailable", "ready", "uptodate"})
+_COPULAS: Final = frozenset({"are", "is", "sind", "ist", "sont", "est", "están", "está"})
+_PORT = re.compile(r"\d{1,5}")
 _RATIO = re.compile(r"(\d+)/(\d+)")
 REPLICAS: Final = "desired replicas specreplicas"
 _NUMERATORS: Final = frozenset({"ready", "completions"})
 NEGATIVE: Final = frozenset(NEGATIONS.split()) | {"non"}
 FREE_TEXT: Final = frozenset({"message", "note", "msg", "error", "err"})
 _LONGEST_PHRASE: Final = 14
+_SHORTEST_WORD: Final = 6
+_TIMES: Final = frozenset({"age", "lastseen", "duration", "startedat", "finishedat"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,8 +48,9 @@ class Reading:
     used: set[int] = field(default_factory=set)
     denied: frozenset[int] = frozenset()
     binds_denied: bool = False
+    place: int = 0
 
-    def bound(self, index: int) -> tuple[Token, ...]:
+    def bound(self, index: int, *, to_time: bool = True) -> tuple[Token, ...]:
         """The words for fields that belong to the value at `index`. They are accounted for."""
         self.binds_denied = False
         left = index - 1
@@ -51,18 +59,23 @@ class Reading:
         right = index + 1
         while right < len(self.tokens) and self._may_skip(right, is_share=bool(self.tokens[index].parts)):
             right += 1
-        return self._fields_from(left, -1) or self._fields_from(right, 1)
+        return self._fields_from(left, -1, to_time=to_time) or self._fields_from(right, 1, to_time=to_time)
 
     def _may_skip(self, index: int, *, is_share: bool) -> bool:
         """Whether the word for a field may come after this token: `1 of 2 containers is ready`."""
         token = self.tokens[index]
         if token.text.casefold() in _AFTER or token.has("times") or token.concept("kind") == "container":
             return True
+        following = self.tokens[index + 1 : index + 2]
+        if token.text.casefold() in _COPULAS and any(set(concepts_of(each)) & STATES_OF_REPLICAS for each in following):
+            return True
         return _is_link(token) and (is_share or self.tokens[index - 1].concept("kind") == "container")
 
-    def _fields_from(self, index: int, step: int) -> tuple[Token, ...]:
+    def _fields_from(self, index: int, step: int, *, to_time: bool) -> tuple[Token, ...]:
         found: list[Token] = []
         while 0 <= index < len(self.tokens) and index not in self.used and self.names_field(self.tokens[index]):
+            if not to_time and _TIMES & set(concepts_of(self.tokens[index])):
+                break
             found.append(self.tokens[index])
             self.used.add(index)
             self.binds_denied = self.binds_denied or index in self.denied
@@ -70,12 +83,16 @@ class Reading:
         return tuple(found)
 
     def names_field(self, token: Token) -> bool:
-        """Whether a word means a field."""
+        """Whether a word means a field. A word for a kind does where the record has such a field."""
+        if token.has("kind") and token.has("field") and not self.fields((token,)):
+            return False
         return token.shape != "number" and (token.has("field") or bool(self.own_key(token)))
 
     def own_key(self, token: Token) -> tuple[Field, ...]:
         """Fields of the record that have `token` as their key, as `progressDeadlineSeconds` or `spec.replicas`."""
         if len(token.text) < 3 or any(token.has(each) for each in ("unjudged", "not")):
+            return ()
+        if token.text in self.record.labels | self.record.names:
             return ()
         if not self.is_heading(token) and (_is_link(token) or token.has("state")):
             return ()
@@ -93,7 +110,12 @@ class Reading:
         keys = [frozenset(concepts_of(token)) for token in bound]
         if len(keys) > 1:
             keys = [each for each in keys if each != frozenset(REPLICAS.split())] or keys
-        own = [each for token in bound for each in self.own_key(token) if len(bound) == 1 or not token.has("field")]
+        own = [
+            each
+            for token in bound
+            for each in self.own_key(token)
+            if not token.has("field") or (len(bound) == 1 and plain_key(token.text) not in concepts_of(token))
+        ]
         found = tuple(own) or tuple(
             each
             for each in self.record.fields
@@ -103,12 +125,22 @@ class Reading:
             found = tuple(each for each in self.record.fields if keys and all(names & set(each.path) for names in keys))
         if not found and keys == [frozenset(REPLICAS.split())]:
             found = tuple(each for each in self.record.of(("ready",)) if _RATIO.fullmatch(each.value))
+        found = self._in_context(found, bound)
         if any(token.has("last") for token in self.tokens):
             return tuple(each for each in found if "laststate" in each.path) or found
         current = tuple(each for each in found if "laststate" not in each.path)
         return (
             found if any(token.concept("state") in ("oom", "terminated") for token in self.tokens) else current or found
         )
+
+    def _in_context(self, found: tuple[Field, ...], bound: Sequence[Token]) -> tuple[Field, ...]:
+        """Those of `found` that are below what else the assertion names: the port of `the readiness probe`."""
+        leaves = frozenset(each.key for each in self.record.fields)
+        for token in self.tokens:
+            around = token.concept("field")
+            if token not in bound and around and around not in leaves and " " not in around:
+                found = tuple(each for each in found if around in each.path) or found
+        return found
 
     def phrase_from(self, start: int) -> int:
         """Where the longest phrase that begins at `start` and stands in the record ends; `start` for none."""
@@ -131,6 +163,18 @@ class Reading:
                 best = end + 1
         return start if best > start and self._is_turned(start, best) else best
 
+    def said_in_order(self, index: int) -> bool:
+        """Whether a log entry or event has the word at `index` after the words of the assertion that it had before."""
+        word = tokens_of(self.tokens[index].text).casefold()
+        place = self.record.folded.find(word, self.place)
+        if len(word) < _SHORTEST_WORD or place < 0:
+            return False
+        before = self.record.folded[:place].split()[-1:]
+        if before and before[0] in NEGATIVE:
+            return False
+        self.place = place
+        return True
+
     def _is_turned(self, start: int, end: int) -> bool:
         """Whether the record or the claim denies the phrase just before it."""
         phrase = tokens_of(" ".join(token.text for token in self.tokens[start:end])).casefold()
@@ -141,7 +185,7 @@ class Reading:
 
 def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
     """`tokens`, with words that together are a key of the record as one: `kubelet version`."""
-    keys = frozenset(each.key for each in record.fields)
+    keys = frozenset(part for each in record.fields for part in each.path)
     found: list[Token] = []
     position = 0
     while position < len(tokens):
@@ -173,6 +217,10 @@ def _ways(each: Field) -> set[str]:
 def values_of(each: Field) -> tuple[Quantity, ...]:
     """The quantities in a field; a number without a unit is one of CPU or memory where its key says so."""
     found = quantities_in(each.value[:2_000])
+    if each.key in _LISTS and "more" not in each.value and not is_nothing(each.value):
+        found = (*found, count_of(each.value.count(",") + 1))
+    if each.key.startswith("port"):
+        found = tuple(count_of(int(number)) for number in _PORT.findall(each.value[:200]))
     for key in ("cpu", "memory"):
         if key in _ways(each):
             found = tuple(other.measured(key) for other in found)
@@ -191,7 +239,8 @@ def agrees(quantity: Quantity, each: Field, sign: str, concepts: frozenset[str])
         if (match := _RATIO.fullmatch(value)) and "ratio" not in quantity.dimensions:
             part = match[1] if concepts & _NUMERATORS else match[2] if concepts & {"desired", "container"} else ""
             found = quantities_in(part)
-        found = tuple(other for other in found if other.dimensions & quantity.dimensions or other.is_time)[:1]
+        found = tuple(other for other in found if other.dimensions & quantity.dimensions or other.is_time)
+        found = found if each.key.startswith(("port", "target")) or each.key in _LISTS else found[:1]
     if sign == "=":
         return any(quantity.equals(other) for other in found)
     for dimension in quantity.dimensions:

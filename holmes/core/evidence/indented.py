@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.records import Field, Record, plain_key
+from holmes.core.evidence.records import Field, Record, plain_key, repetition_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ _IGNORED_KEYS: Final = frozenset({"managedfields", "lastappliedconfiguration"})
 _MAX_DEPTH = 40
 _PATH_PARTS = re.compile(r"\.|\[\d{1,6}\]")
 _COUNTED = re.compile(r"\d+ [a-z]+(?: [|/] \d+ [A-Za-z]+){1,8}")
+_PAIRS = re.compile(r"(?<![\w=])#?([a-z]\w{2,30})=(\S{1,60})")
 _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
 
@@ -94,9 +95,9 @@ def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
             yield Field(path=(*each.path[:-1], *path), value=each.value, line=each.line)
 
 
-def objects_of(lines: Sequence[Line]) -> Iterator[Record]:
+def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Record]:
     """The objects of `lines`: one, those of a list, or several one after the other."""
-    elements = _starts_of_elements(lines)
+    elements = frozenset() if is_one else _starts_of_elements(lines)
     indent_of_elements = _indent(lines[min(elements)][1]) if elements else 0
     draft = _Draft(first_line=lines[0][0] if lines else 1)
     opened: list[_Open] = []
@@ -126,22 +127,18 @@ def objects_of(lines: Sequence[Line]) -> Iterator[Record]:
         elif table and (not _KEY.match(stripped) or text.startswith(" ")):
             _table_row(draft, opened, table, number, text)
         elif not (table := _heading(opened, stripped, above)):
-            _read(draft, opened, number, text)
+            following = next((line for _, line in lines[index + 1 : index + 2]), "")
+            _read(draft, opened, number, text, is_last=_indent(following) <= _indent(text))
         above = text
     yield from draft.record()
 
 
-def _read(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
+def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last: bool) -> None:
     """One line with a key, an element, or a value of its own."""
-    indent, rest = _indent(text), text.strip()
-    while rest.startswith("- ") or rest == "-":
-        _open(opened, _Open(indent=indent, key="", is_element=True))
-        shifted = rest[1:].lstrip()
-        indent, rest = indent + len(rest) - len(shifted), shifted
-    if rest == "{":
-        _open(opened, _Open(indent=indent, key="", is_element=True))
-        return
+    indent, rest = _opened_elements(opened, text)
     match = _KEY.match(rest)
+    if rest == "{":
+        return
     if match is None:
         _close(opened, indent)
         draft.values += [(tuple(opened[:-1]), opened[-1].key, _value(rest), number)] if rest and opened else []
@@ -153,6 +150,8 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
         label = match[1].strip() if is_element else ""
         opened.append(_Open(indent=indent, key=key, is_element=is_element, label=label, rank=-1 if is_element else 99))
         draft.values += [(tuple(opened), "name", label, number)] if is_element else []
+        if draft.description and is_last and not value:
+            draft.values.append((tuple(opened[:-1]), key, "", number))
         return
     if len(opened) >= _MAX_DEPTH or key in _IGNORED_KEYS:
         return
@@ -162,12 +161,27 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
     if element is not None and rank < element.rank and (key != "path" or shown.startswith("/")):
         element.label, element.rank = shown, rank
     draft.values.append((tuple(opened), key, shown, number))
+    if draft.description and len(pairs := _PAIRS.findall(shown)) > 1:
+        around = (*opened, _Open(indent=indent, key=key))
+        draft.values += [(around, plain_key(name), said, number) for name, said in pairs]
     if draft.description and _COUNTED.fullmatch(shown):
         around = (*opened, _Open(indent=indent, key=key))
         draft.values += [(around, plain_key(name), count, number) for count, name in _COUNTS.findall(shown)]
     if draft.description and key != "message":
         # What is indented below `State: Running` belongs to it, and `Labels: a=b` goes on below its first value.
         opened.append(_Open(indent=indent, key=key))
+
+
+def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
+    """Open the elements that a line begins; the indent and the text of what follows."""
+    indent, rest = _indent(text), text.strip()
+    while rest.startswith("- ") or rest == "-":
+        _open(opened, _Open(indent=indent, key="", is_element=True))
+        shifted = rest[1:].lstrip()
+        indent, rest = indent + len(rest) - len(shifted), shifted
+    if rest == "{":
+        _open(opened, _Open(indent=indent, key="", is_element=True))
+    return indent, rest
 
 
 def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], number: int, text: str) -> None:
@@ -177,6 +191,7 @@ def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], numbe
         words = text.split()
         cells = words if len(words) == len(table) else cells
     values = tuple(Field(path=(key,), value=cell, line=number) for key, cell in zip(table, cells, strict=False))
+    values += tuple(repetition_of(values))
     if frozenset(table) >= _EVENT_COLUMNS and "status" not in table:
         line = ((number, text),)
         draft.events.append(Record(form="event", first_line=number, last_line=number, fields=values, lines=line))
@@ -204,7 +219,9 @@ def _starts_of_elements(lines: Sequence[Line]) -> frozenset[int]:
             following = lines[position + 1][1] if position + 1 < len(lines) else ""
             if "resourceVersion" not in following:
                 return frozenset()
-        opens_list = stripped == "[" or stripped.endswith(": [") or stripped in ("items:", "- apiVersion:")
+        is_outermost = position < 2 or _indent(text) == _indent(lines[1][1])
+        opens_list = stripped == "[" or (stripped.endswith(": [") and is_outermost)
+        opens_list = opens_list or (stripped == "items:" and not _indent(text))
         if opens_list or (position == 0 and stripped.startswith("- ")):
             start = position + (0 if stripped.startswith("- ") else 1)
             if (start < len(lines) and lines[start][1].strip() == "{") or _is_dash(lines, start):

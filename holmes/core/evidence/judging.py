@@ -7,6 +7,8 @@ stand in the record of that subject.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.bindings import Reading
@@ -14,7 +16,7 @@ from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, 
 from holmes.core.evidence.records import plain_key, tokens_of
 from holmes.core.evidence.sets import judge_set, said_not_found
 from holmes.core.evidence.sources import canonical_kind
-from holmes.core.evidence.trials import NAME, Trial
+from holmes.core.evidence.trials import NAME, Trial, is_pod_of
 from holmes.core.evidence.words import assertions_of
 
 if TYPE_CHECKING:
@@ -27,6 +29,27 @@ _MAX_TRIED: Final = 200
 _FEWEST_WORDS: Final = 5
 _SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
 _SAME_NAMES: Final = frozenset({"service", "endpoints"})
+_PREPOSITIONS: Final = frozenset(["on", "auf", "sur", "en", "in", "im", "dans", "an", "am"])
+_RELATIVES: Final = frozenset(
+    [
+        "which",
+        "who",
+        "that",
+        "whose",
+        "qui",
+        "que",
+        "dont",
+        "lequel",
+        "laquelle",
+        "cual",
+        "cuyo",
+        "welche",
+        "welcher",
+        "welches",
+    ]
+)
+_CALLED: Final = frozenset(["called", "named", "namens", "llamado", "llamada", "nommé", "nommée", "appelé", "appelée"])
+_COPULAS: Final = frozenset(["are", "is", "sind", "ist", "sont", "est", "están", "son", "está", "es"])
 _SAYING: Final = ("field", "state", "kind", "not", "unjudged")
 
 
@@ -53,6 +76,12 @@ def _words(text: str) -> str:
     return tokens_of(_SIGNS.sub(" ", text)).casefold()
 
 
+def _counts_on(tokens: tuple[Token, ...]) -> bool:
+    """`3 are ready` after `of 5 pods`."""
+    is_plain = len(tokens) > 2 and tokens[0].is_count and not any(token.has("kind") for token in tokens)
+    return is_plain and tokens[1].text.casefold() in _COPULAS
+
+
 class _Walk:
     """Goes through the assertions of a claim with the subject that the last one had."""
 
@@ -60,18 +89,27 @@ class _Walk:
         self._judgements: list[Judgement] = []
         self._passage = passage
         self._names = frozenset(name for record in passage.records for name in record.names)
+        around = {*passage.source.names, passage.source.namespace or ""}
+        self._known = self._names | around | {label for record in passage.records for label in record.labels}
         self._subjects: tuple[Token, ...] = ()
         self._waiting: list[Token] = []
         self._last: tuple[Token, ...] = ()
         self._fields: tuple[Token, ...] = ()
         self._kind_said = False
         self._is_foreign = False
+        self._kind: Token | None = None
+        self._held: tuple[Token, ...] = ()
 
     def take(self, tokens: tuple[Token, ...]) -> None:
         """Judge one assertion; names alone are subjects of what follows, or go on with a list."""
+        tokens = (*self._held, *self._with_kind(self._with_names(tokens)))
+        self._held = ()
         content = [token for token in tokens if not token.is_neutral]
         named = [token for token in content if self._is_subject(token)]
         if not content:
+            return
+        if all(token.has("total") for token in content):
+            self._held = tokens  # `in total, the pods have 5 restarts`
             return
         if named and all(token in named or token.has("kind") for token in content):
             self._waiting += named
@@ -80,14 +118,40 @@ class _Walk:
         subjects = self._waiting + [token for token in self._first_names(tokens) if token in named]
         if subjects:
             self._subjects = tuple(dict.fromkeys(subjects))
+        elif self._last and tokens[0].text.casefold() in _RELATIVES and self._last[-1] not in self._subjects:
+            self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
         self._waiting = []
-        if not any(token.has(each) for token in content for each in _SAYING):
+        is_plain = not any(token.has(each) for token in content for each in _SAYING)
+        if is_plain and any(token.shape == "number" or token.is_value for token in content):
             tokens = (*self._fields, *tokens)
+        has_number = any(token.shape == "number" for token in tokens)
         self._fields = tuple(
-            token for token in tokens if token.has("field") and not (token.has("state") or token.has("kind"))
+            token
+            for token in tokens
+            if token.has("field") and not token.has("kind") and (has_number or not token.has("state"))
         )
         self._last = tokens
         self._judgements.append(self._assertion(tokens))
+
+    def _with_names(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """`tokens`, with names without signs as names: those that the result has, and what is `called payments`."""
+        found: list[Token] = []
+        for token in tokens:
+            before = found[-1] if found else None
+            is_called = before is not None and before.text.casefold() in _CALLED
+            is_word = token.shape == "word" and not token.tags
+            is_name = is_word and (token.text in self._known or is_called)
+            found.append(replace(token, shape="name") if is_name else token)
+        return tuple(found)
+
+    def _with_kind(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """`tokens`, with the kind that was counted before in place of `of which`."""
+        if self._kind is not None and any(token.has("of which") for token in tokens):
+            return tuple(self._kind if token.has("of which") else token for token in tokens)
+        if self._kind is not None and not self._subjects and _counts_on(tokens):
+            return (tokens[0], self._kind, *tokens[1:])
+        self._kind = next((token for token in tokens if token.has("kind")), self._kind)
+        return tokens
 
     def finish(self) -> Judgement:
         """What came of all. Names at the end are further subjects of the last assertion, or further values in it."""
@@ -129,7 +193,19 @@ class _Walk:
         return token.is_value and bool(names_of(token) & (self._names | self._passage.source.names))
 
     def _assertion(self, tokens: tuple[Token, ...]) -> Judgement:
-        judgement = judge_set(self._passage, tokens, self._subjects)
+        workload = self._workload(tokens)
+        if workload is not None:
+            records, cited = (
+                tuple(each for each in records if any(is_pod_of(name, workload.text) for name in each.names))
+                for records in (self._passage.records, self._passage.cited)
+            )
+            passage, tokens = (
+                replace(self._passage, records=records, cited=cited),
+                tuple(token for token in tokens if token is not workload),
+            )
+        else:
+            passage = self._passage
+        judgement = judge_set(passage, tokens, self._subjects)
         if judgement is not None:
             return judgement
         rest = tuple(token for token in tokens if token not in self._subjects and not token.has("both"))
@@ -141,6 +217,18 @@ class _Walk:
             return self._of_unnamed(rest)
         self._is_foreign = False
         return all_of([self._of(subject, rest, tokens) for subject in self._subjects])
+
+    def _workload(self, tokens: tuple[Token, ...]) -> Token | None:
+        """The workload whose pods an assertion is about: `the web pods`, `pods of web`."""
+        if self._subjects or not any(token.concept("kind") == "pod" for token in tokens):
+            return None
+        names = [name for record in self._passage.cited for name in record.names]
+        content = [token for token in tokens if not token.is_neutral]
+        beside = {
+            id(token) for pair in pairwise(content) if any(t.concept("kind") == "pod" for t in pair) for token in pair
+        }
+        found = (token for token in content if id(token) in beside and token.is_value and NAME.fullmatch(token.text))
+        return next((token for token in found if any(is_pod_of(name, token.text) for name in names)), None)
 
     def _of(self, subject: Token, rest: tuple[Token, ...], tokens: tuple[Token, ...]) -> Judgement:
         """What the records of `subject` show."""
@@ -183,6 +271,10 @@ class _Walk:
         first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
         if first is None or not first.is_value or not NAME.fullmatch(first.text):
             return False
+        if any(name.startswith(f"{first.text}-") for record in self._passage.cited for name in record.names):
+            return False  # the pods of a workload
+        if any(token.text.casefold().split()[-1] in _PREPOSITIONS for token in tokens[: tokens.index(first)]):
+            return False  # `runs on the node worker-2`
         cited = self._passage.cited
         before = tokens[tokens.index(first) - 1] if tokens[0] is not first else first
         if any(each.value == first.text for record in cited for each in record.of((plain_key(before.text),))):
@@ -211,8 +303,12 @@ class _Walk:
         if len(elements) == 1:
             others = tuple(token for token in tokens if token is not elements[0])
             is_denied = any(token.has("not") for token in tokens) and not any(token.has("state") for token in tokens)
-            if not is_denied and any(not (token.is_neutral or token.has("kind")) for token in others):
-                record, tokens = record.narrowed(elements[0].text), others
+            counts = any(token.is_count and after.concept("kind") == "container" for token, after in pairwise(tokens))
+            if not (is_denied or counts) and any(not (token.is_neutral or token.has("kind")) for token in others):
+                narrowed = record.narrowed(elements[0].text)
+                trial = Trial(record=narrowed, source=self._passage.source, tokens=others).run()
+                if trial.missing or trial.doubts or trial.proved:
+                    return not_found(*trial.missing) if trial.missing else CHECKED if trial.holds else CITED
         trial = Trial(record=record, source=self._passage.source, tokens=tokens).run()
         if trial.missing:
             return not_found(*trial.missing)

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.indented import objects_of
-from holmes.core.evidence.lexicon_fields import KIND_OF_HEADER
-from holmes.core.evidence.records import Field, Form, Record, plain_key
+from holmes.core.evidence.lexicon import KIND_OF_HEADER
+from holmes.core.evidence.records import Field, Form, Record, plain_key, repetition_of
+from holmes.core.evidence.sources import UNKNOWN_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from holmes.core.evidence.sources import Source
     from holmes.core.json_types import JsonValue
 
 Line = tuple[int, str]
@@ -28,6 +30,7 @@ _TWO_WORDS: Final = frozenset(
     {"LAST SEEN", "NOMINATED NODE", "READINESS GATES", "ACCESS MODES", "RECLAIM POLICY", "APP VERSION",
      "FIRST SEEN", "LAST SCHEDULE", "MIN AVAILABLE", "MAX UNAVAILABLE", "ALLOWED DISRUPTIONS", "NODE SELECTOR"}
 )  # fmt: skip
+_FEW_COLUMNS: Final = 3
 _GAP = re.compile(r"\t|[ ]{2,}")
 _STAMP = re.compile(
     r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|[IWEF]\d{4} \d\d:\d\d:\d\d"
@@ -39,16 +42,21 @@ _KLOG = re.compile(r"([IWEF])\d{4} ")
 _KLOG_LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "fatal"}
 _PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,60})=(\"[^\"\n]{0,500}\"|[^\s,;\"]{1,300})")
 _HEADING = re.compile(r"(?:===|---|#|\$) ?.*|\[result .*|showing .*")
+_ANY_KEY = re.compile(r"\"?[A-Za-z][\w./ ()-]{0,60}\"?:(?:\s|$)")
+_NAME_ONLY = re.compile(r"([a-z]{2,40}(?:\.[a-z0-9.-]{1,60})?)/([a-z0-9][a-z0-9.-]{0,252})\s*")
 _OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|Name|- [A-Za-z]\w*)\s*:")
 
 
-def records_of(lines: Sequence[Line]) -> tuple[Record, ...]:
-    """The records of `lines`, each with its number. They need not begin with the first line of a result."""
+def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[Record, ...]:
+    """The records of `lines`, each with its number. They need not begin with the first line of a result.
+
+    `source` says whether they are one object, and which columns a table without a heading has.
+    """
     first = next((text for _, text in lines if text.strip()), "")
     if _is_laid_out(first, lines):
-        return tuple(objects_of(lines))
+        return tuple(objects_of(lines, is_one=len(source.names) == 1))
     records: list[Record] = []
-    header: _Header | None = None
+    header = _Header.without_heading(first, source)
     entry: list[Line] = []
     stamped = any(_STAMP.match(text) for _, text in lines[:200])
     for number, text in lines:
@@ -57,7 +65,20 @@ def records_of(lines: Sequence[Line]) -> tuple[Record, ...]:
             header, entry = found, []
         elif not text.strip():
             records += _finished(entry)
-            header, entry = None, []
+            header, entry = _Header.without_heading(first, source), []
+        elif match := _NAME_ONLY.fullmatch(text):
+            name = Field(path=("name",), value=match[2], line=number)
+            records.append(
+                Record(
+                    form="row",
+                    first_line=number,
+                    last_line=number,
+                    names=frozenset({match[2]}),
+                    kind=match[1].partition(".")[0],
+                    fields=(name,),
+                    lines=((number, text),),
+                )
+            )
         elif header is not None:
             records.append(header.row(number, text))
         elif entry and _goes_on(text, stamped=stamped):
@@ -74,6 +95,9 @@ def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
         return True
     if _OBJECT_LINE.match(first):
         return True
+    shown = [text for _, text in lines[:30] if text.strip()]
+    if _ANY_KEY.match(first) and sum(bool(_ANY_KEY.match(text.lstrip(" -"))) for text in shown) > 0.7 * len(shown):
+        return not any(_STAMP.match(text) for text in shown)
     return first.startswith((" ", "\t")) and sum(":" in text for _, text in lines[:20]) >= min(3, len(lines))
 
 
@@ -153,8 +177,18 @@ class _Header:
             position = line.index(cell, position)
             starts.append(position)
             position += len(cell)
-        keys = tuple(plain_key(cell.partition("(")[0]) for cell in cells)
+        keys = tuple("ports" if cell == "PORT(S)" else plain_key(cell.partition("(")[0]) for cell in cells)
         return cls(cells=cells, starts=tuple(starts), keys=keys)
+
+    @classmethod
+    def without_heading(cls, first: str, source: Source) -> _Header | None:
+        """The columns that a kind always has, where the command left their heading out."""
+        keys = tuple(KIND_OF_HEADER.get(source.kind, "").split())
+        if "--no-headers" not in source.words or not keys:
+            return None
+        keys = ("namespace", *keys) if source.namespace == "*" else keys
+        count = len(_GAP.split(first.strip()))
+        return cls(cells=keys, starts=(), keys=keys) if count == len(keys) else None
 
     def row(self, number: int, text: str) -> Record:
         """One line as a record."""
@@ -163,6 +197,7 @@ class _Header:
         fields = tuple(
             Field(path=(key,), value=cell, line=number) for key, cell in zip(keys, cells, strict=False) if cell
         )
+        fields += tuple(repetition_of(fields))
         by_key = {each.key: each.value for each in fields}
         kind, form = self._kind(), "row"
         names: set[str] = set()
@@ -190,7 +225,9 @@ class _Header:
         cells = tuple(cell.strip() for cell in _GAP.split(text.strip()))
         if not self.cells or len(cells) == len(self.cells):
             return cells
-        aligned = all(start == 0 or start > len(text) or text[start - 1].isspace() for start in self.starts)
+        aligned = bool(self.starts) and all(
+            start == 0 or start > len(text) or text[start - 1].isspace() for start in self.starts
+        )
         if aligned:
             ends = (*self.starts[1:], len(text))
             return tuple(text[start:end].strip() for start, end in zip(self.starts, ends, strict=True))
@@ -202,8 +239,9 @@ class _Header:
         own = frozenset(self.keys)
         if {"reason", "object"} <= own and ("message" in own or "type" in own):
             return "event"
-        fits = [kind for kind, keys in KIND_OF_HEADER.items() if frozenset(keys.split()) <= own]
-        return fits[0] if len(fits) == 1 else ""
+        fits = sorted((len(keys.split()), kind) for kind, keys in KIND_OF_HEADER.items() if own >= {*keys.split()})
+        is_clear = len(fits) == 1 or (len(fits) > 1 and fits[-1][0] > fits[-2][0] and fits[-1][0] > _FEW_COLUMNS)
+        return fits[-1][1] if is_clear and fits[-1][0] >= _FEW_COLUMNS else ""
 
 
 def _joined_words(words: Sequence[str]) -> Iterator[str]:

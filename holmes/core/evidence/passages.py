@@ -87,7 +87,7 @@ class CitedText:
         """The records of `lines`; log entries are of the object that the command names."""
         return tuple(
             replace(record, names=self.source.names) if record.form == "entry" else record
-            for record in records_of(lines)
+            for record in records_of(lines, self.source)
         )
 
     def _lines(self, first_line: int, last_line: int) -> list[tuple[int, str]]:

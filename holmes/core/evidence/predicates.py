@@ -9,9 +9,10 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon_states import FAILURE_WORDS, STATES, StateWords
+from holmes.core.evidence.lexicon import FAILURE_WORDS
 from holmes.core.evidence.quantities import quantities_in
 from holmes.core.evidence.records import plain_key
+from holmes.core.evidence.states import STATES, StateWords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +24,7 @@ _REASON_KEYS: Final = frozenset({"reason", "status", "phase", "lastreason"})
 _PHASES_IN_PATHS: Final = frozenset({"running", "waiting", "terminated"})
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "unknown": False}
 _NOTHING: Final = frozenset(
-    {"", "<none>", "none", "<unset>", "[]", "{}", "null", "0", "<unknown>", "<nil>", "<no value>"}
+    {"", "<none>", "none", "<unset>", "[]", "{}", "null", "0", "<unknown>", "<pending>", "<nil>", "<no value>"}
 )
 _FAILURES: Final = frozenset(FAILURE_WORDS.split())
 _WELL: Final = frozenset(
@@ -42,6 +43,8 @@ def shows(record: Record, state: str, *, last: bool = False) -> bool | None:
         return _tells_of_failure(record) or None
     if state == "notfound":
         return record.says("not found", exactly=False) or record.says("notfound", exactly=False) or None
+    if any(_parts(each.value) & set(words.opposed.split()) for each in record.of(_REASON_KEYS)):
+        return words.negative
     verdicts = next((found for found in map(set, _verdicts(record, words)) if found), set())
     if len(verdicts) != 1 or (words.is_soft and verdicts == {False} and not _is_well(record)):
         return None
@@ -107,13 +110,13 @@ def _by_status(record: Record, wanted: list[str], *, last: bool) -> Iterator[boo
 
 
 def _by_reason(record: Record, words: StateWords) -> Iterator[bool]:
-    wanted, opposed = set(words.reasons.split()), set(words.opposed.split())
+    wanted = set(words.reasons.split())
     if not wanted:
         return
     told = [each for each in record.of(_REASON_KEYS) if not _is_boolean(each)]
     if any(_parts(each.value) & wanted for each in told):
         yield True
-    elif any(_parts(each.value) & opposed for each in told) or (record.form == "row" and told):
+    elif told and (record.form == "row" or any({"laststate", "terminated"} & set(each.path) for each in told)):
         yield False
 
 

@@ -43,12 +43,31 @@ _unit("time", 31_536_000, "y year years Jahr Jahre Jahren")
 UNIT_PATTERN: Final = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
 _NUMBER = r"\d{1,18}(?:[.,]\d{1,9}){0,4}"
 _MOMENT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?"
+_MONTHS: Final = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan january januar janvier enero", "feb february februar février febrero", "mar march märz mars marzo",
+            "apr april avril abril", "may mai mayo", "jun june juni juin junio", "jul july juli juillet julio",
+            "aug august août agosto", "sep september septembre septiembre", "oct october oktober octobre octubre okt",
+            "nov november novembre noviembre", "dec december dezember décembre diciembre dez",
+        ),
+        1,
+    )
+    for name in names.split()
+}  # fmt: skip
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_SPOKEN = (
+    rf"(?:[A-Z][a-z]{{2}}, )?(?P<day>\d{{1,2}})\.?(?: de)? (?P<month>(?i:{_MONTH}))\.?(?: de)? (?P<year>\d{{4}})"
+    r"(?: (?P<hour>\d\d:\d\d(?::\d\d)?)(?: (?P<zone>[+-]\d{4}|UTC|GMT))?)?"
+)
 _CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?(?![\d:])"
 QUANTITY: Final = re.compile(
-    rf"(?P<moment>{_MOMENT})|(?P<date>\d{{4}}-\d\d-\d\d)(?![\w-])|(?P<clock>(?<![\d:]){_CLOCK})"
+    rf"(?P<moment>{_MOMENT})|(?P<spoken>{_SPOKEN})|(?P<date>\d{{4}}-\d\d-\d\d)(?![\w-])|(?P<clock>(?<![\d:]){_CLOCK})"
     r"|(?P<ratio>(?<![\w./])\d{1,9}/\d{1,9})(?![\w/%])"
     r"|(?P<compound>(?<![\w.-])(?:\d{1,6}(?:ms|[ywdhms])){2,6})(?![\w-])"
-    rf"|(?<![\w./-])(?<!\w:)(?P<number>{_NUMBER})(?:[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?![\w]))?(?!\w|:|/\d|[.-]\w)"
+    rf"|(?<![\w.-])(?<!\w[:/])(?<!^/)(?P<number>{_NUMBER})(?:[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?!\w))?"
+    r"(?!\w|:|/\d|[.-]\w)"
 )
 _COMPOUND_PART = re.compile(r"(\d{1,6})(ms|[ywdhms])")
 
@@ -97,7 +116,9 @@ def quantities_in(text: str) -> tuple[Quantity, ...]:
 def quantity_of(match: re.Match[str]) -> Quantity:
     """What a match of `QUANTITY` means."""
     meanings: set[tuple[Dimension, Fraction | str]] = set()
-    if match["moment"] or match["date"]:
+    if match["spoken"]:
+        meanings.add(("moment", _spoken_moment(match)))
+    elif match["moment"] or match["date"]:
         meanings.add(("moment", _moment(match[0])))
     elif match["clock"]:
         meanings.add(("clock", match[0].rstrip("Z")))
@@ -158,6 +179,13 @@ def _moment(text: str) -> str:
     return text.replace(" ", "T", 1).replace(",", ".").removesuffix("Z").removesuffix("+00:00")
 
 
+def _spoken_moment(match: re.Match[str]) -> str:
+    """`Tue, 06 May 2025 09:41:07 +0200` and `6 May 2025` as other moments are written."""
+    day = f"{match['year']}-{_MONTHS[match['month'].casefold()]:02}-{int(match['day']):02}"
+    zone = (match["zone"] or "").removeprefix("UTC").removeprefix("GMT").removeprefix("+0000")
+    return f"{day}T{match['hour']}{zone}" if match["hour"] else day
+
+
 def _parsed(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
@@ -171,4 +199,5 @@ def _same_time(claimed: str, written: str) -> bool:
     if "T" not in claimed and ":" in claimed:
         written = written.partition("T")[2] or written
         claimed = claimed if len(claimed.split(":", maxsplit=1)[0]) == 2 else f"0{claimed}"
-    return written == claimed or written.startswith((f"{claimed}:", f"{claimed}.", f"{claimed}T"))
+    starts = (f"{claimed}:", f"{claimed}.", f"{claimed}T", f"{claimed}+", f"{claimed}-")
+    return written == claimed or (written.startswith(starts) and claimed.count("-") != 1)

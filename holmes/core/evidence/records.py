@@ -12,13 +12,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 Form: TypeAlias = Literal["row", "object", "entry", "event"]
 _TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
 _JOINTS = re.compile(r" [:=]+(?= )")
+_REPEATED = re.compile(r"\(x(\d{1,9}) over (\w{1,20})\)")
 _PLAIN = re.compile(r"[^a-z0-9%]+")
 _MERGED: Final = {
+    "livenessprobe": "liveness",
+    "readinessprobe": "readiness",
+    "startupprobe": "startup",
     "containerstatuses": "containers",
     "initcontainerstatuses": "initcontainers",
     "ephemeralcontainerstatuses": "ephemeralcontainers",
@@ -101,6 +105,15 @@ class Record:
         """Fields with one of `keys`."""
         wanted = frozenset(keys)
         return tuple(each for each in self.fields if each.key in wanted)
+
+
+def repetition_of(fields: Iterable[Field]) -> Iterator[Field]:
+    """How often an event was seen, and in which time: `2m (x5 over 10m)`."""
+    for each in fields:
+        match = _REPEATED.search(each.value) if each.key in ("age", "lastseen") else None
+        if match is not None:
+            yield Field(path=("count",), value=match[1], line=each.line)
+            yield Field(path=("window",), value=match[2], line=each.line)
 
 
 def tokens_of(text: str) -> str:

@@ -30,7 +30,7 @@ def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Toke
     """What came of an assertion about several records; None when it is about one."""
     if any(token.has("both") for token in tokens) and len(subjects) == 2:
         return None
-    for judge in (_total, _duration, _absence, _every, _count):
+    for judge in (_named_missing, _total, _duration, _absence, _every, _count, _repeats):
         judgement = judge(passage, tokens, subjects)
         if judgement is not None:
             return judgement
@@ -45,6 +45,37 @@ def said_not_found(passage: Passage, names: Sequence[str]) -> bool:
     )
 
 
+def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
+    """`the ConfigMap conf was not found`, as a line says of this very object."""
+    if not any(token.concept("state") == "notfound" for token in tokens) or any(token.has("not") for token in tokens):
+        return None
+    names = [token.text for token in tokens if token.is_value]
+    rest = [token for token in tokens if not (token.is_neutral or token.is_value or token.has("kind"))]
+    rest = [token for token in rest if not token.has("field")]
+    if len(rest) != 1 or len(names) != 1:
+        return None
+    return CHECKED if any(record.says(f"{names[0]} not found") for record in passage.cited) else None
+
+
+def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
+    """`Heap usage is logged twice`: how many log entries or events have a quote."""
+    quotes = [token.text for token in tokens if token.is_value]
+    number = next((token for token in tokens if token.is_count), None)
+    rest = [token for token in tokens if not (token.is_neutral or token.is_value or token is number)]
+    is_text = bool(passage.cited) and all(record.form in ("entry", "event") for record in passage.cited)
+    if number is None or len(quotes) != 1 or not is_text or any(not token.has("times") for token in rest):
+        return None
+    if not rest and number.text.casefold() not in _REPEATED:
+        return None
+    counts = {sum(record.says(quotes[0]) for record in records) for records in (passage.cited, passage.records)}
+    if not passage.is_whole or passage.source.is_cut:
+        return CITED
+    return CHECKED if counts == {_number(number)} else not_found(number.text)
+
+
+_REPEATED: Final = frozenset({"once", "twice", "einmal", "zweimal", "dreimal", "viermal"})
+
+
 def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`3 pods are Running`, `2 of 5 pods are not ready`, `2 errors`."""
     place = next((index for index, token in enumerate(tokens) if _is_counted(token)), -1)
@@ -53,6 +84,8 @@ def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
         return None
     number = tokens[numbers[0]]
     cited, everything = passage.objects(tokens[place].concept("kind"))
+    if tokens[place].has("line") and not cited:
+        cited, everything = passage.cited, passage.records
     between = tokens[numbers[0] + 1 : place]
     if not cited or not (number.is_count or number.parts):
         return None
@@ -60,6 +93,7 @@ def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
         return None
     rest = [token for index, token in enumerate(tokens) if index != numbers[0]]
     rest = [token for token in rest if token is not tokens[place] or token.has("state")]
+    rest = [token for token in rest if token.concept("state") != "exists"]
     held, all_held = ([_holds(passage, each, rest) for each in records] for records in (cited, everything))
     if None in held or None in all_held or passage.source.is_cut or not passage.is_whole:
         return CITED
@@ -101,7 +135,9 @@ def _total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
     named = [token for token in tokens if token.has("field")]
     rest = [token for token in tokens if token not in (*named, *counted, *subjects, number)]
     is_plain = all(token.is_neutral or any(token.has(each) for each in _ASIDE) for token in rest)
-    is_whole = bool(subjects) or (len(records) == len(passage.records) and passage.is_whole)
+    is_whole = bool(subjects) or bool(counted) or (len(records) == len(passage.records) and passage.is_whole)
+    if len(records) == 1 and records[0].form == "object" and named:
+        return _total_of_elements(records[0], tokens, number, counted)
     if any(_number(token) != len(records) for token in counted) or len(records) < len(subjects):
         return not_found(*(token.text for token in (*counted, *subjects)))
     if not named or not is_plain or not is_whole or len(records) < 2 or number.quantity is None:
@@ -113,6 +149,18 @@ def _total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
         if len(numbers) == len(values) and sum(numbers) == number.quantity.number(dimension):
             return CHECKED
     return not_found(number.text)
+
+
+def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, counted: Sequence[Token]) -> Judgement:
+    """`the two containers have 6 restarts in total`."""
+    keys = frozenset(key for token in tokens if token.has("field") for key in token.concept("field").split())
+    rest = [token for token in tokens if not (token.has("field") or token in (number, *counted))]
+    fields = [each for each in record.of(keys) if each.labels]
+    values = [quantities_in(each.value)[0].number("count") for each in fields if quantities_in(each.value)]
+    is_plain = all(token.is_neutral or any(token.has(each) for each in _ASIDE) for token in rest)
+    if not is_plain or len(values) < 2 or len(values) != len(fields) or any(_number(t) != len(values) for t in counted):
+        return CITED
+    return CHECKED if sum(value or 0 for value in values) == _number(number) else not_found(number.text)
 
 
 _ASIDE: Final = ("total", "kind", "times", "uses", "compare")
@@ -128,7 +176,10 @@ def _duration(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Toke
         return None
     wanted = names_of(subjects[0]) if subjects else frozenset()
     records = [record for record in passage.cited if not subjects or (record.names | record.labels) & wanted]
-    rest = [token for token in tokens if token not in (verb, number, *subjects)]
+    elements = [token for token in tokens if token.is_value and any(token.text in each.labels for each in records)]
+    records = [record.narrowed(elements[0].text) for record in records] if len(elements) == 1 else records
+    rest = [token for token in tokens if token not in (verb, number, *subjects, *elements)]
+    rest = [token for token in rest if token.concept("compare") != "="]
     if any(not (token.is_neutral or token.has("kind")) for token in rest) or len(records) != 1:
         return CITED
     if verb.has("state") and not shows(records[0], "succeeded"):
@@ -160,7 +211,7 @@ def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
     source = passage.source
     following = [token for token in tokens[places[-1] + 1 :] if not token.is_neutral or token.has("kind")][:1]
     kinds = [token.concept("kind") for token in (*following, *tokens) if token.has("kind") and not token.quoted]
-    kind = kinds[0] if kinds else ""
+    kind = kinds[0] if kinds else source.kind
     if not any(token.concept("state") == "exists" for token in tokens):
         is_of_kind = bool(following) and following[0].has("kind")
         has_subject = any(each not in tokens[places[-1] :] for each in subjects)
@@ -181,7 +232,9 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
     rest = [token for token in rest if token.text != source.namespace]
     records = () if passage.is_empty_list else passage.records
     held = [_is_denied(passage, record, rest) for record in records]
-    is_other = any(token.has("unjudged") for token in rest) or (bool(kind) and kind != source.kind)
+    is_other = any(token.has("unjudged") or token.shape == "number" for token in rest) or (
+        bool(kind) and kind != source.kind
+    )
     if True in held and not is_other:
         return not_found(f"no {' '.join(token.text for token in rest)}")
     is_shown = bool(passage.cited) and (bool(records) or passage.is_empty_list)

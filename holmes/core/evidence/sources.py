@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon_fields import KINDS
+from holmes.core.evidence.lexicon import KINDS
 from holmes.core.evidence.records import plain_key
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def source_of(call: ToolCall) -> Source:
 def source_of_command(command: str) -> Source:
     """What a line of shell asked for."""
     words = [word.strip("'\"") for word in _WORD.findall(command[:2_000])]
+    if words[:1] == ["helm"] and words[1:2] in (["list"], ["ls"]):
+        return _helm_list(words)
     verb = next((index for index, word in enumerate(words[:8]) if word in _VERBS), -1)
     if verb < 0 or "kubectl" not in words[: verb + 1]:
         return Source(is_known=True, words=frozenset(words))
@@ -107,13 +110,7 @@ def source_of_command(command: str) -> Source:
         elif position > verb:
             things.append(word)
         position += 1
-    prefix, _, name = things[0].rpartition("/") if things else ("", "", "")
-    if words[verb] == "logs":
-        kind, names = canonical_kind(prefix) or "pod", {name, *things[1:2], container}
-    elif prefix:
-        kind, names = canonical_kind(prefix), {each.rpartition("/")[2] for each in things}
-    else:
-        kind, names = canonical_kind(name), set(things[1:])
+    kind, names = _kind_and_names(words[verb], things, container)
     return Source(
         kind=kind,
         names=frozenset(names - {""}),
@@ -121,6 +118,27 @@ def source_of_command(command: str) -> Source:
         is_complete=is_complete and bool(kind),
         is_known=True,
         is_cut=any(_CUTS.match(word) for word in words),
+        words=frozenset(words),
+    )
+
+
+def _kind_and_names(verb: str, things: list[str], container: str) -> tuple[str, set[str]]:
+    """What the words after the verb mean: `pods web-1`, `pod/web-1`, of logs a pod and its container."""
+    prefix, _, name = things[0].rpartition("/") if things else ("", "", "")
+    if verb == "logs":
+        return canonical_kind(prefix) or "pod", {name, *things[1:2], container}
+    if prefix:
+        return canonical_kind(prefix), {each.rpartition("/")[2] for each in things}
+    return canonical_kind(name), set(things[1:])
+
+
+def _helm_list(words: list[str]) -> Source:
+    spaces = [after for word, after in pairwise(words) if word in ("-n", "--namespace")]
+    return Source(
+        kind="release",
+        namespace="*" if "-A" in words else next(iter(spaces), None),
+        is_complete=set(words[2:]) <= {"-n", "--namespace", "-A", "-a", "--all", *spaces},
+        is_known=True,
         words=frozenset(words),
     )
 

@@ -7,64 +7,35 @@ assertion names, or a predicate over the record's fields shows it. What is left 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.bindings import (
-    Reading,
-    agrees,
-    concepts_of,
-    holds_text,
-    values_of,
-    with_keys,
-)
-from holmes.core.evidence.claimed_fields import (
-    ago_fields,
-    counts_containers,
-    first_number,
-    fit_together,
-    has_dimension,
-    is_denied,
-    is_share,
-    of_dimension,
-    of_kind,
-    plain_fields,
-    stands,
-)
-from holmes.core.evidence.lexicon_states import STATES
+from holmes.core.evidence.bindings import NEGATIVE, holds_text
+from holmes.core.evidence.numbers import NumberTrial
 from holmes.core.evidence.predicates import has_value, is_nothing, shows
 from holmes.core.evidence.quantities import quantities_in
-from holmes.core.evidence.records import plain_key
+from holmes.core.evidence.records import plain_key, tokens_of
+from holmes.core.evidence.sources import canonical_kind
+from holmes.core.evidence.states import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.evidence.records import Field, Record
-    from holmes.core.evidence.sources import Source
+    from holmes.core.evidence.records import Field
     from holmes.core.evidence.words import Token
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
+_OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,5})")
 _PAIR = re.compile(r"([\w.-]+)\s*[:=]\s*(\S+)")
 _PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
-_DOUBLED: Final = frozenset("no ningún ninguna ninguno nunca jamás pas aucun aucune jamais".split())  # noqa: SIM905  read as words
+_DOUBLED: Final = frozenset(
+    {"no", "ningún", "ninguna", "ninguno", "nunca", "jamás", "pas", "aucun", "aucune", "jamais"}
+)
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial:
-    """`missing` is what the record lacks or contradicts, `doubts` what cannot be judged, `proved` how much holds."""
-
-    record: Record
-    source: Source
-    tokens: Sequence[Token]
-    missing: list[str] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
-    proved: int = 0
-    _elements: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
-    _reading: Reading = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.tokens = with_keys(self.tokens, self.record)
-        self._reading = Reading(record=self.record, tokens=self.tokens)
+class Trial(NumberTrial):
+    """Judges all of an assertion."""
 
     def run(self) -> Trial:
         """Judge every token, the more certain ones first."""
@@ -72,8 +43,9 @@ class Trial:
         if self._is_text:
             self._phrases()
         self._truth_values(negated)
-        for index in (*range(len(self.tokens)), *range(len(self.tokens))):
-            self._number_or_value(index, negated=index in negated)
+        for waits in (True, False):
+            for index in range(len(self.tokens)):
+                self._number_or_value(index, negated=index in negated, waits=waits)
         for index, token in enumerate(self.tokens):
             if index in self._reading.used:
                 continue
@@ -82,14 +54,20 @@ class Trial:
                 self._judge(f"no {token.text}", shown=self._is_absent(token))
             else:
                 self._word(token, negated=index in negated)
-        if len(self._elements) > 1 and not fit_together(self._elements):
+        if len(self._elements) > 1 and not _fit_together(self._elements):
             self.doubts.append("elements")
         return self
 
-    def _number_or_value(self, index: int, *, negated: bool) -> None:
+    def _waits_for_value(self, index: int) -> bool:
+        """Whether a token is the key of a value that follows."""
+        following = self.tokens[index + 1 : index + 4]
+        has_value = any(each.shape == "number" or each.is_value or each.quoted for each in following)
+        return has_value and bool(self._reading.own_key(self.tokens[index]))
+
+    def _number_or_value(self, index: int, *, negated: bool, waits: bool) -> None:
         """A key or heading before its value waits until the value has taken it."""
         token, used = self.tokens[index], self._reading.used
-        if index in used or (index == 0 and not used and token.is_value and self._reading.own_key(token)):
+        if index in used or (waits and token.is_value and self._waits_for_value(index)):
             return
         if self._reading.is_heading(token):
             if token is self.tokens[-1]:
@@ -98,29 +76,15 @@ class Trial:
             self._number(index, token, negated=negated)
         elif token.is_value:
             self._value(index, token, negated=negated)
+        elif token.shape == "word" and not token.tags:
+            self._plain_value(index, token, negated=negated)
+            if self._is_text and not negated and index not in used and self._reading.said_in_order(index):
+                used.add(index)
 
     @property
     def holds(self) -> bool | None:
         """True when all of it is shown, False when something is missing, None when something cannot be judged."""
         return False if self.missing else None if self.doubts or not self.proved else True
-
-    @property
-    def _is_text(self) -> bool:
-        return self.record.form in ("entry", "event")
-
-    def _note_condition(self, names: Sequence[str]) -> None:
-        """Remember to which condition a state belongs."""
-        statuses = self.record.of(("status",))
-        self._note_elements([each for each in statuses if any(plain_key(label) in names for label in each.labels)])
-
-    def _judge(self, text: str, *, shown: bool | None) -> None:
-        """Note that `text` is shown, contradicted, or neither."""
-        if shown is None:
-            self.doubts.append(text)
-        elif shown:
-            self.proved += 1
-        else:
-            self.missing.append(text)
 
     def _negated(self) -> frozenset[int]:
         """The tokens that a negation denies: the next that can be denied, else the one before."""
@@ -150,10 +114,10 @@ class Trial:
         while end < len(self.tokens) and self.tokens[end].has("field") and not self.tokens[end].quoted:
             end += 1
         run = tuple(self.tokens[start:end])
-        if len(run) < 2 or not any("replicas" in concepts_of(token) for token in run):
+        if len(run) < 2:
             return False
         fields = self._reading.fields(run)
-        none = all(is_nothing(each.value) or first_number(each.value) == 0 for each in fields)
+        none = all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
         self._reading.used.update(range(start, end))
         self._judge(f"no {' '.join(token.text for token in run)}", shown=none if fields else None)
         return True
@@ -201,95 +165,14 @@ class Trial:
         values = {each.value.casefold() for each in fields}
         return values == {"true"} if len(values) == 1 and values <= {"true", "false"} else None
 
-    def _number(self, index: int, token: Token, *, negated: bool) -> None:
-        """A number stands in the field that is named beside it; without one, it is the only one of its unit."""
-        self._reading.used.add(index)
-        quantity = token.quantity
-        before = self.tokens[max(0, index - 2) : index]
-        sign = next((each.concept("compare") for each in before if each.has("compare")), "=")
-        self._reading.used.update(
-            index - 1 - place for place, each in enumerate(reversed(before)) if each.has("compare")
-        )
-        is_denied_share = bool(token.parts) and any(each.has("not") for each in self.tokens)
-        if quantity is None or negated or is_denied_share:
-            self.doubts.append(token.text)
-            return
-        bound = self._reading.bound(index)
-        is_ago = self._takes_ago(index)
-        if self._reading.binds_denied:
-            self.doubts.append(token.text)
-            return
-        if not bound and self._counted_elements(index, token):
-            return
-        if bound or (is_ago and any(each.has("last") for each in self.tokens)):
-            fields = self._reading.fields(bound) if bound else ago_fields(self.record)
-            fields = of_kind(self._following(index), of_dimension(self.record, fields, quantity.dimensions))
-            concepts = frozenset(key for each in bound for key in concepts_of(each))
-            matching = tuple(each for each in fields if agrees(quantity, each, sign, concepts))
-            if token.parts and fields and not matching and is_share(self.record, token, fields):
-                matching = fields
-            if (
-                sign == "="
-                or matching
-                or any(other.dimensions & quantity.dimensions for each in fields for other in values_of(each))
-            ):
-                self._settle(token.text, fields, matching)
-            else:
-                self.doubts.append(token.text)
-            return
-        alike = tuple(each for each in plain_fields(self.record) if has_dimension(each, quantity.dimensions))
-        matching = tuple(each for each in alike if agrees(quantity, each, sign, frozenset()))
-        if is_ago:
-            self.doubts.append(token.text)
-        anywhere = self.record.says(token.text) or any(
-            quantity.equals(each) for _, line in self.record.lines for each in quantities_in(line)
-        )
-        if sign == "=" and not anywhere and not matching:
-            self.missing.append(token.text)
-        elif self._is_text and "count" not in quantity.dimensions and sign == "=":
-            self._judge(token.text, shown=True)
-        else:
-            is_only = len(matching) == len(alike) == 1 and quantity.dimensions != {"count"}
-            self._judge(token.text, shown=True if is_only else None)
-
-    def _takes_ago(self, index: int) -> bool:
-        """Whether a number says how long ago something was. The word for it is accounted for."""
-        beside = [each for each in (index - 1, index + 1) if 0 <= each < len(self.tokens)]
-        found = [each for each in beside if self.tokens[each].has("ago")]
-        self._reading.used.update(found)
-        return bool(found)
-
-    def _following(self, index: int) -> Token | None:
-        return self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-
-    def _counted_elements(self, index: int, token: Token) -> bool:
-        """Judge `has 2 containers`. False when the number is none of containers."""
-        following = self._following(index)
-        if following is None or following.concept("kind") != "container":
-            return False
-        shown = counts_containers(self.record, token)
-        if shown is not None:
-            self._judge(token.text, shown=shown)
-        return shown is not None
-
-    def _settle(self, text: str, fields: Sequence[Field], matching: Sequence[Field]) -> None:
-        """What came of a value in the fields that the assertion names."""
-        if matching:
-            self.proved += 1
-            self._note_elements(matching)
-        elif fields or not self.record.says(text, exactly=False):
-            self.missing.append(text)
-        else:
-            self.doubts.append(text)
-
     def _value(self, index: int, token: Token, *, negated: bool) -> None:
         """A name or a quote stands there, in the field that is named beside it."""
         self._reading.used.add(index)
         text = token.text
-        bound = self._reading.bound(index)
+        bound = self._reading.bound(index, to_time=False)
         negated = negated or self._reading.binds_denied
         fields = self._reading.fields(bound)
-        matching = tuple(each for each in fields if holds_text(each.value, text))
+        matching = tuple(each for each in fields if holds_text(each.value, text)) or self._paired(token)
         if negated:
             self._judge(text, shown=self._denies(token, bound, fields, matching))
         elif matching:
@@ -299,10 +182,19 @@ class Trial:
         elif fields or (text in self.record.labels and has_value(self.record, text) is False):
             self.missing.append(text)
         else:
-            shown = stands(token, self._reading, self.source) and not is_denied(self.record, text)
-            self._judge(text, shown=shown)
-            if shown and (bound or self._is_unplaced(token)):
+            stands = self._stands(token) and not self._is_denied(text)
+            self._judge(text, shown=stands)
+            if stands and (bound or self._is_unplaced(token)):
                 self.doubts.append(text)
+
+    def _paired(self, token: Token) -> tuple[Field, ...]:
+        """The fields that a quote like `app: checkout` gives with their value."""
+        match = _PAIR.fullmatch(token.text) if token.quoted else None
+        if match is None:
+            return ()
+        *around, key = [plain_key(part) for part in match[1].split(".") if part] or [""]
+        found = (each for each in self.record.of((key,)) if set(around) <= set(each.path))
+        return tuple(each for each in found if each.value.casefold() == match[2].casefold())
 
     def _is_unplaced(self, token: Token) -> bool:
         """Whether it is the name of something else, or a key whose value is not the one that is said."""
@@ -311,7 +203,23 @@ class Trial:
             return True
         around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
         is_name = bool(NAME.fullmatch(token.text)) and not self._is_text
-        return is_name and self.record.form == "row" and token.text not in around
+        is_prefix = any(name.startswith(f"{token.text}-") for name in self.record.names)
+        if not is_name or token.text in around or is_prefix:
+            return False
+        values = [part.strip() for each in self.record.fields for part in each.value.split(",")]
+        is_whole = any(token.text in (value, value.partition("/")[0]) for value in values)
+        return self.record.form == "row" or (self.record.form == "object" and not is_whole)
+
+    def _plain_value(self, index: int, token: Token, *, negated: bool) -> None:
+        """A word without quotes that is the value of the field that is named before it."""
+        used = frozenset(self._reading.used)
+        bound = () if negated else self._reading.bound(index, to_time=False)
+        is_value = any(each.value.casefold() == token.text.casefold() for each in self._reading.fields(bound))
+        if bound and is_value and not self._reading.binds_denied:
+            self._reading.used.add(index)
+            self.proved += 1
+        else:
+            self._reading.used.intersection_update(used)
 
     def _denies(
         self,
@@ -323,12 +231,41 @@ class Trial:
         """Whether the record shows that a value is not there."""
         told = has_value(self.record, token.text)
         is_condition = token.text in self.record.labels and told is False
-        if matching or (not bound and not is_condition and stands(token, self._reading, self.source)):
+        if matching or (not bound and not is_condition and self._stands(token)):
             return False
         return True if fields or (not bound and told is False) else None
 
+    def _is_denied(self, text: str) -> bool:
+        """Whether the record says `no` or `not` right before the words of a quote."""
+        parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
+        return bool(parts) and all(part.split()[-1:] and part.split()[-1] in NEGATIVE for part in parts)
+
+    def _stands(self, token: Token) -> bool:
+        """Whether it stands in the record's own lines, or is what the whole result is about."""
+        text = token.text
+        if self.record.says(text, exactly=token.quoted):
+            is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
+            return not is_word or any(
+                holds_text(each.value, text) or plain_key(text) in each.path for each in self.record.fields
+            )
+        if token.quoted and _PAIR.fullmatch(text):
+            return bool(self._paired(token))
+        pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
+        if token.quoted and text.endswith(("…", "...")) and pieces:
+            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
+        if token.quoted and pieces and pieces != [text]:
+            return all(self.record.says(piece) for piece in pieces if piece)
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        is_of_pods = any(each.concept("kind") == "pod" for each in self.tokens) and bool(NAME.fullmatch(text))
+        if is_of_pods and any(is_pod_of(name, text) for name in self.record.names):
+            return True
+        parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
+        return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
+
     def _word(self, token: Token, *, negated: bool) -> None:
         """A state, a kind, a field without a value, or a word that nothing accounts for."""
+        if token.is_neutral and not negated and not token.has("field"):
+            return
         is_yet = token.has("yet") and any(each.has("not") for each in self.tokens)
         if token.has("unjudged") and not token.quoted and not is_yet:
             self.doubts.append(token.text)
@@ -347,18 +284,25 @@ class Trial:
         """Whether a word without a value of its own only says which part of the record is meant."""
         if token.has("field"):
             return bool(self._reading.fields((token,)))
+        if token.has("noun") and self.record.says(token.text, exactly=False):
+            return True
         if token.has("last"):
             return any(each.has("ago") for each in self.tokens) or any(
                 "laststate" in each.path or each.key.startswith("last") for each in self.record.fields
             )
         if token.has("uses"):
-            return self.record.form == "row" or any(each.concept("field") == "image" for each in self.tokens)
+            named = {each.concept("field").partition(" ")[0] for each in self.tokens if each.has("field")}
+            return self.record.form == "row" or bool(named & {"image", "port", "ports", "targetport", "storageclass"})
         names = self.record.names | self.record.labels | self.source.names
         names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
         return bool(self._reading.own_key(token)) or token.text in names
 
     def _state(self, token: Token, *, negated: bool) -> None:
         state = token.concept("state")
+        if token.quoted and not negated and self._is_said_in_field(token):
+            return
+        if state == "running" and not token.quoted and not negated and self._has_object(token):
+            return
         is_said = token.text in self.record.labels or self.record.says(token.text, exactly=False)
         if token.quoted and not is_said and not negated:
             self.missing.append(token.text)
@@ -377,23 +321,52 @@ class Trial:
         word = f"not {token.text}" if negated else token.text
         self._judge(word, shown=None if shown is None else shown is not negated)
 
+    def _is_said_in_field(self, token: Token) -> bool:
+        """Whether a status in quotes is the value of the field that is named before it: `the reason is Error`."""
+        used = frozenset(self._reading.used)
+        fields = self._reading.fields(self._reading.bound(self.tokens.index(token), to_time=False))
+        matching = tuple(each for each in fields if each.value.casefold() == token.text.casefold())
+        if matching and not self._reading.binds_denied:
+            self._settle(token.text, fields, matching)
+            return True
+        self._reading.used.intersection_update(used)
+        return False
+
+    def _has_object(self, token: Token) -> bool:
+        """`runs version v1.29`: what it has, not how it is."""
+        following = self.tokens[self.tokens.index(token) + 1 :][:1]
+        return any(each.has("field") and not each.has("state") for each in following)
+
     def _is_absent(self, token: Token) -> bool | None:
         """`no endpoints`, `no restarts`: the field is there and says so."""
         fields = self._reading.fields((token,)) if token.has("field") else ()
         if not fields:
             return None
-        return all(is_nothing(each.value) or first_number(each.value) == 0 for each in fields)
+        return all(is_nothing(each.value) or _first_number(each.value) == 0 for each in fields)
 
     def _is_none_of(self, index: int) -> bool:
         """`no ready replicas`: none at all, which is more than that not all are."""
-        return index > 0 and self.tokens[index - 1].has("none") and self.tokens[index].has("field")
+        before = self.tokens[index - 1] if index else None
+        return before is not None and before.has("none") and self.tokens[index].has("field")
 
-    def _note_elements(self, fields: Sequence[Field]) -> None:
-        """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
-        found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
-        if found and () not in found and not all(each.key in ("name", "type") for each in fields):
-            self._elements.append(found)
+
+def is_pod_of(name: str, workload: str) -> bool:
+    """Whether a pod is called as those of `workload` are."""
+    return name.startswith(f"{workload}-") and bool(_OF_WORKLOAD.fullmatch(name.removeprefix(workload)))
 
 
 def _is_deniable(token: Token) -> bool:
     return token.shape == "number" or token.is_value or any(token.has(each) for each in ("state", "field", "kind"))
+
+
+def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
+    """Whether one element has all of them, or part of it."""
+    return any(
+        all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
+        for path in elements[0]
+    )
+
+
+def _first_number(value: str) -> object:
+    found = quantities_in(value[:200].partition("/")[0])
+    return found[0].number("count") if found and value.strip().startswith(found[0].text) else None

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.core.evidence import lexicon, lexicon_fields, lexicon_states
+from holmes.core.evidence import lexicon, states
 from holmes.core.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ _PIECE = re.compile(
 )
 _CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 _LONGEST_PHRASE = 4
+_LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
+_OF_LABELS: Final = frozenset({("function", ""), ("noun", "")})
+_ELISION = re.compile(r"\b([cdjlmnst]|qu)'(?=\w\w)")
 _SHARE_WORDS: Final = frozenset(lexicon.SHARE_WORDS.split())
 _ONLY_WORDS: Final = frozenset(lexicon.ONLY_WORDS.split())
 _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
@@ -76,7 +79,8 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
 
     def add(words: str, category: str, concept: str = "") -> None:
         for phrase in words.split():
-            found.setdefault(tuple(phrase.split("_")), set()).add((category, concept))
+            parts = tuple(_ELISION.sub(r"\1'_", phrase).split("_"))
+            found.setdefault(parts, set()).add((category, concept))
 
     add(lexicon.FUNCTION_WORDS, "function")
     add(lexicon.CONJUNCTIONS, "and")
@@ -89,6 +93,8 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
     add(lexicon.USES_WORDS, "uses")
     add(lexicon.AGO_WORDS, "ago")
     add(lexicon.YET_WORDS, "yet")
+    add(lexicon.OF_WHICH, "of which")
+    add(lexicon.NOUNS, "noun")
     add(lexicon.DURATION_WORDS, "duration")
     add(lexicon.DETERMINERS, "none")
     add(lexicon.LINE_WORDS, "line")
@@ -96,11 +102,11 @@ def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
     add(lexicon.EXACTLY, "compare", "=")
     for words, sign in ((lexicon.MORE, ">"), (lexicon.LESS, "<"), (lexicon.AT_LEAST, ">="), (lexicon.AT_MOST, "<=")):
         add(words, "compare", sign)
-    for kind, words in lexicon_fields.KINDS.items():
+    for kind, words in lexicon.KINDS.items():
         add(words, "kind", kind)
-    for keys, words in lexicon_fields.FIELDS.items():
+    for keys, words in lexicon.FIELDS.items():
         add(words, "field", keys)
-    for state, each in lexicon_states.STATES.items():
+    for state, each in states.STATES.items():
         add(each.words, "state", state)
     for number, words in lexicon.NUMBER_WORDS.items():
         add(words, "number", str(number))
@@ -116,7 +122,10 @@ def tags_of(text: str) -> frozenset[Tag]:
 
 
 def assertions_of(statement: str) -> tuple[tuple[Token, ...], ...]:
-    """The assertions of a statement: its tokens without what ends each."""
+    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`."""
+    label = _LABEL.match(statement)
+    if label is not None and not any(token.tags - _OF_LABELS for token in _tokens(label[1])):
+        statement = statement[label.end() :]
     parts: list[list[Token]] = [[]]
     for token in _with_shares(list(_with_phrases(list(_tokens(statement))[:MAX_TOKENS]))):
         if token.shape == "end" or (token.has("and") and not token.quoted):
@@ -159,9 +168,13 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            yield Token(shape="word" if tags else "name", text=match["name"], tags=tags)
+            is_compound = (
+                match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
+            )  # as German makes them
+            yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]
+            word = word if tags_of(word) else word.removesuffix("'s")
             tags = tags_of(word)
             is_name = bool(_CAMEL_CASE.search(word)) and not any(each in ("kind", "field") for each, _ in tags)
             yield Token(shape="name" if is_name else "word", text=word, tags=tags)
@@ -181,8 +194,7 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
                 position += length
                 break
         else:
-            following = tokens[position + 1] if position + 1 < len(tokens) else None
-            yield _as_number(tokens[position], following)
+            yield _as_number(tokens[position], tokens[position + 1 : position + 3])
             position += 1
 
 
@@ -195,13 +207,21 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
         while end < min(len(tokens), position + 4) and tokens[end].text.casefold() in _SHARE_WORDS:
             end += 1
         other = tokens[end] if position + 1 < end < len(tokens) else None
+        if other is not None and other.has("both"):
+            other = Token(shape="number", text="2", quantity=count_of(2))
+        if other is None and token.is_count and position + 3 < len(tokens) and tokens[position + 1].has("kind"):
+            middle, last = tokens[position + 2], tokens[position + 3]
+            if middle.text.casefold() in ("of", "von", "sur", "de") and last.is_count:
+                yield _share(token, last)
+                yield tokens[position + 1]
+                position += 4
+                continue
         joined = _joined_time(tokens[position : position + 3])
-        if token.text.casefold() in _ONLY_WORDS and position + 1 < len(tokens) and tokens[position + 1].is_count:
+        follows = tokens[position + 1 : position + 2]
+        if token.text.casefold() in _ONLY_WORDS and any(each.shape == "number" for each in follows):
             yield replace(token, tags=frozenset({("compare", "=")}))
         elif token.quantity and other and other.quantity and token.is_count and other.is_count:
-            parts = (token.quantity, other.quantity)
-            text = f"{token.text} of {other.text}"
-            yield Token(shape="number", text=text, quantity=share_of(*parts), parts=parts)
+            yield _share(token, other)
             position = end
         elif joined is not None:
             yield joined
@@ -209,6 +229,12 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
         else:
             yield token
         position += 1
+
+
+def _share(part: Token, whole: Token) -> Token:
+    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
+    text = f"{part.text} of {whole.text}"
+    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
 
 
 def _joined_time(tokens: Sequence[Token]) -> Token | None:
@@ -224,11 +250,13 @@ def _joined_time(tokens: Sequence[Token]) -> Token | None:
     return Token(shape="number", text=quantity.text, quantity=quantity)
 
 
-def _as_number(token: Token, following: Token | None) -> Token:
+def _as_number(token: Token, following: Sequence[Token]) -> Token:
     """`three` as a number; `one` only before what can be counted."""
-    if token.text.casefold() in ("one", "un", "uno") and not (
-        following is not None and (following.has("kind") or following.has("field") or following.text.casefold() == "of")
-    ):
+    is_counting = any(each.has("kind") or each.has("field") for each in following)
+    is_counting = is_counting or any(
+        each.text.casefold() in ("of", "der", "von", "des", "de") for each in following[:1]
+    )
+    if token.text.casefold() in ("one", "un", "uno", "einer", "eine", "ein") and not is_counting:
         return replace(token, tags=frozenset({("function", "")}))
     if token.shape == "word" and token.has("number"):
         return Token(shape="number", text=token.text, quantity=count_of(int(token.concept("number"))))

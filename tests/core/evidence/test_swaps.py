@@ -14,6 +14,8 @@ pytestmark = pytest.mark.row("N6")
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _NUMBER = re.compile(r"(?<![\w.:/-])\d+(?![\w:/-]|\.\d)")
+_COMPARED = re.compile(r"\b(?:than|above|below|over|least|most)\b")
+_SHARE = re.compile(r"\bof the\b")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nicht|kein\w*|pas|jamais|aucun\w*|ning\w+|nunca)\b", re.IGNORECASE)
 _UNITS = (("Mi", "Gi"), ("MiB", "MB"), ("hours", "minutes"), ("minutes", "hours"), ("days", "hours"), ("seconds", "ms"))
 _COPULA = re.compile(r"\b(is|are|was|were|has|have)\b (?!no\b|not\b|never\b|been\b)")
@@ -38,14 +40,16 @@ def _other_words(row: ResultRow, body: str) -> Iterator[tuple[str, str]]:
     for quoted in dict.fromkeys(_QUOTED.findall(body)):
         if _NAME.fullmatch(quoted):
             yield from (("name", body.replace(f"`{quoted}`", f"`{name}`", 1)) for name in names[:3])
-        if quoted in _STATUSES and not _DENIAL.search(body):
+        if quoted in _STATUSES and not (_DENIAL.search(body) or _SHARE.search(body)):
             yield from (("status", body.replace(quoted, other)) for other in _STATUSES if other != quoted)
-    if (match := _COPULA.search(_hidden(body))) and not _DENIAL.search(body):
+    if (match := _COPULA.search(_hidden(body))) and not (_DENIAL.search(body) or _SHARE.search(body)):
         yield from ((word, f"{body[: match.end()]}{word} {body[match.end() :]}") for word in ("not", "never"))
 
 
 def _other_numbers(body: str) -> Iterator[tuple[str, str]]:
     """Another number, and another unit."""
+    if _COMPARED.search(body):
+        return  # what is more than 40 is more than 41 too, as a rule
     for match in _NUMBER.finditer(_hidden(body)):
         yield "digit", f"{body[: match.start()]}{int(match[0]) + 1}{body[match.end() :]}"
     for unit, other in _UNITS:

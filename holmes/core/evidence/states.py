@@ -1,4 +1,7 @@
-"""The states that a claim may assert, and what shows each in a record. Data only; see `lexicon`."""
+"""The states that a claim may assert, their words in four languages, and what shows each. Data only.
+
+As in `lexicon.py`, words are in lower case, and `_` joins the words of a phrase.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,9 @@ class StateWords:
 STATES: Final = {
     "running": StateWords(
         words="""
-        running runs run läuft laufen laufend tourne tournent s'exécute s'exécutent en_cours_d'exécution
-        en_exécution en_ejecución ejecutándose corriendo corre corren se_ejecuta se_ejecutan
+        running runs run läuft laufen laufend tourne tournent s'exécute s'exécutent exécute exécutent
+        en_cours_d'exécution en_exécution en_ejecución ejecutándose corriendo corre corren se_ejecuta
+        se_ejecutan
         """,
         statuses="running",
     ),
@@ -103,7 +107,7 @@ STATES: Final = {
         above_zero="restarts restartcount",
     ),
     "terminated": StateWords(
-        words="terminated beendet terminé terminée terminado terminada",
+        words="terminated beendet terminé terminée terminado terminada terminó se_terminó",
         statuses="terminated",
         is_soft=True,
     ),
@@ -143,7 +147,7 @@ STATES: Final = {
         statuses="deployed",
     ),
     "scheduled": StateWords(
-        words="scheduled eingeplant planifié planifiée programado planificado programada planificada",
+        words="placed scheduled eingeplant planifié planifiée programado planificado programada planificada",
         reasons="scheduled",
         opposed="failedscheduling unschedulable",
         conditions="podscheduled",
@@ -236,13 +240,8 @@ STATES: Final = {
     ),
     "exists": StateWords(
         words="""
-        exists exist existed existiert existieren vorhanden existe existent existen vorliegt present présent
-        présente
+        appear appears listed aufgeführt vorkommt kommt figure figurent apparaît aparece aparecen figura exists
+        exist existed existiert existieren vorhanden existe existent existen vorliegt present présent présente
         """,
     ),
 }
-FAILURE_WORDS: Final = """
-error err failed failure fail fails failing fatal panic exception refused denied timeout timed unable cannot
-invalid unauthorized forbidden traceback crash killed unhealthy backoff back-off
-"""
-"""Words by which a log entry or an event tells of a failure."""
