@@ -93,7 +93,9 @@ class NumberTrial(Account):
             self._judge(token.text, shown=None if is_ago else True)
         else:
             is_only = len(matching) == len(alike) == 1 and quantity.dimensions != {"count"} and not is_ago
-            self._judge(token.text, shown=True if is_only else None)
+            # How old an object is does not say how long it has been in a state.
+            is_age_of_state = is_only and matching[0].key == "age" and any(each.has("state") for each in self.tokens)
+            self._judge(token.text, shown=True if is_only and not is_age_of_state else None)
 
     def _denied_number(self, index: int, token: Token, quantity: Quantity) -> None:
         """`the exit code is not 137`: the field has another."""

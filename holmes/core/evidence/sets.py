@@ -240,7 +240,13 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
     is_shown = bool(passage.cited) and (bool(records) or passage.is_empty_list)
     is_complete = source.is_complete and source.kind == kind and passage.is_whole and not source.names
     is_sure = is_shown and is_complete and len(passage.cited) == len(passage.records) and None not in held
-    return CHECKED if is_sure and not is_other else CITED
+    # Of an empty list every narrower absence is true, but a word such as `anywhere` may ask for more than was listed.
+    is_wider = not records and source.namespace != "*" and any(not _narrows(token) for token in rest)
+    return CHECKED if is_sure and not is_other and not is_wider else CITED
+
+
+def _narrows(token: Token) -> bool:
+    return token.is_value or token.has("state") or token.has("field")
 
 
 def _is_of_denial(token: Token) -> bool:

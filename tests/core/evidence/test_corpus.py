@@ -14,7 +14,7 @@ from tests.core.evidence.corpus import CLAIMS, false_checked, recognised, result
 
 pytestmark = pytest.mark.row("N6")
 
-MEASURED = {"own": 0.88, "blind": 0.41, "development": 0.2}
+MEASURED = {"own": 0.87, "blind": 0.41, "development": 0.2}
 """The share of true claims with the expected outcome that must not be lost again."""
 
 
