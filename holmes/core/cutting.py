@@ -1,32 +1,59 @@
-"""Makes text shorter where a reader has no room for all of it. Never leaves half of a masked secret's placeholder."""
+"""Makes text shorter where a reader has no room for all of it. Never leaves half of a masked secret's placeholder.
+
+Half of a secret is no longer recognised as one, so foreign text is masked before it is cut: `excerpt`.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Final
+
+from holmes.core.errors import masked
 
 _PLACEHOLDER: Final = "(REDACTED"
 _LONGEST_PLACEHOLDER: Final = 90
 _LONGEST_WORD: Final = 200
+_LAST_WORD: Final = re.compile(r"[^\s\"',;|<>(){}\[\]]+\Z")
 
 
-def shortened(text: str, most_characters: int, *, mark: str = "…", whole_words: bool = False) -> str:
+def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
     """`text`, or its beginning and `mark`, together at most `most_characters` characters.
 
-    A placeholder is kept whole or left out. With `whole_words` a word of up to 200 characters is too: for text that was
-    not masked yet, because half of a token is no longer recognised as one.
+    A placeholder is kept whole or left out. For text that is masked already, or that is nobody's but ours.
     """
     if len(text) <= most_characters:
         return text
-    end = _before_placeholder(text, max(0, most_characters - len(mark)))
-    if whole_words and not text[end].isspace():
-        begin = end - len(text[max(0, end - _LONGEST_WORD) : end].rsplit(" ", maxsplit=1)[-1])
-        end = begin if end - begin < _LONGEST_WORD else end
-    return f"{text[:end].rstrip()}{mark}"
+    return f"{text[: before_placeholder(text, max(0, most_characters - len(mark)))].rstrip()}{mark}"
 
 
-def _before_placeholder(text: str, end: int) -> int:
-    start = text.rfind(_PLACEHOLDER, max(0, end - _LONGEST_PLACEHOLDER), end + len(_PLACEHOLDER) - 1)
-    if start < 0 or start >= end:
-        return end
+def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
+    """`shortened` for text that others wrote and nobody masked yet. Text that fits is left to who masks the whole."""
+    return text if len(text) <= most_characters else shortened(masked(text), most_characters, mark=mark)
+
+
+def without_last_word(text: str) -> str:
+    """Text that ends where something stopped reading, without the last word, which may be half of a secret.
+
+    A word ends at a space, quote, comma or bracket. One of more than 200 characters stays.
+    """
+    half = _LAST_WORD.search(text[-_LONGEST_WORD - 1 :])
+    return text if half is None or len(half[0]) > _LONGEST_WORD else text[: len(text) - len(half[0])]
+
+
+def before_placeholder(text: str, end: int) -> int:
+    """Where to cut `text` at the end of a piece: at `end`, or where the placeholder begins that lies there."""
+    return (_placeholder_at(text, end) or (end, end))[0]
+
+
+def after_placeholder(text: str, start: int) -> int:
+    """Where to cut `text` at the start of a piece: at `start`, or where the placeholder ends that lies there."""
+    return (_placeholder_at(text, start) or (start, start))[1]
+
+
+def _placeholder_at(text: str, position: int) -> tuple[int, int] | None:
+    """Start and end of the placeholder that a cut at `position` would divide."""
+    start = text.rfind(_PLACEHOLDER, max(0, position - _LONGEST_PLACEHOLDER), position + len(_PLACEHOLDER) - 1)
+    if start < 0 or start >= position:
+        return None
     close = text.find(")", start, start + _LONGEST_PLACEHOLDER)
-    return start if close >= end else end
+    return (start, close + 1) if close >= position else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import without_last_word
 from holmes.kubernetes.fields import child, children, text
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def slim(body: JsonObject, kind: str) -> JsonObject:
 
 
 def _cut(value: JsonValue) -> JsonValue:
-    return value[:_LONGEST_VALUE_CHARACTERS] if isinstance(value, str) else value
+    if not isinstance(value, str) or len(value) <= _LONGEST_VALUE_CHARACTERS:
+        return value
+    return without_last_word(value[:_LONGEST_VALUE_CHARACTERS])
 
 
 def _without_schemas(spec: JsonObject) -> dict[str, JsonValue]:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.cutting import shortened
+from holmes.core.cutting import after_placeholder, before_placeholder, excerpt, shortened, without_last_word
 from holmes.core.errors import HolmesError, ToolError, mask_errors, masked
 
 PLACEHOLDER = "(REDACTED:password:1f3a9c2b)"
 _WHOLE = re.compile(r"\(REDACTED(?::[a-z0-9-]+:[0-9a-f]{8})?\)")
+
+
+@contextmanager
+def _masking(secret: str) -> Iterator[None]:
+    try:
+        mask_errors(lambda text: text.replace(secret, PLACEHOLDER))
+        yield
+    finally:
+        mask_errors(None)
 
 
 @given(
@@ -27,23 +38,40 @@ def test_no_placeholder_is_cut_and_the_limit_holds(parts: list[str], most_charac
     assert "(REDACTED" not in _WHOLE.sub("", cut)
 
 
-@pytest.mark.parametrize("most_characters", range(12, 40))
-def test_whole_words_leave_no_half_of_a_token(most_characters: int) -> None:
-    cut = shortened("login with abcdefghijklmnopqrstuvwxyz failed", most_characters, whole_words=True)
-    assert "abc" not in cut or "xyz" in cut
+@given(
+    st.lists(st.sampled_from([PLACEHOLDER, "(REDACTED)", "word", " ", "(", ")"]), max_size=12),
+    st.integers(0, 90),
+    st.integers(0, 90),
+)
+def test_no_piece_begins_or_ends_within_a_placeholder(parts: list[str], start: int, end: int) -> None:
+    text = "".join(parts)
+    begin, stop = after_placeholder(text, start), before_placeholder(text, end)
+    assert text[begin:stop].count("(REDACTED") == len(_WHOLE.findall(text[begin:stop]))
+    assert begin >= start
+    assert stop <= end
 
 
-def test_a_text_without_words_is_cut_anywhere() -> None:
-    assert shortened("x" * 1_000, 300, whole_words=True) == "x" * 299 + "…"
+@pytest.mark.parametrize("kept", range(1, 60))
+def test_half_of_a_secret_is_not_taken_out_of_a_text_that_nobody_masked(kept: int) -> None:
+    secret = "a-token-that-is-known-whole"
+    text = f"login with {secret} failed, and more words follow here"
+    with _masking(secret):
+        assert secret[:3] not in excerpt(text, kept)
+        assert excerpt("short", 60) == "short"
+
+
+def test_the_last_word_of_what_was_cut_by_others_goes_when_it_may_be_a_part() -> None:
+    assert without_last_word("login with ghp_a1b2") == "login with "
+    assert without_last_word('{"level":"error","auth":"ghp_a1b2') == '{"level":"error","auth":"'
+    assert without_last_word("a whole line\n") == "a whole line\n"
+    assert without_last_word("x" * 1_000) == "x" * 1_000
+    assert without_last_word("") == ""
 
 
 def test_every_text_of_an_error_is_masked_from_when_the_mask_is_set() -> None:
     error = ToolError("it said hunter2")
     assert str(error) == "it said hunter2"
-    try:
-        mask_errors(lambda text: text.replace("hunter2", PLACEHOLDER))
+    with _masking("hunter2"):
         assert str(error) == f"{error}" == f"it said {PLACEHOLDER}"
         assert masked("hunter2") == PLACEHOLDER
         assert str(HolmesError(f"again: {error}")) == f"again: it said {PLACEHOLDER}"
-    finally:
-        mask_errors(None)

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import excerpt
 from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.nearest import hint, nearest
@@ -242,7 +243,7 @@ def _origin(variable: JsonObject, namespace: str) -> str:
 
 def _from_config_map(name: str, key: str, content: str, found: ClusterObject) -> _Variable:
     secret = _sounds_secret(name) or _sounds_secret(key)
-    shown = _NOT_SHOWN if secret else content if len(content) <= 80 else f"{content[:80]}…"
+    shown = _NOT_SHOWN if secret else excerpt(content, 80)
     return _Variable(
         name=name,
         content=None if secret else content,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import excerpt
 from holmes.core.findings import Evidence
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ _LONGEST_CHARACTERS = 600
 def shown(value: object) -> str:
     """A value as evidence shows it: text as it is, everything else as JSON; cut when it is very long."""
     written = value if isinstance(value, str) else json.dumps(value, default=str)
-    return written if len(written) <= _LONGEST_CHARACTERS else f"{written[:_LONGEST_CHARACTERS]}…"
+    return excerpt(written, _LONGEST_CHARACTERS)
 
 
 def field(each: ClusterObject, *path: str) -> Evidence:

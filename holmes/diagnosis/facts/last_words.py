@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from holmes.core.cutting import excerpt
 from holmes.core.findings import Evidence
 from holmes.diagnosis.facts.denials import accounts_blamed
 from holmes.diagnosis.facts.evidence import shown
@@ -47,8 +48,7 @@ class LastWords:
     @property
     def quote(self) -> str:
         """The most telling line for a sentence, cut."""
-        line = self.first.line.strip()
-        return line if len(line) <= _QUOTED_CHARACTERS else f"{line[:_QUOTED_CHARACTERS]}…"
+        return excerpt(self.first.line.strip(), _QUOTED_CHARACTERS)
 
 
 _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | None]]] = WeakKeyDictionary()

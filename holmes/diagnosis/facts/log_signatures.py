@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.core.cutting import excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -215,4 +217,4 @@ def _meaningful(log: str) -> list[str]:
 
 def _lines(log: str) -> Iterator[str]:
     for raw in log.splitlines():
-        yield _KUBELET_TIME.sub("", raw[:_LONGEST_LINE_CHARACTERS], count=1).rstrip()
+        yield _KUBELET_TIME.sub("", excerpt(raw, _LONGEST_LINE_CHARACTERS), count=1).rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import excerpt
 from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.config_references import references_of
 from holmes.diagnosis.facts.evidence import event, field
@@ -44,6 +45,7 @@ _NODE_NETWORK: Final = (
     "network is not ready",
 )
 _LONG_GRACES: Final = 10
+_QUOTED_CHARACTERS: Final = 400
 
 
 @Row(
@@ -176,7 +178,8 @@ def _claim(pod: ClusterObject, name: str) -> ObjectRef | None:
 
 def _short(message: str) -> str:
     """The message without the words that every message of its kind begins with."""
-    return re.sub(r"^MountVolume\.\w+ failed for volume \"[^\"]{1,253}\" ?: ?", "", message)[:400]
+    said = re.sub(r"^MountVolume\.\w+ failed for volume \"[^\"]{1,253}\" ?: ?", "", message)
+    return excerpt(said, _QUOTED_CHARACTERS)
 
 
 @Row(
@@ -220,7 +223,7 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
         title=title if network else "Pod sandbox cannot be made",
         cause=(
             f"{pod_words(pod, state)} cannot start on {node}, because their sandbox cannot be made: "
-            f"{found.message[:400]}"
+            f"{excerpt(found.message, _QUOTED_CHARACTERS)}"
         ),
         evidence=(*about, event(found), field(pod, "spec", "nodeName")),
         next_check=f"kubectl describe node {node.name}",
