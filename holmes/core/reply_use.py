@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
 from holmes.core.errors import ModelError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class ReplyUse:
                 "Try again, another model, or a larger OVERRIDE_MAX_OUTPUT_TOKEN.",
             )
         if self._useless >= MAX_USELESS_REPLIES:
-            last = "The last one was empty." if problem is None else problem[:_LONGEST_PROBLEM_CHARACTERS]
+            last = "The last one was empty." if problem is None else shortened(problem, _LONGEST_PROBLEM_CHARACTERS)
             raise _given_up(
                 reply,
                 f"replied {self._useless} times in a row with neither an answer nor a call that can run. "

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
+from holmes.core.cutting import shortened, without_last_word
 from holmes.core.errors import masked
 from holmes.kubernetes.fields import child, text
 
@@ -67,7 +67,7 @@ async def run_exec_plugin(
     finally:
         await _end(process)
     if code != 0:
-        last = masked(complaint.decode("utf-8", "replace")).strip().splitlines()[-1:]
+        last = masked(_text(complaint)).strip().splitlines()[-1:]
         said = shortened("".join(last), _LONGEST_COMPLAINT)
         why = f"the credential plugin {plugin.command!r} failed with exit code {code}: {said}"
         raise access.unreachable(why.rstrip(": "), _LOGIN_ADVICE)
@@ -111,6 +111,11 @@ async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
     while stream is not None and (piece := await stream.read(65536)):
         kept += piece[: _OUTPUT_LIMIT_BYTES - len(kept)]
     return bytes(kept)
+
+
+def _text(complaint: bytes) -> str:
+    text = complaint.decode("utf-8", "replace")
+    return without_last_word(text) if len(complaint) >= _OUTPUT_LIMIT_BYTES else text
 
 
 async def _end(process: Process) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.concurrently import concurrently
+from holmes.core.cutting import without_last_word
 from holmes.core.errors import HolmesError
 from holmes.core.findings import NotChecked
 from holmes.kubernetes.errors import ApiError
@@ -84,6 +85,7 @@ async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline:
             return "", ""
         return "", " ".join(str(error).split())
     text = body[: limits.bytes].decode("utf-8", "replace")
+    text = without_last_word(text) if len(body) >= limits.bytes else text
     return ("", "the node does not have this log any more") if _LOG_IS_GONE.match(text) else (text, "")
 
 

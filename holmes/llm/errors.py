@@ -249,7 +249,7 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
 
 def _reason(error: BaseException) -> str:
     """The provider's own words on one line, without the names of litellm's classes."""
-    return shortened(masked(_told(error)), _MAX_REASON_CHARACTERS, whole_words=True)
+    return shortened(masked(_told(error)), _MAX_REASON_CHARACTERS)
 
 
 def _told(error: BaseException) -> str:

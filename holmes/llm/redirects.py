@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from holmes.core.cutting import excerpt
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -72,7 +74,7 @@ def _look(response: httpx.Response) -> None:
         return  # httpx refuses it itself
     if _origin(target) != _origin(response.request.url):
         place = str(target.copy_with(username=None, password=None, query=None, fragment=None))
-        raise RedirectRefused(place[:_MAX_PLACE_CHARACTERS], response.request)
+        raise RedirectRefused(excerpt(place, _MAX_PLACE_CHARACTERS), response.request)
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

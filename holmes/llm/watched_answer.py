@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from holmes.core.cutting import excerpt
 from holmes.llm.errors import UnusableAnswer, named_status, provider_text
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class WatchedBytes(httpx.AsyncByteStream):
         kind = self._headers.get("content-type", "").partition(";")[0].strip() or "no content type"
         plain = " ".join(html.unescape(_MARKUP.sub(" ", text)).split())
         return UnusableAnswer(
-            f"it is not an event stream ({kind}); it begins with {plain[:200]!r}", "check the API base address"
+            f"it is not an event stream ({kind}); it begins with {excerpt(plain, 200)!r}", "check the API base address"
         )
 
 

@@ -113,7 +113,7 @@ def visible(text: str) -> str:
 
 def one_line(text: str, limit: int = 300) -> str:
     """Foreign text on one line of at most `limit` characters."""
-    return shortened(" ".join(visible(text[: 4 * limit]).split()), limit)
+    return shortened(" ".join(visible(shortened(text, 4 * limit, mark="")).split()), limit)
 
 
 def without_citations(text: str) -> str:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import before_placeholder
 from holmes.core.evidence import NumberedText
 from holmes.server.page_format import count, visible
 
@@ -94,9 +95,10 @@ def _bounded(
         number = begin + offset
         is_cited = first <= number <= last
         limit = _CITED_LINE_CHARACTERS if is_cited else _LINE_CHARACTERS
-        left = len(line) - limit
+        end = before_placeholder(line, limit)
+        left = len(line) - end
         cut = f"{count(left)} more characters" if left > 0 else ""
-        yield LineView(number=number, text=visible(line[:limit]), cited=is_cited, cut=cut)
+        yield LineView(number=number, text=visible(line[:end]), cited=is_cited, cut=cut)
         shown += min(len(line), limit)
         if shown > _WINDOW_CHARACTERS:
             return

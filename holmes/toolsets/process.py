@@ -17,6 +17,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import without_last_word
 from holmes.core.errors import ToolError
 from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
 
@@ -157,11 +158,18 @@ class _Capture:
         self._left_bytes -= len(piece)
 
     async def texts(self) -> tuple[str, str]:
-        """Standard output and standard error as text; bytes that are not UTF-8 become U+FFFD. Frees the bytes."""
+        """Standard output and standard error as text; bytes that are not UTF-8 become U+FFFD. Frees the bytes.
+
+        Where reading stopped, the last word is left out: it may be half of a secret.
+        """
         stdout, stderr = (self._contents.pop(reader) for reader in tuple(self._contents))
         if len(stdout) + len(stderr) < _LARGE_BYTES:
-            return stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
-        return await asyncio.to_thread(lambda: (stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")))
+            return self._text(stdout), self._text(stderr)
+        return await asyncio.to_thread(lambda: (self._text(stdout), self._text(stderr)))
+
+    def _text(self, content: bytes) -> str:
+        text = content.decode("utf-8", "replace")
+        return without_last_word(text) if self.overflowed.is_set() else text
 
     def close(self) -> None:
         """Close everything that is still open."""

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from holmes.core.cutting import after_placeholder, before_placeholder, excerpt, shortened, without_last_word
 from holmes.core.errors import HolmesError, ToolError, mask_errors, masked
+from holmes.core.previews import clip_line
+from holmes.core.previews.pieces import clip_around
 
 PLACEHOLDER = "(REDACTED:password:1f3a9c2b)"
 _WHOLE = re.compile(r"\(REDACTED(?::[a-z0-9-]+:[0-9a-f]{8})?\)")
@@ -75,3 +77,12 @@ def test_every_text_of_an_error_is_masked_from_when_the_mask_is_set() -> None:
         assert str(error) == f"{error}" == f"it said {PLACEHOLDER}"
         assert masked("hunter2") == PLACEHOLDER
         assert str(HolmesError(f"again: {error}")) == f"again: it said {PLACEHOLDER}"
+
+
+@pytest.mark.parametrize("width", range(20, 120))
+def test_lines_of_previews_have_no_part_of_a_placeholder(width: int) -> None:
+    line = f"login with {PLACEHOLDER} was refused, then {PLACEHOLDER} and more words " * 3
+    for position in (0, width, 150, len(line)):
+        for shown in (clip_line(line, width), clip_around(line, width, position)):
+            assert shown.count("(REDACTED") == len(_WHOLE.findall(shown)), shown
+            assert shown.count(":1f3a9c2b)") == len(_WHOLE.findall(shown)), shown

@@ -27,3 +27,15 @@ async def test_a_pod_whose_name_fits_no_path_does_not_take_the_other_logs_along(
 
     assert reading.logs == {key("web"): "panic: no config\n"}
     assert ["cannot be a Kubernetes name" in each.why for each in reading.unread] == [True, True]
+
+
+async def test_a_log_that_is_cut_at_its_bytes_does_not_end_in_half_of_a_token(
+    quiet_cluster: KubernetesApi, tmp_path: Path
+) -> None:
+    quiet_cluster.on("/api/v1/namespaces/shop/pods/web/log", Answer(body=b"panic: login with a-long-token failed\n"))
+    environment = Environment.of({"KUBECONFIG": str(write_kubeconfig(tmp_path, quiet_cluster.url))})
+
+    async with await ClusterClient.connect(environment) as client:
+        reading = await read_logs(client, [key("web")], LogLimits(bytes=23))
+
+    assert reading.logs == {key("web"): "panic: login with "}

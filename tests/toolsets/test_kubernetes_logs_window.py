@@ -79,6 +79,16 @@ def test_a_very_long_line_is_cut_and_says_so() -> None:
     assert window.stored_lines >= 100_000 // 16_384
 
 
+def test_a_line_is_not_cut_within_what_may_be_a_token() -> None:
+    window = _window()
+    line = b'{"noise":"' + b"x" * (LONGEST_LINE_BYTES - 40) + b'","auth":"' + b"a1B2c3D4" * 10 + b'"}'
+
+    _feed(window, line, [])
+
+    assert b"a1B2" not in window.kept[0]
+    assert b'","auth":"' in window.kept[0]
+
+
 def test_the_end_of_the_time_range_is_inclusive_and_understands_zones() -> None:
     window = _window(until=datetime(2025, 1, 31, 10, 0, 5, 123456, tzinfo=UTC))
     stamps = [log_time(5), "2025-01-31T12:00:04.999999999+02:00", log_time(6), log_time(600)]

@@ -171,6 +171,12 @@ async def test_a_flood_is_stopped_at_the_limit_and_our_memory_stays_bounded() ->
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 60_000
 
 
+async def test_output_that_is_stopped_does_not_end_in_half_of_a_token() -> None:
+    outcome = await _bash("echo login with a-long-token failed; sleep 5", ProcessLimits(output_limit_bytes=16))
+    assert outcome.output_truncated
+    assert outcome.stdout == "login with "
+
+
 async def test_both_streams_together_count_against_the_limit() -> None:
     outcome = await _bash("yes >&2 & yes", ProcessLimits(output_limit_bytes=100_000))
     assert outcome.output_truncated

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import before_placeholder
 from holmes.core.tokens import utf8_bytes
 
 if TYPE_CHECKING:
@@ -109,4 +110,7 @@ def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCou
 
 def clip_line(line: str, width: int) -> str:
     """`line` with at most `width` characters and a note of how many follow."""
-    return line if len(line) <= width else f"{line[:width]} [... {len(line) - width:,} more characters in this line]"
+    if len(line) <= width:
+        return line
+    end = before_placeholder(line, width)
+    return f"{line[:end]} [... {len(line) - end:,} more characters in this line]"

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import after_placeholder, before_placeholder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -75,9 +77,10 @@ def clip_around(line: str, width: int, position: int = 0) -> str:
     if len(line) <= width:
         return line
     if position < width * 3 // 4:
-        return f"{line[:width]} [+{len(line) - width:,} characters]"
-    head = width // 3
-    left = max(head, position - width // 4)
-    right = min(len(line), left + width - head)
+        end = before_placeholder(line, width)
+        return f"{line[:end]} [+{len(line) - end:,} characters]"
+    head = before_placeholder(line, width // 3)
+    left = after_placeholder(line, max(head, position - width // 4))
+    right = before_placeholder(line, min(len(line), left + width - head))
     more = f" [+{len(line) - right:,} characters]" if right < len(line) else ""
     return f"{line[:head]} [...] {line[left:right]}{more}"

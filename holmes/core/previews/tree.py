@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from holmes.core.cutting import shortened
 from holmes.core.previews.events import EventGroups, object_event
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class Tree:
     def _add_scalar(self, node: Node, value: JsonValue, location: Location) -> None:
         node.scalars += 1
         if isinstance(value, str):
-            text = value if len(value) <= _VALUE_CHARACTERS else value[:_VALUE_CHARACTERS]
+            text = shortened(value, _VALUE_CHARACTERS, mark="")
         elif value is True or value is False or value is None:
             text = "null" if value is None else "true" if value else "false"
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
 from holmes.core.messages import Image, Text, UserMessage
 from holmes.core.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
 from holmes.core.previews.pieces import count_lines
@@ -260,7 +261,7 @@ def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCou
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
     both, error, last = f"{ends}\n{note}", inline_error(message), "[cut: too large]"
-    begins_with_error = not error or ends.startswith(message.text[:INLINE_ERROR_CHARACTERS].rstrip())
+    begins_with_error = not error or ends.startswith(error.removesuffix(_ERROR_END))
     options = (both, note) if begins_with_error else (error + note, error + last, both, note)
     return first_that_fits((*(options if ends else (note,)), last), room, counter)
 
@@ -269,4 +270,4 @@ def inline_error(message: ToolMessage) -> str:
     """The beginning of an error result, which stays in the conversation (T11)."""
     if message.status != "error" or not message.text:
         return ""
-    return message.text[:INLINE_ERROR_CHARACTERS].rstrip() + _ERROR_END
+    return shortened(message.text, INLINE_ERROR_CHARACTERS, mark="").rstrip() + _ERROR_END

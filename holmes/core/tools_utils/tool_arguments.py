@@ -10,6 +10,7 @@ import difflib
 import json
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
 from holmes.core.errors import ToolError
 from holmes.core.tools import ParameterSchema
 
@@ -245,4 +246,4 @@ def _shortened(value: JsonValue) -> str:
         text = repr(value)
     except RecursionError:
         return "a value that is nested too deeply"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return shortened(text, 80, mark="...")

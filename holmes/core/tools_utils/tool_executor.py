@@ -12,6 +12,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import excerpt
 from holmes.core.errors import HolmesError, ToolError
 from holmes.core.messages import NOTHING_HANDED_OVER
 from holmes.core.tools import ToolInvocation, ToolResult
@@ -110,7 +111,7 @@ class ToolExecutor:
         if tool is None:
             raise ToolError(self._unknown_tool(call.name))
         if call.malformed is not None:
-            written = repr(call.malformed[:200])
+            written = repr(excerpt(call.malformed, 200))
             message = f"The arguments of {call.name!r} are not a JSON object: {written}. Send valid JSON."
             raise ToolError(message)
         try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
+from holmes.core.cutting import shortened
 from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
 from holmes.investigations.rows import incident_of, investigation_of, known_alert_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
@@ -95,10 +96,13 @@ class NewsComposer:
             status=alert.status,
             severity=alert.severity,
             labels=self._masked(alert.labels),
-            summary=self._mask(" ".join(said.split()))[:_MOST_SUMMARY_CHARACTERS] if said else None,
+            summary=self._summary(said) if said else None,
             starts_at=alert.starts_at,
             ends_at=alert.ends_at,
         )
+
+    def _summary(self, said: str) -> str:
+        return shortened(self._mask(" ".join(said.split())), _MOST_SUMMARY_CHARACTERS, mark="")
 
     def _investigation(self, record: InvestigationRecord) -> InvestigationNews:
         return InvestigationNews(

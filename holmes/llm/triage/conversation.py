@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
 from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from holmes.core.results import label_of, output_text
 from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
@@ -58,7 +59,7 @@ class Outcome:
         if len(refused) > 1:  # kubectl repeats the whole sentence for each kind
             return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"
         first = self.text.strip().split("\n", 1)[0]
-        return _ERROR_HEAD.sub("", " ".join(first.split()))[:400]
+        return shortened(_ERROR_HEAD.sub("", " ".join(first.split())), 400)
 
     @property
     def is_forbidden(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
 from holmes.llm.triage.citing import source_of
 from holmes.llm.triage.details import LOGS_TOOL
 from holmes.llm.triage.markdown import code, fenced, plain, sentence
@@ -71,7 +72,7 @@ def _shown(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> 
     marker = source.marker(first, len(lines)) if source.lines else source.marker(1)
     left = f" (the last {len(lines) - start} lines)" if start > 1 else ""
     lead = f"Log lines{wanted}{since} of {said}{left}. {sentence(plain(lines[0], 400))}"
-    return answer(asked, lead, f"{fenced(line[:400] for line in body)}\n{marker.strip()}".rstrip())
+    return answer(asked, lead, f"{fenced(shortened(line, 400) for line in body)}\n{marker.strip()}".rstrip())
 
 
 def _without_empty_logs(lines: list[str]) -> Iterator[str]:

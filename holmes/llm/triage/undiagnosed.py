@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import shortened
 from holmes.llm.triage.citing import source_of
 from holmes.llm.triage.details import EVENTS_TOOL
 from holmes.llm.triage.lookups import DIAGNOSE_TOOL
@@ -65,4 +66,4 @@ def excerpt(text: str, *, most_lines: int = _MOST_LINES_SHOWN) -> str:
     """The first lines of a result as a code block."""
     lines = text.rstrip().split("\n")
     more = [f"... {len(lines) - most_lines} more lines"] if len(lines) > most_lines else []
-    return fenced([line[:400] for line in lines[:most_lines]] + more)
+    return fenced([shortened(line, 400) for line in lines[:most_lines]] + more)

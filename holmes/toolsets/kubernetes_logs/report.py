@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
+from holmes.core.cutting import excerpt
 
 if TYPE_CHECKING:
     from holmes.kubernetes.views import ContainerState, ContainerView, PodView
@@ -138,7 +138,7 @@ def _plain_state(state: ContainerState) -> str:
             return f"running since {state.started_at}" if state.started_at else "running"
         case "terminated":
             reason = f" ({state.reason})" if state.reason else ""
-            message = f": {shortened(state.message, 300, whole_words=True)}" if state.message else ""
+            message = f": {excerpt(state.message, 300)}" if state.message else ""
             return f"exited {state.exit_code}{reason} at {state.finished_at}{message}"
         case "waiting":
             return f"waiting ({state.reason or 'unknown reason'})"

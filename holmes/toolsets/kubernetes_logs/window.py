@@ -11,6 +11,7 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import without_last_word
 from holmes.core.errors import ToolError
 
 if TYPE_CHECKING:
@@ -127,4 +128,5 @@ def timestamp_of(stamp: bytes) -> datetime | None:
 
 
 def _cut(line: bytes) -> bytes:
-    return line[:LONGEST_LINE_BYTES] + f" … [cut: the line has {len(line):,} bytes]".encode()
+    shown = without_last_word(line[:LONGEST_LINE_BYTES].decode("utf-8", "replace"))
+    return f"{shown} … [cut: the line has {len(line):,} bytes]".encode()

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
 
+from holmes.core.cutting import shortened
 from holmes.core.errors import ToolError
 from holmes.toolsets.yaml.shell import Mark, locate_marks, replace_marks
 from holmes.toolsets.yaml.templates import compile_command
@@ -132,7 +133,7 @@ def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
     if ARGUMENT_PREFIX in text:
         raise ToolError(f"the parameter {name!r} cannot hold {ARGUMENT_PREFIX!r}")
     if rule is not None and rule.pattern is not None and re.fullmatch(rule.pattern, text) is None:
-        raise ToolError(f"{name!r} cannot be {_shortened(text)!r}: it must match the pattern {rule.pattern}")
+        raise ToolError(f"{name!r} cannot be {shortened(text, 80)!r}: it must match the pattern {rule.pattern}")
 
 
 def _own_functions(tool: YamlTool) -> frozenset[str]:
@@ -184,7 +185,7 @@ def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> Non
     reason = _objection_to_place(value, mark) or _objection_to_script(value.text, mark, script)
     if reason is not None:
         name = f"the parameter {value.parameter!r}" if value.parameter is not None else "a value"
-        raise ToolError(f"{name} cannot be {_shortened(value.text)!r}: {reason}")
+        raise ToolError(f"{name} cannot be {shortened(value.text, 80)!r}: {reason}")
 
 
 def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
@@ -247,7 +248,3 @@ def _as_written(text: str, mark: Mark | None) -> str:
             return text.replace("\n", " ")
         case "ansi" | "arithmetic" | "heredoc" | "literal_heredoc":
             return text
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:79]}…"

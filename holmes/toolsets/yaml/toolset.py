@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import after_placeholder
 from holmes.core.errors import ToolError, masked
 from holmes.core.tools import ToolResult
 from holmes.kubernetes.scope import scope_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _ERROR_CHARACTERS = 500
 # What is left of a placeholder that begins before the cut.
-_END_OF_PLACEHOLDER = re.compile(r"^[A-Z]*(?::[a-z0-9:-]{0,70})?\)")
 _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 
 
@@ -149,4 +149,4 @@ def _last_words(text: str) -> str:
     line = " ".join(" ".join(reasons).split())
     if len(line) <= _ERROR_CHARACTERS:
         return f": {line}"
-    return f": …{_END_OF_PLACEHOLDER.sub('', line[1 - _ERROR_CHARACTERS :])}"
+    return f": …{line[after_placeholder(line, len(line) + 1 - _ERROR_CHARACTERS) :]}"

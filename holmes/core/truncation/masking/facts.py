@@ -100,7 +100,7 @@ def size_text(size_bytes: int) -> str:
 
 def cut(text: str) -> str:
     """`text` on one line of at most 80 characters."""
-    return shortened(" ".join(text[: 8 * CUT_CHARACTERS].split()), CUT_CHARACTERS)
+    return shortened(" ".join(shortened(text, 8 * CUT_CHARACTERS, mark="").split()), CUT_CHARACTERS)
 
 
 def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:

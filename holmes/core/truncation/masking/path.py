@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import before_placeholder
+
 if TYPE_CHECKING:
     from holmes.core.messages import StoredResult
     from holmes.core.truncation.masking.facts import ResultFacts
@@ -21,4 +23,4 @@ def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str)
     if not output.strip():
         return f"{line}]"
     rest = "[...]" if len(output) > _SHOWN_CHARACTERS else ""
-    return f"{line}; it begins:]\n{output[:_SHOWN_CHARACTERS]}{rest}"
+    return f"{line}; it begins:]\n{output[: before_placeholder(output, _SHOWN_CHARACTERS)]}{rest}"
