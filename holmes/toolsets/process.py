@@ -167,7 +167,7 @@ class _Capture:
             return self._text(stdout), self._text(stderr)
         return await asyncio.to_thread(lambda: (self._text(stdout), self._text(stderr)))
 
-    def _text(self, content: bytes) -> str:
+    def _text(self, content: bytearray) -> str:
         text = content.decode("utf-8", "replace")
         return without_last_word(text) if self.overflowed.is_set() else text
 

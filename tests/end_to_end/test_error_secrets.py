@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,13 @@ import httpx
 import pytest
 import yaml
 
+from tests.support.certificates import make_certificates
 from tests.support.command_line import Home, provider_config
 from tests.support.holmes_server import holmes_server
+from tests.support.kubernetes_api import Answer, document, kubernetes_api
 from tests.support.openai_server import ErrorReply, OpenAIServer, Reply, call
 from tests.support.planted_forms import random_text
+from tests.telemetry.otlp_collector import OtlpCollector
 
 TOKEN = "gh" + "p_" + random_text("in an error", 36)
 PASSWORD = "tintenfisch" + "-blau"
@@ -21,21 +27,25 @@ OWN_KEY = "sk-" + "proj-" + random_text("own key", 48)
 
 
 def leaking_plugin(folder: Path, server: str) -> Path:
-    """A kubeconfig whose credential plug-in fails and says far too much, also in colour."""
+    """A kubeconfig whose credential plug-in fails and says far too much, also in colour.
+
+    As long as there is a file `works` beside it, it gives a token.
+    """
     plugin = folder / "login.sh"
+    version = "client.authentication.k8s.io/v1"
+    credential = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": "t"}}
     plugin.write_text(
-        f"#!/bin/sh\necho 'trying with password={PASSWORD}' >&2\n"
+        f"#!/bin/sh\n[ -e '{folder / 'works'}' ] && echo '{json.dumps(credential)}' && exit 0\n"
+        f"echo 'trying with password={PASSWORD}' >&2\n"
         f"printf 'refused: password=%s \\033[33mtoken: %s\\033[0m\\n' '{PASSWORD}' '{TOKEN}' >&2\nexit 7\n"
     )
     plugin.chmod(0o755)
-    user = {
-        "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin), "interactiveMode": "Never"}
-    }
+    user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "clusters": [{"name": "c", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
         "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     }
@@ -132,3 +142,67 @@ def test_a_server_tells_no_secret_in_answers_streams_records_pages_and_logs(tmp_
     assert "401" in answer.text
     assert "401" in stream.text
     assert_masked(*texts, kept_by(home))
+
+
+def investigated(client: httpx.Client) -> dict[str, Any]:
+    """A new investigation, once it has ended."""
+    made = client.post("/api/investigations", json={"question": "why does web in namespace shop fail?"}).json()
+    for _ in range(600):
+        record: dict[str, Any] = client.get(f"/api/investigations/{made['id']}").json()
+        if record["state"] not in {"queued", "running"}:
+            return record
+        time.sleep(0.1)
+    raise AssertionError(f"it never ended: {record}")
+
+
+def shown_of(client: httpx.Client, identity: str) -> str:
+    """The pages on which an investigation, its outputs and failed toolsets can be seen, as text."""
+    about = client.get(f"/investigations/{identity}").text
+    outputs = dict.fromkeys(re.findall(rf"/investigations/{identity}/outputs/\d+", about))
+    return html.unescape("\n".join([about, *(client.get(path).text for path in ("/", "/investigations", *outputs))]))
+
+
+def test_spans_and_pages_show_no_secret_of_a_provider_that_repeats_a_key(tmp_path: Path, kubeconfig: Path) -> None:
+    with OtlpCollector() as collector, OpenAIServer(refused) as provider:
+        home = Home.make(
+            tmp_path / "home",
+            config=provider_config(provider.base_url),
+            KUBECONFIG=str(kubeconfig),
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
+        )
+        with holmes_server(home) as server, server.client() as client:
+            shown = shown_of(client, investigated(client)["id"])
+        failed = [span for span in collector.spans() if span.is_error]
+    assert "HTTP 401" in shown
+    assert "chat scripted" in {span.name for span in failed}
+    assert_masked(repr(failed), server.log, kept_by(home), shown)
+
+
+def test_spans_and_pages_show_no_secret_of_a_plugin_that_fails_meanwhile(
+    tmp_path: Path,
+) -> None:
+    works = tmp_path / "works"
+    works.touch()
+
+    def respond(body: dict[str, Any]) -> Reply:
+        works.unlink(missing_ok=True)
+        if any(message["role"] == "tool" for message in body["messages"]):
+            return Reply(text="It cannot be seen.")
+        return Reply(tool_calls=(call("kubernetes_logs", kind="pod", name="web", namespace="shop"),))
+
+    tls = make_certificates().server_context(tmp_path)
+    with kubernetes_api(tls=tls) as api, OtlpCollector() as collector, OpenAIServer(respond) as provider:
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        api.on("/api/v1/namespaces/shop/pods/web", Answer(status=401))
+        home = Home.make(
+            tmp_path / "home",
+            config=provider_config(provider.base_url),
+            KUBECONFIG=str(leaking_plugin(tmp_path, api.url)),
+            OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
+        )
+        with holmes_server(home) as server, server.client() as client:
+            shown = shown_of(client, investigated(client)["id"])
+        failed = [span for span in collector.spans() if span.is_error]
+    assert "failed with exit code 7: refused: password=(REDACTED:password:" in shown
+    assert [span.name for span in failed] == ["execute_tool kubernetes_logs"]
+    assert_masked(repr(failed), server.log, kept_by(home), shown)
