@@ -39,6 +39,11 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"image": "a b"}, "'/image': 'a b' does not match pattern"),
     ({"persistence": {"size": "five"}}, "'/persistence/size': 'five' does not match pattern"),
     ({"rbac": {"namespaces": ["Shop"]}}, "'/rbac/namespaces/0': 'Shop' does not match pattern"),
+    # `null` removes a default that the chart cannot do without.
+    ({"service": None}, "missing property 'service'"),
+    ({"service": {"port": None}}, "'/service': missing property 'port'"),
+    ({"persistence": {"size": None}}, "'/persistence': missing property 'size'"),
+    ({"database": {"secretKey": None}}, "'/database': missing property 'secretKey'"),
     ({"additionalEnvVars": [{"value": "x"}]}, "'/additionalEnvVars/0': missing property 'name'"),
     ({"modelList": {"mine": {"api_key": "x"}}}, "'/modelList/mine': missing property 'model'"),
     # Combinations that cannot work.

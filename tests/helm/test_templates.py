@@ -13,7 +13,7 @@ import yaml
 from holmes.core.json_types import JsonObject
 from holmes.settings.load import load_settings
 from tests.cluster.fixtures import Cluster, create_namespace
-from tests.helm.chart import CHART, Helm, Manifests, at, items
+from tests.helm.chart import CHART, DATABASE, Helm, Manifests, at, items
 from tests.helm.value_sets import HOLMESGPT, VALUE_SETS
 
 CUSTOM_KINDS: Final = {"ServiceMonitor", "AlertmanagerConfig"}
@@ -324,3 +324,27 @@ def test_the_api_server_accepts_every_object_of_every_value_set(
 def _placed(document: JsonObject, namespace: str) -> JsonObject:
     """The object with the namespace that helm would install it into."""
     return {**document, "metadata": {"namespace": namespace, **at(document, "metadata")}}
+
+
+SECTIONS: Final = sorted(
+    name
+    for name, value in yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8")).items()
+    if isinstance(value, dict) and name != "service"
+)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_that_is_null_is_a_section_with_nothing_in_it(chart_helm: Helm, name: str) -> None:
+    everything = {**DATABASE, **{each: {"enabled": True} for each in ("networkPolicy", "serviceMonitor")}}
+    for values in ({}, everything):
+        made = chart_helm.template({**values, name: None})
+        assert "Deployment" in made.kinds()
+        assert "<no value>" not in made.text
+    chart_helm.run("install", "--dry-run=client", "holmes", str(CHART), values={name: None})
+
+
+def test_a_network_policy_without_addresses_or_ports_does_not_open_all_of_them(chart_helm: Helm) -> None:
+    for left_out in ({"httpsPorts": None}, {"httpsCidrs": None}, {"httpsPorts": []}, {"httpsCidrs": []}):
+        made = chart_helm.template({"networkPolicy": {"enabled": True, **left_out}})
+        (only,) = items(at(made.one("NetworkPolicy"), "spec"), "egress")
+        assert only == {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}

@@ -44,12 +44,12 @@
       name: {{ include "holmes.secretName" . }}
       key: webhook-key
       optional: true
-{{- with .Values.database.existingSecret }}
+{{- with (.Values.database).existingSecret }}
 - name: HOLMES_DATABASE_URL
   valueFrom:
     secretKeyRef:
       name: {{ . }}
-      key: {{ $.Values.database.secretKey }}
+      key: {{ ($.Values.database).secretKey }}
 {{- end }}
 {{- if .Values.modelList }}
 - name: MODEL_LIST_FILE_LOCATION
@@ -59,7 +59,7 @@
 - name: CERTIFICATE
   value: {{ . | quote }}
 {{- end }}
-{{- with .Values.rbac.namespaces }}
+{{- with (.Values.rbac).namespaces }}
 - name: SCOPED_NAMESPACES
   value: {{ join "," . | quote }}
 {{- end }}

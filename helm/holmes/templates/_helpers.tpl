@@ -47,7 +47,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "holmes.secretName" -}}
-{{- .Values.auth.existingSecret | default (include "holmes.fullname" .) }}
+{{- (.Values.auth).existingSecret | default (include "holmes.fullname" .) }}
 {{- end }}
 
 {{/* HTTPS as soon as the server has a certificate. */}}
@@ -73,12 +73,12 @@ app.kubernetes.io/component: keys
 {{- end }}
 
 {{- define "holmes.claimName" -}}
-{{- .Values.persistence.existingClaim | default (include "holmes.fullname" .) }}
+{{- (.Values.persistence).existingClaim | default (include "holmes.fullname" .) }}
 {{- end }}
 
 {{/* Whether the data lies on a claim: SQLite that survives the pod. */}}
 {{- define "holmes.hasClaim" -}}
-{{- if and .Values.persistence.enabled (not .Values.database.existingSecret) }}true{{ end }}
+{{- if and (.Values.persistence).enabled (not (.Values.database).existingSecret) }}true{{ end }}
 {{- end }}
 
 {{- define "holmes.hasSeveralReplicas" -}}

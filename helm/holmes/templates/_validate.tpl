@@ -10,13 +10,13 @@
 
 {{- define "holmes.validateReplicas" -}}
 {{- $scaling := .Values.autoscaling | default dict }}
-{{- if not .Values.database.existingSecret }}
+{{- if not (.Values.database).existingSecret }}
 {{- if $scaling.enabled }}
 {{- fail "autoscaling.enabled needs PostgreSQL, because SQLite belongs to one pod: set database.existingSecret to a Secret with its address" }}
 {{- else if gt (int .Values.replicas) 1 }}
 {{- fail (printf "replicas=%d needs PostgreSQL, because SQLite belongs to one pod: set database.existingSecret to a Secret with its address, or replicas to 1" (int .Values.replicas)) }}
 {{- end }}
-{{- else if .Values.persistence.existingClaim }}
+{{- else if (.Values.persistence).existingClaim }}
 {{- fail "persistence.existingClaim is for SQLite, but database.existingSecret chooses PostgreSQL: remove one of them" }}
 {{- end }}
 {{- if $scaling.enabled }}
@@ -32,7 +32,7 @@
 {{- if and (not .Values.createServiceAccount) (not .Values.customServiceAccountName) }}
 {{- fail "createServiceAccount=false needs the name of the service account to use: set customServiceAccountName" }}
 {{- end }}
-{{- if and .Values.rbac.namespaces .Values.customClusterRoleRules }}
+{{- if and (.Values.rbac).namespaces .Values.customClusterRoleRules }}
 {{- fail "customClusterRoleRules belong to the ClusterRole, which rbac.namespaces replaces by Roles: remove one of them" }}
 {{- end }}
 {{- end }}
@@ -63,7 +63,7 @@
   "HOLMES_HOST" "remove it" "HOME" "remove it: the data lies there" "MODEL_LIST_FILE_LOCATION" "set modelList"
   "LOG_LEVEL" "set logLevel" }}
 {{- if .Values.certificate }}{{ $_ := set $own "CERTIFICATE" "remove one of them" }}{{ end }}
-{{- if .Values.rbac.namespaces }}{{ $_ := set $own "SCOPED_NAMESPACES" "set rbac.namespaces" }}{{ end }}
+{{- if (.Values.rbac).namespaces }}{{ $_ := set $own "SCOPED_NAMESPACES" "set rbac.namespaces" }}{{ end }}
 {{- $seen := dict }}
 {{- range include "holmes.additionalVariables" . | fromJsonArray }}
 {{- if hasKey $own .name }}
