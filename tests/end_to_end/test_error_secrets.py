@@ -152,7 +152,7 @@ def investigated(client: httpx.Client) -> dict[str, Any]:
         if record["state"] not in {"queued", "running"}:
             return record
         time.sleep(0.1)
-    raise AssertionError(f"it never ended: {record}")
+    raise AssertionError(f"it never ended: {made}")
 
 
 def shown_of(client: httpx.Client, identity: str) -> str:

@@ -344,7 +344,8 @@ def test_a_section_that_is_null_is_a_section_with_nothing_in_it(chart_helm: Helm
 
 
 def test_a_network_policy_without_addresses_or_ports_does_not_open_all_of_them(chart_helm: Helm) -> None:
-    for left_out in ({"httpsPorts": None}, {"httpsCidrs": None}, {"httpsPorts": []}, {"httpsCidrs": []}):
+    cases: tuple[JsonObject, ...] = ({"httpsPorts": None}, {"httpsCidrs": None}, {"httpsPorts": []}, {"httpsCidrs": []})
+    for left_out in cases:
         made = chart_helm.template({"networkPolicy": {"enabled": True, **left_out}})
         (only,) = items(at(made.one("NetworkPolicy"), "spec"), "egress")
         assert only == {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}

@@ -10,6 +10,7 @@ import difflib
 import json
 import logging
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from holmes.core.cutting import excerpt
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from holmes.core.tools import Tool, Toolset, WrapperToolset
 
 MAX_CONCURRENT_TOOL_CALLS = 16
+# More than the calls of one reply: each is asked about several times before and after it runs.
+_REMEMBERED_CALLS = 64
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +60,7 @@ class ToolExecutor:
                 self._toolset_by_tool[tool.name] = toolset
                 self._tool_by_name[tool.name] = tool
         self._tools = tuple(self._tool_by_name.values())
+        self._prepare = lru_cache(_REMEMBERED_CALLS)(self._prepared)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -106,7 +110,7 @@ class ToolExecutor:
         text = f"The tool {call.name!r} failed: {type(error).__name__}: {error}"
         return ToolResult(status="error", error=self._mask(text))
 
-    def _prepare(self, call: ToolCall) -> ToolInvocation:
+    def _prepared(self, call: ToolCall) -> ToolInvocation:
         tool = self._tool_by_name.get(call.name)
         if tool is None:
             raise ToolError(self._unknown_tool(call.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -91,3 +92,15 @@ async def test_arguments_that_are_nested_too_deeply_are_an_error_that_the_model_
     result = await executor.run(deep)
     assert result == ToolResult(status="error", error="The arguments of 'echo' are nested too deeply. Send flat JSON.")
     assert executor.describe(deep).startswith("echo(")
+
+
+async def test_a_call_is_prepared_once_however_often_it_is_asked_about() -> None:
+    toolset = echo_toolset()
+    executor, wanted = ToolExecutor([toolset]), call("echo", '{"text": 5}')
+    assert executor.problem(wanted) is None
+    assert executor.needs_approval(wanted) is False
+    await executor.run(wanted)
+    await executor.run(wanted)
+    assert toolset.seen[0].arguments is toolset.seen[1].arguments
+    await executor.run(replace(wanted, arguments='{"text": 6}'))
+    assert toolset.seen[2].arguments == {"text": "6"}
