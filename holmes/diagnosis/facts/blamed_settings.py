@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.cutting import excerpt
 from holmes.core.findings import ObjectRef
-from holmes.diagnosis.facts.evidence import value
+from holmes.diagnosis.facts.evidence import has_secret_name, value
 from holmes.diagnosis.facts.nearest import hint, nearest
 from holmes.diagnosis.facts.rollouts import ABSENT, last_rollout
 from holmes.diagnosis.facts.spec_places import container_field, edited_at, is_optional
@@ -225,7 +225,7 @@ def _variable(variable: JsonObject, index: int, container: Container, state: Clu
         return _Variable(name=name, content=None, evidence=evidence, words=f"{name} {_origin(variable, namespace)}")
     content = text(variable, "value")
     evidence = container_field(container, state, f"env[{index}].value")
-    if _sounds_secret(name):
+    if has_secret_name(name):
         said = f"the variable {name} is set there"
         return _Variable(name=name, content=None, evidence=replace(evidence, value=_NOT_SHOWN), words=said)
     said = f"the variable {name} is {content!r}"
@@ -242,7 +242,7 @@ def _origin(variable: JsonObject, namespace: str) -> str:
 
 
 def _from_config_map(name: str, key: str, content: str, found: ClusterObject) -> _Variable:
-    secret = _sounds_secret(name) or _sounds_secret(key)
+    secret = has_secret_name(name) or has_secret_name(key)
     shown = _NOT_SHOWN if secret else excerpt(content, 80)
     return _Variable(
         name=name,
@@ -251,7 +251,3 @@ def _from_config_map(name: str, key: str, content: str, found: ClusterObject) ->
         words=f"{name} is {shown!r}, the key {key} of {found.ref}",
         config_map=found.ref,
     )
-
-
-def _sounds_secret(name: str) -> bool:
-    return re.search(r"passw|secret|token|credential|api_?key|private", name, re.IGNORECASE) is not None

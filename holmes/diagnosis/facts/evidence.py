@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holmes.core.cutting import excerpt
 from holmes.core.findings import Evidence
+from holmes.core.redaction.names import strength_of
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
@@ -18,6 +19,11 @@ def shown(value: object) -> str:
     """A value as evidence shows it: text as it is, everything else as JSON; cut when it is very long."""
     written = value if isinstance(value, str) else json.dumps(value, default=str)
     return excerpt(written, _LONGEST_CHARACTERS)
+
+
+def has_secret_name(name: str) -> bool:
+    """Whether the value under a name is a secret: a sentence about it loses the form by which others would see that."""
+    return strength_of(name) != "none"
 
 
 def field(each: ClusterObject, *path: str) -> Evidence:

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.kubernetes.fields import at, child, children, text, text_map
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _NOUNS: Final = {
     "volumeMounts": "mount",
     "ports": "port",
 }
-_SECRET_NAME: Final = re.compile(r"passw|secret|token|credential|api_?key|private", re.IGNORECASE)
 _MOST: Final = 20
 
 
@@ -162,7 +161,7 @@ def _is_list(value: JsonValue) -> bool:
 
 
 def _difference(path: str, name: str, old: JsonValue, new: JsonValue) -> Difference:
-    hidden = " env " in name and bool(_SECRET_NAME.search(name.rpartition(" env ")[2]))
+    hidden = has_secret_name(re.split("[ /]", name)[-1])
     before, after = (_written(value, hidden=hidden) for value in (old, new))
     return Difference(path=path, name=name.strip(), old=before, new=after)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.rollouts import template_differences
@@ -173,6 +175,20 @@ def test_template_differences_name_the_field_and_compare_lists_by_name() -> None
         f"{container}.volumeMounts[0]": 'container web mount /data {"name": "data"} → (not set)',
     }
     assert next(iter(found)) == f"{container}.image"
+
+
+@pytest.mark.parametrize("name", ["DB_PASSWORD", "DB_PASS", "DB_PWD", "REDIS_AUTH", "API_KEY", "SESSION_TOKEN"])
+def test_the_value_of_a_variable_with_a_secret_name_is_not_shown(name: str) -> None:
+    old, new = (template("w:1", env=[{"name": name, "value": value}]) for value in ("hunter2", "hunter3"))
+    new["metadata"]["annotations"] = {f"shop.example/{name}": "hunter2"}
+    said = " ".join(f"{each} {each.old} {each.new}" for each in template_differences(old, new))
+    assert "hunter" not in said
+    assert f"container web env {name} (not shown)" in said
+
+
+def test_a_variable_that_only_names_a_secret_is_shown() -> None:
+    old, new = (template("w:1", env=[{"name": "DB_PASSWORD_FILE", "value": value}]) for value in ("/a", "/b"))
+    assert str(template_differences(old, new)[0]) == "container web env DB_PASSWORD_FILE /a → /b"
 
 
 def test_equal_and_odd_templates_do_not_differ() -> None:
