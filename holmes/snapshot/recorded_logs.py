@@ -64,15 +64,16 @@ class LogReader:
                     yield key, content
 
     async def _read(self, key: LogKey) -> bytes | None:
+        most_bytes = self._limits.log_bytes * _READ_FACTOR
         params = {
             "container": key.container,
             "timestamps": "true",
             "tailLines": str(self._limits.tail_lines),
-            "limitBytes": str(self._limits.log_bytes * _READ_FACTOR),
+            "limitBytes": str(most_bytes),
             **({"previous": "true"} if key.previous else {}),
         }
         kept = bytearray()
-        beginning = True
+        read_bytes = 0
         try:
             # The names become a path and a file: what no cluster accepts goes nowhere.
             path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
@@ -80,14 +81,17 @@ class LogReader:
             async with self._client.stream_text(path, params) as pieces:
                 async for piece in pieces:
                     kept += piece
+                    read_bytes += len(piece)
                     if len(kept) > 2 * self._limits.log_bytes:
                         del kept[: -self._limits.log_bytes]
-                        beginning = False
         except ToolError as error:
             self._note(key, error)
             return None
         content = bytes(kept)
-        if len(content) > self._limits.log_bytes or not beginning:
+        # Half of a line may hold half of a token, which the scrubber does not know.
+        if read_bytes >= most_bytes:
+            content = content[: content.rfind(b"\n") + 1]
+        if read_bytes > self._limits.log_bytes:
             content = content[-self._limits.log_bytes :].partition(b"\n")[2]
         return await asyncio.to_thread(self._scrubber.scrubbed_log, content)
 

@@ -31,6 +31,7 @@ from tests.snapshot.recordings import ask
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
+    Request,
     document,
     ended,
     kubernetes_api,
@@ -266,6 +267,23 @@ async def test_logs_are_those_of_containers_that_ran_with_the_newest_lines_first
     assert kept.startswith(log_time(0)[:14].encode())
     assert kept.endswith(b" line 0499\n")
     assert [key for request in api.asked("/api/v1/namespaces/shop/pods/new/log") for key in request.query] == []
+
+
+async def test_a_line_that_the_kubelet_cut_is_left_out_because_half_of_a_token_is_recognised_by_nobody(
+    api: KubernetesApi, tmp_path: Path
+) -> None:
+    token = "gh" + "p_" + "a1B2c3D4e5F6" * 3
+
+    def cut_by_the_kubelet(request: Request) -> Answer:
+        body = "".join(f"{log_time(second)} login with {token} failed\n" for second in range(400))
+        return Answer(body=body.encode()[: int(request.query["limitBytes"])])
+
+    api.on("/api/v1/pods", listing([pod("web")]))
+    api.on("/api/v1/namespaces/shop/pods/web/log", cut_by_the_kubelet)
+    await record(api, tmp_path / "recording", RecordOptions(logs=LogLimits(log_bytes=1_000)))
+    kept = (tmp_path / "recording/logs/shop/web/app.log").read_text()
+    assert kept.endswith(" failed\n")
+    assert "ghp_" not in kept
 
 
 async def test_the_total_of_the_logs_is_bounded_and_what_is_left_out_is_said(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import before_placeholder
+from holmes.core.cutting import after_placeholder, before_placeholder
 from holmes.core.tokens import utf8_bytes
 
 if TYPE_CHECKING:
@@ -62,14 +62,15 @@ def prefix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
     """How many characters from the start of `text` are at most `cap_tokens`. Not always the most that would fit."""
-    return _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=False)
+    return before_placeholder(text, _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=False))
 
 
 def suffix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
     """How many characters at the end of `text` are at most `cap_tokens`. Not always the most that would fit."""
-    return _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=True)
+    length = _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=True)
+    return len(text) - after_placeholder(text, len(text) - length)
 
 
 def _length_that_fits(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import after_placeholder, before_placeholder
 from holmes.core.evidence.ledger import LEDGER_HEADING
 from holmes.core.messages import Text, UserMessage
 from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS
@@ -105,8 +106,8 @@ def _clipped(item: RankedEntity) -> str:
     line, value = " ".join(item.line.split()).lstrip("- "), item.entity.value
     if value not in line:
         return f"{item.entity.kind} {value}"
-    start = max(0, line.find(value) + len(value) - _LINE_CHARACTERS)
-    return line[start : start + _LINE_CHARACTERS]
+    start = after_placeholder(line, max(0, line.find(value) + len(value) - _LINE_CHARACTERS))
+    return line[start : before_placeholder(line, start + _LINE_CHARACTERS)]
 
 
 def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
@@ -114,4 +115,4 @@ def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
     keep = len(text) * max(1, room_tokens) // max(1, counter.count_text(text))
     while keep > 1 and counter.count_text(text[:keep]) > room_tokens:
         keep = keep * 9 // 10
-    return text[:keep]
+    return text[: before_placeholder(text, keep)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holmes.core.cutting import after_placeholder, before_placeholder
 from holmes.core.messages import AssistantMessage, Image, SystemMessage, ToolMessage
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def _entry(message: Message, weight: int, limit_tokens: int) -> str:
     heading, text = _heading_and_text(message)
     if weight > limit_tokens:
         keep = len(text) * limit_tokens // weight // 2
-        text = f"{text[:keep]}\n[... {len(text) - 2 * keep:,} characters left out ...]\n{text[len(text) - keep :]}"
+        head, tail = text[: before_placeholder(text, keep)], text[after_placeholder(text, len(text) - keep) :]
+        left_out = len(text) - len(head) - len(tail)
+        text = f"{head}\n[... {left_out:,} characters left out ...]\n{tail}"
     return f"## {heading}\n{text}"
 
 

@@ -118,3 +118,11 @@ def test_json_with_an_escaped_half_of_a_pair_is_no_reason_to_fail() -> None:
     text = json.dumps(["\ud800 " * 50_000])
     assert is_json(text) in {True, False}
     assert readable_json(text)
+
+
+@pytest.mark.parametrize("cap_tokens", range(20, 80))
+def test_both_ends_of_a_text_hold_whole_placeholders(cap_tokens: int) -> None:
+    text = "login with (REDACTED:password:1f3a9c2b) failed " * 40
+    ends = head_and_tail(text, cap_tokens, COUNTER)
+    for shown in (ends.head, ends.tail):
+        assert shown.count("(REDACTED") == shown.count(":1f3a9c2b)") == shown.count("(REDACTED:password:1f3a9c2b)")
