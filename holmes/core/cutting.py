@@ -13,6 +13,7 @@ from holmes.core.errors import masked
 _PLACEHOLDER: Final = "(REDACTED"
 _LONGEST_PLACEHOLDER: Final = 90
 _LONGEST_WORD: Final = 200
+_MOST_MASKED_CHARACTERS: Final = 64 * 1024
 _LAST_WORD: Final = re.compile(r"[^\s\"',;|<>(){}\[\]]+\Z")
 
 
@@ -27,8 +28,15 @@ def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
 
 
 def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
-    """`shortened` for text that others wrote and nobody masked yet. Text that fits is left to who masks the whole."""
-    return text if len(text) <= most_characters else shortened(masked(text), most_characters, mark=mark)
+    """`shortened` for text that others wrote and nobody masked yet. Text that fits is left to who masks the whole.
+
+    Of a very long text only the beginning is masked, so that this takes milliseconds whatever others wrote.
+    """
+    if len(text) <= most_characters:
+        return text
+    most_masked = max(_MOST_MASKED_CHARACTERS, 2 * most_characters)
+    known = masked(text) if len(text) <= most_masked else masked(without_last_word(text[:most_masked])) + mark
+    return shortened(known, most_characters, mark=mark)
 
 
 def without_last_word(text: str) -> str:

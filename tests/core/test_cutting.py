@@ -62,6 +62,21 @@ def test_half_of_a_secret_is_not_taken_out_of_a_text_that_nobody_masked(kept: in
         assert excerpt("short", 60) == "short"
 
 
+def test_only_the_beginning_of_a_very_long_text_is_masked() -> None:
+    masked_texts: list[str] = []
+
+    def mask(text: str) -> str:
+        masked_texts.append(text)
+        return "(REDACTED)"
+
+    try:
+        mask_errors(mask)
+        assert excerpt("some words " * 100_000, 60) == "(REDACTED)…"
+    finally:
+        mask_errors(None)
+    assert len(masked_texts[0]) < 100_000
+
+
 def test_the_last_word_of_what_was_cut_by_others_goes_when_it_may_be_a_part() -> None:
     assert without_last_word("login with ghp_a1b2") == "login with "
     assert without_last_word('{"level":"error","auth":"ghp_a1b2') == '{"level":"error","auth":"'
