@@ -12,6 +12,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from holmes.core.hooks import hook_of
 from holmes.core.messages import ToolCall, ToolCallId
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the 
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
-    """The calls with valid arguments and unique ids.
+    """The calls with valid arguments and unique ids, which no hook has either.
 
     `known_ids` are the ids that the conversation uses already. With `cut_off` the token limit ended the reply, so the
     last call is not repaired.
@@ -42,7 +43,8 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
     calls = [raw for raw in raw_calls if raw.name or raw.arguments]
     result: list[ToolCall] = []
     for position, raw in enumerate(calls):
-        call_id = raw.id if raw.id and raw.id not in used else fresh_call_id()
+        usable = raw.id and raw.id not in used and hook_of(raw.id) is None
+        call_id = raw.id if usable else fresh_call_id()
         used.add(call_id)
         repairable = not (cut_off and position == len(calls) - 1)
         result.append(_call(call_id, raw.name, raw.arguments_text, repairable=repairable))
@@ -88,7 +90,7 @@ def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolC
 def _object_text(arguments: str, *, repairable: bool) -> str | None:
     """`arguments` when it is an object, the repaired object, or None."""
     if not arguments.strip():
-        return "{}"
+        return "{}" if repairable else None
     try:
         value: Any = json.loads(arguments)
     except ValueError:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from holmes.core.hooks import hook_call_id, hook_of
 from holmes.llm.reply_assembler import RawToolCall
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 
@@ -54,12 +55,22 @@ def test_arguments_that_the_token_limit_cut_are_not_completed() -> None:
     assert repaired('{"kind": "pod"}', cut_off=True) == ('{"kind": "pod"}', None)
 
 
+def test_a_call_that_the_token_limit_cut_before_its_arguments_is_marked() -> None:
+    assert repaired("", cut_off=True) == ("{}", "")
+
+
 def test_ids_are_unique_within_the_reply_and_the_conversation() -> None:
     raws = [RawToolCall(id=given, name="kubectl_get") for given in ("a", "a", "", "b", "old")]
     ids = [call.id for call in repaired_calls(raws, known_ids={"old"}, cut_off=False)]
     assert (ids[0], ids[3]) == ("a", "b")
     assert len(set(ids)) == 5
     assert not {"", "old"} & set(ids)
+
+
+def test_no_call_of_a_model_has_an_id_of_a_hook() -> None:
+    """What a person decided about a hook holds for every call with an id of that hook."""
+    (made,) = repaired_calls([RawToolCall(id=hook_call_id("knock", 7), name="x")], known_ids=(), cut_off=False)
+    assert hook_of(made.id) is None
 
 
 CALL = '{"name": "kubectl_get", "arguments": {"kind": "pod"}}'

@@ -149,6 +149,16 @@ def test_identical_calls_wait_as_one(client: httpx.Client, scripted: Provider) -
     assert (answer["analysis"], len(answer["tool_calls"])) == ("Done.", 1)
 
 
+def test_no_decision_about_one_call_of_the_model_holds_for_another(client: httpx.Client, scripted: Provider) -> None:
+    """The call of a hook keeps the decision for every turn; no provider can take its ids."""
+    first, second = (call("risky_echo", call_id=f"hook-knock-{turn}", word=f"word-{turn}") for turn in (1, 2))
+    scripted.play(Reply(tool_calls=(first,)), Reply(tool_calls=(second,)), Reply(text="Done."))
+    waiting = client.post("/api/chat", json=ASK).json()
+    answer = client.post("/api/chat", json=_answered(waiting, approved=True)).json()
+    assert [each["result"]["data"].split()[:2] for each in answer["tool_calls"]] == [["said", "word-1"]]
+    assert [each["params"] for each in answer["pending_approvals"]] == [{"word": "word-2"}]
+
+
 HOOKS = """
 context:
   hooks:
