@@ -50,6 +50,21 @@ def test_what_is_no_object_is_marked_and_kept(hopeless: str) -> None:
     assert repaired(hopeless) == ("{}", hopeless)
 
 
+@pytest.mark.parametrize("piece", ["{", "{'a':[", "{[", '{"a":', "{a:["])
+def test_what_is_nested_without_end_is_marked(piece: str) -> None:
+    deep = piece * 30_000
+    assert repaired(deep) == ("{}", deep)
+    assert calls_in_text(f"```json\n{deep}}}\n```", TOOLS) == (f"```json\n{deep}}}\n```", [])
+
+
+def test_of_a_flood_of_broken_arguments_only_the_first_are_repaired() -> None:
+    """Each takes milliseconds in which a server does nothing else."""
+    broken = "{" + ", ".join(f"'key{number}': 'value'" for number in range(500))
+    raws = [RawToolCall(id=f"{number}", name="x", arguments=[broken]) for number in range(500)]
+    calls = repaired_calls(raws, known_ids=(), cut_off=False)
+    assert (calls[0].malformed, calls[-1].malformed) == (None, broken)
+
+
 def test_arguments_that_the_token_limit_cut_are_not_completed() -> None:
     assert repaired('{"kind": "po', cut_off=True) == ("{}", '{"kind": "po')
     assert repaired('{"kind": "pod"}', cut_off=True) == ('{"kind": "pod"}', None)
@@ -74,6 +89,11 @@ def test_no_call_of_a_model_has_an_id_of_a_hook() -> None:
 
 
 CALL = '{"name": "kubectl_get", "arguments": {"kind": "pod"}}'
+
+
+def test_a_flood_of_calls_in_text_stays_text() -> None:
+    flood = f"```json\n{CALL}\n```\n" * 5_000
+    assert calls_in_text(flood, TOOLS) == (flood, [])
 
 
 @pytest.mark.parametrize(
