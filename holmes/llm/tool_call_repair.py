@@ -29,13 +29,15 @@ _BLOCK = re.compile(
 # mark of a quotation, list or heading makes the block a part of one.
 _ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
 _AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
+_NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
 _BRACKET = re.compile(r"[\[\]{}]")
 _REPAIR_LIMIT_CHARACTERS = 200_000  # of all calls of a reply together
 _MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the arguments later can parse them
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
-    """The calls with valid arguments and unique ids, which no hook has either.
+    """The calls with valid names and arguments, and with unique ids, which no hook has either.
 
     `known_ids` are the ids that the conversation uses already. With `cut_off` the token limit ended the reply, so the
     last call is not repaired. Neither is what comes after the first 200,000 characters.
@@ -52,7 +54,7 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
         characters += len(arguments)
         few = characters <= _REPAIR_LIMIT_CHARACTERS or not arguments.strip()
         repairable = few and not (cut_off and position == len(calls) - 1)
-        result.append(_call(call_id, raw.name, arguments, repairable=repairable))
+        result.append(_call(call_id, _valid_name(raw.name), arguments, repairable=repairable))
     return result
 
 
@@ -82,6 +84,11 @@ def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[Too
 def fresh_call_id() -> ToolCallId:
     """An id that no provider has given."""
     return ToolCallId(f"call_{uuid.uuid4().hex[:24]}")
+
+
+def _valid_name(written: str) -> str:
+    """A name that providers take back: they refuse a whole conversation for another one. Tools have only such names."""
+    return _NO_PART_OF_A_NAME.sub("_", written.strip())[:_LONGEST_NAME] or "no_name"
 
 
 def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolCall:

@@ -82,6 +82,23 @@ def test_ids_are_unique_within_the_reply_and_the_conversation() -> None:
     assert not {"", "old"} & set(ids)
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (" kubectl_get\n", "kubectl_get"),
+        ("functions.kubectl_get", "functions_kubectl_get"),
+        ("get pods", "get_pods"),
+        ("holen_für", "holen_f_r"),
+        ("", "no_name"),
+        ("x" * 300, "x" * 64),
+    ],
+)
+def test_a_name_that_no_provider_takes_back_is_changed(written: str, name: str) -> None:
+    """It joins the conversation, and each later request would be refused for it."""
+    raw = RawToolCall(id="a", name=written, arguments=["{}"])
+    assert repaired_calls([raw], known_ids=(), cut_off=False)[0].name == name
+
+
 def test_no_call_of_a_model_has_an_id_of_a_hook() -> None:
     """What a person decided about a hook holds for every call with an id of that hook."""
     (made,) = repaired_calls([RawToolCall(id=hook_call_id("knock", 7), name="x")], known_ids=(), cut_off=False)
