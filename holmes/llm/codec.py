@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
+from holmes.core.characters import whole_characters
 from holmes.core.messages import (
     AssistantMessage,
     Image,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 Wire: TypeAlias = dict[str, Any]
 
-_HALF = re.compile("[\ud800-\udfff]")
 _IMAGES_HEADER = "Images of the tool results above:"
 
 
@@ -55,7 +54,7 @@ class MessageCodec:
             else:
                 wire += self._images_of(round_results)
                 round_results = []
-            entry = self._encoded.get(id(message)) or (message, _whole_characters(self._encode_message(message)))
+            entry = self._encoded.get(id(message)) or (message, _whole(self._encode_message(message)))
             encoded[id(message)] = entry
             wire.append(_copied(entry[1]))
         wire += self._images_of(round_results)
@@ -148,15 +147,13 @@ def _image_note(image: Image) -> str:
     return f"[An image ({image.media_type}, {len(image.data) / 1024:.1f} KB) that this model cannot see]"
 
 
-def _whole_characters(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
-    """`value` with a sign in place of each half of a character, which UTF-8 and so a request has no place for."""
+def _whole(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
+    """`value` without halves of characters, for which a request has no place."""
     if isinstance(value, dict):
-        return {key: _whole_characters(item) for key, item in value.items()}
+        return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_whole_characters(item) for item in value]
-    if not isinstance(value, str) or value.isascii() or _HALF.search(value) is None:
-        return value
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return [_whole(item) for item in value]
+    return whole_characters(value) if isinstance(value, str) else value
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out

@@ -12,6 +12,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from holmes.core.characters import whole_characters
 from holmes.core.hooks import hook_of
 from holmes.core.messages import ToolCall, ToolCallId
 
@@ -31,6 +32,7 @@ _ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
 _AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
 _NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _BRACKET = re.compile(r"[\[\]{}]")
 _REPAIR_LIMIT_CHARACTERS = 200_000  # of all calls of a reply together
 _MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the arguments later can parse them
@@ -47,10 +49,10 @@ def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[st
     result: list[ToolCall] = []
     characters = 0
     for position, raw in enumerate(calls):
-        usable = raw.id and raw.id not in used and hook_of(raw.id) is None
+        usable = raw.id and raw.id.isprintable() and raw.id not in used and hook_of(raw.id) is None
         call_id = raw.id if usable else fresh_call_id()
         used.add(call_id)
-        arguments = raw.arguments_text
+        arguments = whole_characters(raw.arguments_text)
         characters += len(arguments)
         few = characters <= _REPAIR_LIMIT_CHARACTERS or not arguments.strip()
         repairable = few and not (cut_off and position == len(calls) - 1)
@@ -113,12 +115,19 @@ def _object_text(arguments: str, *, repairable: bool) -> str | None:
         return None
     else:
         if isinstance(value, dict):
-            return None if _is_too_deep(value) else arguments
+            return None if _is_too_deep(value) else _whole(arguments, value)
     if isinstance(value, str):  # an object that was encoded twice
         value = _repaired(value)
     if not isinstance(value, dict) or not value or _is_too_deep(value):
         return None
-    return json.dumps(value, ensure_ascii=False)
+    return whole_characters(json.dumps(value, ensure_ascii=False))
+
+
+def _whole(arguments: str, value: dict[str, Any]) -> str:
+    """`arguments`, which mean `value`, without halves of characters; JSON can write them, no answer can hold them."""
+    if _ESCAPED_HALF.search(arguments) is None:
+        return arguments
+    return whole_characters(json.dumps(value, ensure_ascii=False))
 
 
 def _is_too_deep(value: object) -> bool:

@@ -65,6 +65,14 @@ def test_of_a_flood_of_broken_arguments_only_the_first_are_repaired() -> None:
     assert (calls[0].malformed, calls[-1].malformed) == (None, broken)
 
 
+def test_halves_of_characters_are_replaced_in_arguments() -> None:
+    for written in (r'{"kind": "a\ud800b"}', r"{'kind': 'a\ud800b'}"):
+        arguments, malformed = repaired(written)
+        assert (json.loads(arguments), malformed) == ({"kind": "a\N{REPLACEMENT CHARACTER}b"}, None)
+    assert repaired("half \ud800") == ("{}", "half \N{REPLACEMENT CHARACTER}")
+    assert json.loads(repaired(r'{"kind": "\ud83d\ude00"}')[0]) == {"kind": "\U0001f600"}
+
+
 def test_arguments_that_the_token_limit_cut_are_not_completed() -> None:
     assert repaired('{"kind": "po', cut_off=True) == ("{}", '{"kind": "po')
     assert repaired('{"kind": "pod"}', cut_off=True) == ('{"kind": "pod"}', None)
@@ -75,11 +83,11 @@ def test_a_call_that_the_token_limit_cut_before_its_arguments_is_marked() -> Non
 
 
 def test_ids_are_unique_within_the_reply_and_the_conversation() -> None:
-    raws = [RawToolCall(id=given, name="kubectl_get") for given in ("a", "a", "", "b", "old")]
+    raws = [RawToolCall(id=given, name="kubectl_get") for given in ("a", "a", "", "b", "old", "c\ud800")]
     ids = [call.id for call in repaired_calls(raws, known_ids={"old"}, cut_off=False)]
     assert (ids[0], ids[3]) == ("a", "b")
-    assert len(set(ids)) == 5
-    assert not {"", "old"} & set(ids)
+    assert len(set(ids)) == 6
+    assert not {"", "old", "c\ud800"} & set(ids)
 
 
 @pytest.mark.parametrize(
