@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import ModelError
+from holmes.core.errors import ConfigError, ModelError
 from holmes.llm.config import LitellmModelConfig
 from tests.llm.conftest import Recorder, provider, request
 from tests.support.openai_server import Body, ErrorReply, OpenAIServer, Reply
@@ -81,3 +81,11 @@ async def test_another_scheme_is_another_origin(recorder: Recorder) -> None:
 
     with provider(moved) as parts, pytest.raises(ModelError, match="redirects to another place, https://127"):
         await parts.model.complete(request(), recorder.emit)
+
+
+async def test_the_provider_whose_client_follows_redirects_unseen_is_refused(recorder: Recorder) -> None:
+    """It cannot stream either, so nobody loses anything."""
+    with provider([Reply(text="x")], model="aiohttp_openai/gpt-4o") as parts:
+        with pytest.raises(ConfigError, match="name the model 'openai/gpt-4o'"):
+            await parts.model.complete(request(), recorder.emit)
+        assert parts.server.requests == ()
