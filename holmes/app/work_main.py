@@ -15,21 +15,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
+from holmes.app import work_messages
 from holmes.app.memory import limit_arenas
 from holmes.app.work import open_work
-from holmes.app.work_messages import (
-    Begin,
-    BeginToEnd,
-    Begun,
-    End,
-    Failed,
-    Figures,
-    TellFigures,
-    ToolsetsUsed,
-    UseToolsets,
-    Wake,
-    Woken,
-)
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -59,7 +47,7 @@ def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
         order = pipe.recv()
     except EOFError:
         return  # whoever forked this never began
-    if isinstance(order, Begin):
+    if isinstance(order, work_messages.Begin):
         os.nice(_NICENESS)
         limit_arenas()
         try:
@@ -82,10 +70,10 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
     ).start()
     try:
         async with open_work(settings, redactor, told=True) as opened:
-            pipe.send(Begun())
+            pipe.send(work_messages.Begun())
             await _obey_unless_damaged(opened, orders, pipe)
     except HolmesError as error:
-        pipe.send(Failed(message=str(error), exit_code=error.exit_code))
+        pipe.send(work_messages.Failed(message=str(error), exit_code=error.exit_code))
 
 
 async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
@@ -103,21 +91,21 @@ async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe:
 
 
 async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
-    while not isinstance(order := await orders.get(), End):
+    while not isinstance(order := await orders.get(), work_messages.End):
         match order:
-            case Begin():
+            case work_messages.Begin():
                 pass  # it came first
-            case Wake():
-                pipe.send(Woken())
+            case work_messages.Wake():
+                pipe.send(work_messages.Woken())
                 opened.wake()
-            case UseToolsets():
-                pipe.send(ToolsetsUsed())
+            case work_messages.UseToolsets():
+                pipe.send(work_messages.ToolsetsUsed())
                 opened.toolsets.adopt(order.statuses)
-            case BeginToEnd():
+            case work_messages.BeginToEnd():
                 opened.begin_to_end()
-            case TellFigures():
+            case work_messages.TellFigures():
                 # Within milliseconds, and here: no order may wait for a thread.
-                pipe.send(Figures(families=opened.metrics.families()))
+                pipe.send(work_messages.Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:

@@ -15,20 +15,8 @@ import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from holmes.app import work_messages
 from holmes.app.work_main import ENDING_SIGNALS, work
-from holmes.app.work_messages import (
-    Begin,
-    BeginToEnd,
-    Begun,
-    End,
-    Failed,
-    Figures,
-    TellFigures,
-    ToolsetsUsed,
-    UseToolsets,
-    Wake,
-    Woken,
-)
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -108,11 +96,11 @@ class WorkProcess:
         self._ends_at: float | None = None
         self._gone = asyncio.Event()
         self._lost = False
-        self._failure: Failed | None = None
+        self._failure: work_messages.Failed | None = None
         self._told: asyncio.Future[None] | None = None
         self._waking = False
         self._wake_again = False
-        self._toolsets: UseToolsets | None = None
+        self._toolsets: work_messages.UseToolsets | None = None
         self._toolsets_told = False
         self._families: tuple[Metric, ...] = ()
 
@@ -123,7 +111,7 @@ class WorkProcess:
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
         threading.Thread(target=self._listen, args=(loop,), name="holmes-reports", daemon=True).start()
-        self._tell(Begin(settings=settings))
+        self._tell(work_messages.Begin(settings=settings))
         try:
             await self._begun
         except asyncio.CancelledError:
@@ -133,7 +121,7 @@ class WorkProcess:
             yield
         finally:
             self.begin_to_end()
-            self._tell(End())
+            self._tell(work_messages.End())
             await self._end()
 
     def wake(self) -> None:
@@ -142,11 +130,11 @@ class WorkProcess:
             self._wake_again = True
             return
         self._waking = True
-        self._tell(Wake())
+        self._tell(work_messages.Wake())
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
         """Let it use the toolsets that stand so. What comes before the last one was heard replaces the one before."""
-        self._toolsets = UseToolsets(statuses=statuses)
+        self._toolsets = work_messages.UseToolsets(statuses=statuses)
         if not self._toolsets_told:
             self._tell_toolsets()
 
@@ -160,7 +148,7 @@ class WorkProcess:
         """Let it take nothing new; what runs may finish meanwhile, but not for ever. Doing it again changes nothing."""
         if self._ends_at is None:
             self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
-            self._tell(BeginToEnd())
+            self._tell(work_messages.BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
         """What it has counted; what it said last when it has no time to answer."""
@@ -198,7 +186,7 @@ class WorkProcess:
         """Done when the figures have come."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
-            self._tell(TellFigures())
+            self._tell(work_messages.TellFigures())
         return self._told
 
     async def _end(self) -> None:
@@ -234,21 +222,21 @@ class WorkProcess:
 
     def _hear(self, report: Report) -> None:
         match report:
-            case Begun():
+            case work_messages.Begun():
                 self._settle(None)
-            case Woken():
+            case work_messages.Woken():
                 self._waking = False
                 if self._wake_again:
                     self._wake_again = False
                     self.wake()
-            case ToolsetsUsed():
+            case work_messages.ToolsetsUsed():
                 self._toolsets_told = False
                 self._tell_toolsets()
-            case Failed():
+            case work_messages.Failed():
                 self._failure = report
                 if not self._settle(WorkFailed(report.message, report.exit_code)):
                     _log.error("the process that investigates failed: %s", report.message)
-            case Figures():
+            case work_messages.Figures():
                 self._families = report.families
                 if self._told is not None:
                     self._told.set_result(None)

@@ -355,7 +355,7 @@ class Investigation:
         try:
             self.adopt(await compact_after_overflow(self.history, self.compaction_context(step_name)))
         except CompactionInsufficientError as insufficient:
-            return insufficient
+            return CompactionInsufficientError(f"{overflow}; {insufficient}", stats=insufficient.stats)
         return None
 
     async def switch_model(

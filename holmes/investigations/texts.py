@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import overload
 
+from holmes.core.characters import whole_characters
+
 
 @overload
 def storable(text: str) -> str: ...
@@ -13,4 +15,4 @@ def storable(text: str | None) -> str | None:
     """`text` without zero bytes and halves of characters, which PostgreSQL and UTF-8 have no place for."""
     if text is None:
         return None
-    return text.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole_characters(text.replace("\0", "\ufffd"))

@@ -12,6 +12,7 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
+from holmes.core.characters import whole_characters
 from holmes.core.messages import (
     AssistantMessage,
     Image,
@@ -53,7 +54,7 @@ class MessageCodec:
             else:
                 wire += self._images_of(round_results)
                 round_results = []
-            entry = self._encoded.get(id(message)) or (message, self._encode_message(message))
+            entry = self._encoded.get(id(message)) or (message, _whole(self._encode_message(message)))
             encoded[id(message)] = entry
             wire.append(_copied(entry[1]))
         wire += self._images_of(round_results)
@@ -144,6 +145,15 @@ def _encode_tool(tool: Tool) -> Wire:
 
 def _image_note(image: Image) -> str:
     return f"[An image ({image.media_type}, {len(image.data) / 1024:.1f} KB) that this model cannot see]"
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
+    """`value` without halves of characters, for which a request has no place."""
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return whole_characters(value) if isinstance(value, str) else value
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out

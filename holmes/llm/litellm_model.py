@@ -11,6 +11,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from holmes.core.characters import whole_characters
 from holmes.core.events import AttemptDiscarded
 from holmes.core.messages import AssistantMessage, Reasoning
 from holmes.core.model import ModelReply
@@ -230,7 +231,8 @@ class LitellmModel:
             for call in message.tool_calls
         }
         finish = _FINISH_REASONS.get(assembler.finish_reason or "stop", "stop")
-        text, calls = assembler.text, repaired_calls(assembler.calls, known_ids=known_ids, cut_off=finish == "length")
+        text = whole_characters(assembler.text)
+        calls = repaired_calls(assembler.calls, known_ids=known_ids, cut_off=finish == "length")
         self._has_called_natively |= bool(calls)
         if not calls and finish == "stop" and request.tool_choice == "auto" and self._may_write_calls(ready.facts):
             text, calls = calls_in_text(text, {tool.name for tool in request.tools})

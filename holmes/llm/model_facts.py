@@ -23,6 +23,7 @@ _OLLAMA = ("ollama", "ollama_chat")
 LOCAL_PROVIDERS = frozenset(
     {*_OLLAMA, "hosted_vllm", "vllm", "lm_studio", "llamafile", "xinference", "docker_model_runner"}
 )
+_UNWATCHED = "aiohttp_openai"
 _EFFORTS = {"minimal": 1_024, "low": 1_024, "medium": 2_048, "high": 4_096, "xhigh": 8_192, "max": 16_384}
 _ROOM_FOR_ANY_BUDGET = 1_000_000
 
@@ -49,11 +50,16 @@ class ModelFacts:
 
 
 def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFacts:
-    """The facts about a configured model. Raises `ConfigError` when litellm cannot tell its provider."""
+    """The facts about a configured model.
+
+    Raises `ConfigError` when litellm cannot tell its provider, and for a provider whose requests cannot be watched.
+    """
     try:
         model, provider, _, api_base = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
+    if provider == _UNWATCHED:
+        raise ConfigError(f"{provider!r} does not stream and follows redirects: name the model 'openai/{model}'")
     info = _map_entry(litellm, model, provider)
     calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")

@@ -12,6 +12,8 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
+from holmes.core.characters import whole_characters
+from holmes.core.hooks import hook_of
 from holmes.core.messages import ToolCall, ToolCallId
 
 if TYPE_CHECKING:
@@ -28,24 +30,33 @@ _BLOCK = re.compile(
 # mark of a quotation, list or heading makes the block a part of one.
 _ASIDE = re.compile(r"(?![>*+#-])[^\n.!?]{0,200}[.!?:]?")
 _AFTER_OBJECT = re.compile(r"[\s},;\])`]*")
-_REPAIR_LIMIT_CHARACTERS = 200_000
+_NO_PART_OF_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME = 64
+_ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_BRACKET = re.compile(r"[\[\]{}]")
+_REPAIR_LIMIT_CHARACTERS = 200_000  # of all calls of a reply together
 _MAX_DEPTH = 100  # far above any schema, and low enough that whoever reads the arguments later can parse them
 
 
 def repaired_calls(raw_calls: Sequence[RawToolCall], *, known_ids: Collection[str], cut_off: bool) -> list[ToolCall]:
-    """The calls with valid arguments and unique ids.
+    """The calls with valid names and arguments, and with unique ids, which no hook has either.
 
     `known_ids` are the ids that the conversation uses already. With `cut_off` the token limit ended the reply, so the
-    last call is not repaired.
+    last call is not repaired. Neither is what comes after the first 200,000 characters.
     """
     used = set(known_ids)
     calls = [raw for raw in raw_calls if raw.name or raw.arguments]
     result: list[ToolCall] = []
+    characters = 0
     for position, raw in enumerate(calls):
-        call_id = raw.id if raw.id and raw.id not in used else fresh_call_id()
+        usable = raw.id and raw.id.isprintable() and raw.id not in used and hook_of(raw.id) is None
+        call_id = raw.id if usable else fresh_call_id()
         used.add(call_id)
-        repairable = not (cut_off and position == len(calls) - 1)
-        result.append(_call(call_id, raw.name, raw.arguments_text, repairable=repairable))
+        arguments = whole_characters(raw.arguments_text)
+        characters += len(arguments)
+        few = characters <= _REPAIR_LIMIT_CHARACTERS or not arguments.strip()
+        repairable = few and not (cut_off and position == len(calls) - 1)
+        result.append(_call(call_id, _valid_name(raw.name), arguments, repairable=repairable))
     return result
 
 
@@ -55,6 +66,8 @@ def calls_in_text(text: str, tool_names: Collection[str]) -> tuple[str, list[Too
     Blocks that name no offered tool stay text. So does everything when the text says more than the calls: when words
     follow the last one, or more than a short sentence stands before one, it is an answer that quotes.
     """
+    if len(text) > _REPAIR_LIMIT_CHARACTERS:
+        return text, []
     asides, calls, position = list[str](), list[ToolCall](), 0
     for match in _BLOCK.finditer(text):
         block = match["tagged"] if match["fenced"] is None else match["fenced"]
@@ -75,6 +88,11 @@ def fresh_call_id() -> ToolCallId:
     return ToolCallId(f"call_{uuid.uuid4().hex[:24]}")
 
 
+def _valid_name(written: str) -> str:
+    """A name that providers take back: they refuse a whole conversation for another one. Tools have only such names."""
+    return _NO_PART_OF_A_NAME.sub("_", written.strip())[:_LONGEST_NAME] or "no_name"
+
+
 def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolCall:
     valid = _object_text(arguments, repairable=repairable)
     return ToolCall(
@@ -88,7 +106,7 @@ def _call(call_id: str, name: str, arguments: str, *, repairable: bool) -> ToolC
 def _object_text(arguments: str, *, repairable: bool) -> str | None:
     """`arguments` when it is an object, the repaired object, or None."""
     if not arguments.strip():
-        return "{}"
+        return "{}" if repairable else None
     try:
         value: Any = json.loads(arguments)
     except ValueError:
@@ -97,12 +115,19 @@ def _object_text(arguments: str, *, repairable: bool) -> str | None:
         return None
     else:
         if isinstance(value, dict):
-            return None if _is_too_deep(value) else arguments
+            return None if _is_too_deep(value) else _whole(arguments, value)
     if isinstance(value, str):  # an object that was encoded twice
         value = _repaired(value)
     if not isinstance(value, dict) or not value or _is_too_deep(value):
         return None
-    return json.dumps(value, ensure_ascii=False)
+    return whole_characters(json.dumps(value, ensure_ascii=False))
+
+
+def _whole(arguments: str, value: dict[str, Any]) -> str:
+    """`arguments`, which mean `value`, without halves of characters; JSON can write them, no answer can hold them."""
+    if _ESCAPED_HALF.search(arguments) is None:
+        return arguments
+    return whole_characters(json.dumps(value, ensure_ascii=False))
 
 
 def _is_too_deep(value: object) -> bool:
@@ -120,15 +145,25 @@ def _is_too_deep(value: object) -> bool:
 
 
 def _repaired(text: str) -> Any:  # noqa: ANN401  any JSON
-    """What json_repair makes of `text`; nothing of text without a brace or beyond the limit."""
-    if "{" not in text or len(text) > _REPAIR_LIMIT_CHARACTERS:
+    """What json_repair makes of `text`; nothing of text without a brace, beyond the limit or nested too deeply."""
+    if "{" not in text or len(text) > _REPAIR_LIMIT_CHARACTERS or _opens_too_deep(text):
         return None
     import json_repair
 
     try:
         return json_repair.loads(text)
-    except RecursionError:
+    except (RecursionError, ValueError):
         return None
+
+
+def _opens_too_deep(text: str) -> bool:
+    """Whether more brackets are open at some place than any schema has; those in strings count, too."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return False
 
 
 def _written_call(block: str, tool_names: Collection[str], *, repairable: bool) -> ToolCall | None:

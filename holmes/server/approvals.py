@@ -38,7 +38,7 @@ class ChatApprover:
     """Answers from `decisions`; a call that is not in there waits until the run is ended.
 
     A decision about the call of a hook holds for every turn in which that hook makes it: the run that continues counts
-    its turns anew.
+    its turns anew. One about a call of the model counts once, since a provider may use its id again.
     """
 
     def __init__(self, decisions: Mapping[str, bool]) -> None:
@@ -49,8 +49,11 @@ class ChatApprover:
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
         """The person's decision. Waits for ever when there is none yet."""
-        decision = self._decisions.get(_decided_about(invocation.call_id))
+        about = _decided_about(invocation.call_id)
+        decision = self._decisions.get(about)
         if decision is not None:
+            if about == invocation.call_id:
+                del self._decisions[about]
             return decision
         self._waiting[invocation.call_id] = description
         self.changed.set()

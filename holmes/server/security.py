@@ -20,6 +20,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from holmes.server.errors import ApiError, error_response
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from holmes.settings.server import ServerSettings
@@ -62,9 +64,15 @@ class Keys:
         """Whether there is any key."""
         return self._webhook_key is not None  # it is the API key where it has none of its own
 
-    def knows(self, candidate: str) -> bool:
-        """Whether `candidate` is one of the keys."""
-        return any(key is not None and _matches(key, candidate) for key in (self._api_key, self._webhook_key))
+    def guesses(self, candidates: "Sequence[str]") -> bool:
+        """Whether a request with `candidates` tries a wrong key. Who has the key for everything has nothing to guess.
+
+        The key of the webhooks beside a wrong one does not count: who has it may want the other one.
+        """
+        known = [key for key in (self._api_key, self._webhook_key) if key is not None]
+        return not any(_matches(known[0], each) for each in candidates) and not all(
+            any(_matches(key, each) for key in known) for each in candidates
+        )
 
     def matches(self, candidate: str | bytes | None) -> bool:
         """Whether `candidate` is the API key; True for everything when there is none."""

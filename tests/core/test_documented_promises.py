@@ -164,3 +164,4 @@ async def test_an_overflow_of_what_cannot_be_cut_gives_the_same_advice() -> None
     failed = (await events_of(build_loop([ScriptedModel([overflow])]), question))[-1]
     assert isinstance(failed, RunFailed)
     assert "start a new conversation" in failed.error
+    assert "prompt is too long" in failed.error, "our own count alone would contradict a provider that is wrong"

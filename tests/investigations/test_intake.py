@@ -234,6 +234,13 @@ async def test_all_routes_together_have_a_limit_that_replicas_share(database: Da
     assert refused == {"alerts.max_per_hour allows 30 investigations with a model per hour, and 30 have begun"}
 
 
+async def test_one_message_for_several_routes_begins_no_more_than_are_left(database: Database) -> None:
+    routes = [Route(name=team, match=(LabelPattern("team", team),)) for team in "abcd"]
+    desk = Desk(database, *routes, policy=IntakePolicy(max_per_hour=2))
+    await desk.take(*(alert(team=team) for team in "abcd"))
+    assert sorted(each.without_llm is None for each in await desk.investigations()) == [False, False, True, True]
+
+
 async def test_an_investigation_whose_model_failed_still_counts_for_the_hour(database: Database) -> None:
     desk = Desk(database, policy=IntakePolicy(max_per_hour=2))
     for number in range(2):

@@ -48,6 +48,16 @@ def round_of(*results: tuple[Part, ...], start: int = 0) -> tuple[Message, ...]:
     return (AssistantMessage(text="", tool_calls=calls), *messages)
 
 
+def test_halves_of_characters_are_replaced_because_no_request_can_hold_them() -> None:
+    half = "caf\udce9 \ud83d\ude00"
+    call = ToolCall(id=ToolCallId("call_0"), name="read", arguments=f'{{"a": "{half}"}}')
+    reasoning = Reasoning(provider="openai", payload=json.dumps({"reasoning_content": half}))
+    said = AssistantMessage(text=half, tool_calls=(call,), reasoning=(reasoning,))
+    result = ToolMessage(call_id=call.id, tool_name="read", status="success", parts=(Text(text=half), PNG))
+    wire = seeing().encode((SystemMessage(text=half), user_text(half), said, result))
+    assert json.dumps(wire, ensure_ascii=False).encode().decode().count("caf\N{REPLACEMENT CHARACTER} \U0001f600") == 6
+
+
 def test_images_of_a_round_follow_all_its_results_in_one_user_message() -> None:
     history = round_of((Text(text="first"), PNG), (Text(text="second"),), (PNG,))
     wire = seeing().encode((SystemMessage(text="s"), user_text("q"), *history, AssistantMessage(text="done")))

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import ModelError
+from holmes.core.errors import ConfigError, ModelError
 from holmes.llm.config import LitellmModelConfig
 from tests.llm.conftest import Recorder, provider, request
-from tests.support.openai_server import ErrorReply, OpenAIServer, Reply
+from tests.support.openai_server import Body, ErrorReply, OpenAIServer, Reply
 
 AWS = (("aws_access_key_id", "a"), ("aws_secret_access_key", "b"), ("aws_region_name", "us-east-1"))
 # One for each way in which litellm makes a client.
@@ -72,3 +72,20 @@ async def test_another_origin_is_seen_however_it_is_written(location: str, recor
     moved = ErrorReply(status=307, headers={"location": location})
     with provider([moved]) as parts, pytest.raises(ModelError, match=r"redirects to another place, https?://127"):
         await parts.model.complete(request(), recorder.emit)
+
+
+async def test_another_scheme_is_another_origin(recorder: Recorder) -> None:
+    def moved(body: Body) -> ErrorReply:  # noqa: ARG001  whatever was asked
+        place = parts.server.base_url.replace("http:", "https:")
+        return ErrorReply(status=307, headers={"location": f"{place}/chat/completions"})
+
+    with provider(moved) as parts, pytest.raises(ModelError, match="redirects to another place, https://127"):
+        await parts.model.complete(request(), recorder.emit)
+
+
+async def test_the_provider_whose_client_follows_redirects_unseen_is_refused(recorder: Recorder) -> None:
+    """It cannot stream either, so nobody loses anything."""
+    with provider([Reply(text="x")], model="aiohttp_openai/gpt-4o") as parts:
+        with pytest.raises(ConfigError, match="name the model 'openai/gpt-4o'"):
+            await parts.model.complete(request(), recorder.emit)
+        assert parts.server.requests == ()

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from holmes.core.hooks import hook_call_id, hook_of
 from holmes.llm.reply_assembler import RawToolCall
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 
@@ -49,20 +50,75 @@ def test_what_is_no_object_is_marked_and_kept(hopeless: str) -> None:
     assert repaired(hopeless) == ("{}", hopeless)
 
 
+@pytest.mark.parametrize("piece", ["{", "{'a':[", "{[", '{"a":', "{a:["])
+def test_what_is_nested_without_end_is_marked(piece: str) -> None:
+    deep = piece * 30_000
+    assert repaired(deep) == ("{}", deep)
+    assert calls_in_text(f"```json\n{deep}}}\n```", TOOLS) == (f"```json\n{deep}}}\n```", [])
+
+
+def test_of_a_flood_of_broken_arguments_only_the_first_are_repaired() -> None:
+    """Each takes milliseconds in which a server does nothing else."""
+    broken = "{" + ", ".join(f"'key{number}': 'value'" for number in range(500))
+    raws = [RawToolCall(id=f"{number}", name="x", arguments=[broken]) for number in range(500)]
+    calls = repaired_calls(raws, known_ids=(), cut_off=False)
+    assert (calls[0].malformed, calls[-1].malformed) == (None, broken)
+
+
+def test_halves_of_characters_are_replaced_in_arguments() -> None:
+    for written in (r'{"kind": "a\ud800b"}', r"{'kind': 'a\ud800b'}"):
+        arguments, malformed = repaired(written)
+        assert (json.loads(arguments), malformed) == ({"kind": "a\N{REPLACEMENT CHARACTER}b"}, None)
+    assert repaired("half \ud800") == ("{}", "half \N{REPLACEMENT CHARACTER}")
+    assert json.loads(repaired(r'{"kind": "\ud83d\ude00"}')[0]) == {"kind": "\U0001f600"}
+
+
 def test_arguments_that_the_token_limit_cut_are_not_completed() -> None:
     assert repaired('{"kind": "po', cut_off=True) == ("{}", '{"kind": "po')
     assert repaired('{"kind": "pod"}', cut_off=True) == ('{"kind": "pod"}', None)
 
 
+def test_a_call_that_the_token_limit_cut_before_its_arguments_is_marked() -> None:
+    assert repaired("", cut_off=True) == ("{}", "")
+
+
 def test_ids_are_unique_within_the_reply_and_the_conversation() -> None:
-    raws = [RawToolCall(id=given, name="kubectl_get") for given in ("a", "a", "", "b", "old")]
+    raws = [RawToolCall(id=given, name="kubectl_get") for given in ("a", "a", "", "b", "old", "c\ud800")]
     ids = [call.id for call in repaired_calls(raws, known_ids={"old"}, cut_off=False)]
     assert (ids[0], ids[3]) == ("a", "b")
-    assert len(set(ids)) == 5
-    assert not {"", "old"} & set(ids)
+    assert len(set(ids)) == 6
+    assert not {"", "old", "c\ud800"} & set(ids)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (" kubectl_get\n", "kubectl_get"),
+        ("functions.kubectl_get", "functions_kubectl_get"),
+        ("get pods", "get_pods"),
+        ("holen_für", "holen_f_r"),
+        ("", "no_name"),
+        ("x" * 300, "x" * 64),
+    ],
+)
+def test_a_name_that_no_provider_takes_back_is_changed(written: str, name: str) -> None:
+    """It joins the conversation, and each later request would be refused for it."""
+    raw = RawToolCall(id="a", name=written, arguments=["{}"])
+    assert repaired_calls([raw], known_ids=(), cut_off=False)[0].name == name
+
+
+def test_no_call_of_a_model_has_an_id_of_a_hook() -> None:
+    """What a person decided about a hook holds for every call with an id of that hook."""
+    (made,) = repaired_calls([RawToolCall(id=hook_call_id("knock", 7), name="x")], known_ids=(), cut_off=False)
+    assert hook_of(made.id) is None
 
 
 CALL = '{"name": "kubectl_get", "arguments": {"kind": "pod"}}'
+
+
+def test_a_flood_of_calls_in_text_stays_text() -> None:
+    flood = f"```json\n{CALL}\n```\n" * 5_000
+    assert calls_in_text(flood, TOOLS) == (flood, [])
 
 
 @pytest.mark.parametrize(

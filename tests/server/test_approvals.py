@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
+from holmes.core.messages import ToolCallId
+from holmes.core.tools import ToolInvocation
+from holmes.server.approvals import ChatApprover
 from tests.server.event_stream import events_of, named
 from tests.server.http_server import Provider, http_server
 from tests.support.openai_server import Reply, call
+from tests.support.toolsets import tool
 
 ASK = {"ask": "say hello", "enable_tool_approval": True}
 RISKY = call("risky_echo", call_id="risky-1", word="hello")
@@ -147,6 +152,32 @@ def test_identical_calls_wait_as_one(client: httpx.Client, scripted: Provider) -
     decision = {"tool_call_id": "twin-0", "approved": True}
     answer = client.post("/api/chat", json={**ASK, **again, "tool_decisions": [decision]}).json()
     assert (answer["analysis"], len(answer["tool_calls"])) == ("Done.", 1)
+
+
+def test_no_decision_about_one_call_of_the_model_holds_for_another(client: httpx.Client, scripted: Provider) -> None:
+    """The call of a hook keeps the decision for every turn; no provider can take its ids."""
+    first, second = (call("risky_echo", call_id=f"hook-knock-{turn}", word=f"word-{turn}") for turn in (1, 2))
+    scripted.play(Reply(tool_calls=(first,)), Reply(tool_calls=(second,)), Reply(text="Done."))
+    waiting = client.post("/api/chat", json=ASK).json()
+    answer = client.post("/api/chat", json=_answered(waiting, approved=True)).json()
+    assert [each["result"]["data"].split()[:2] for each in answer["tool_calls"]] == [["said", "word-1"]]
+    assert [each["params"] for each in answer["pending_approvals"]] == [{"word": "word-2"}]
+
+
+async def test_a_decision_about_a_call_of_the_model_counts_once() -> None:
+    """Some providers number calls, and after a compaction the number of the first one is free again."""
+    approver = ChatApprover({"call_0": True, "hook-knock-1": True})
+
+    async def decided(call_id: str) -> bool | None:
+        invocation = ToolInvocation(call_id=ToolCallId(call_id), tool=tool("risky"), arguments={})
+        async with asyncio.timeout(0.05):
+            return await approver.decide(invocation, "risky()")
+
+    assert await decided("call_0")
+    with pytest.raises(TimeoutError):
+        await decided("call_0")
+    assert await decided("hook-knock-1")
+    assert await decided("hook-knock-2")
 
 
 HOOKS = """

@@ -40,6 +40,14 @@ def test_a_chat_answers_with_the_fields_of_the_compatible_interface(client: http
     assert body["metadata"]["max_tokens"] > 0
 
 
+def test_halves_of_characters_that_a_model_writes_fail_no_chat(client: httpx.Client, scripted: Provider) -> None:
+    scripted.play(Reply(tool_calls=(call("risky_echo", word="\ud800"),)), Reply(text="All is \ud800 well."))
+    waiting = client.post("/api/chat", json={"ask": "why?", "enable_tool_approval": True}).json()
+    assert waiting["pending_approvals"][0]["params"] == {"word": "\N{REPLACEMENT CHARACTER}"}
+    answer = client.post("/api/chat", json={"ask": "why?"}).json()
+    assert answer["analysis"] == "All is \N{REPLACEMENT CHARACTER} well."
+
+
 def test_a_stream_has_the_compatible_events_and_ours(client: httpx.Client, scripted: Provider) -> None:
     scripted.play(Reply(text="Let me look.", tool_calls=(call("kubernetes_diagnose"),)), Reply(text="It is the key."))
 

@@ -68,6 +68,18 @@ def test_a_right_key_in_the_wrong_place_is_no_guess(proxied: HttpServer) -> None
     assert ask(proxied, "203.0.113.3", **{"X-API-Key": KEY}).status_code == 200
 
 
+def test_who_has_the_key_of_the_webhooks_cannot_guess_the_other_one_beside_it(proxied: HttpServer) -> None:
+    right = {"Authorization": f"Bearer {WEBHOOK_KEY}"}
+    answers = [ask(proxied, "203.0.113.6", **right, **{"X-API-Key": f"guess-{each}"}) for each in range(12)]
+    assert [answer.status_code for answer in answers] == [401] * 10 + [429] * 2
+    assert ask(proxied, "203.0.113.6", WEBHOOK, **right).status_code == 429
+
+
+def test_the_api_key_beside_what_a_proxy_adds_is_no_guess(proxied: HttpServer) -> None:
+    headers = {"X-API-Key": KEY, "Authorization": "Bearer a token of the proxy"}
+    assert {ask(proxied, "203.0.113.7", **headers).status_code for _ in range(12)} == {200}
+
+
 def test_where_the_right_key_came_from_before_it_still_counts(proxied: HttpServer) -> None:
     """Behind one address may be many: who guesses there must not silence the others."""
     assert ask(proxied, "203.0.113.4", WEBHOOK, Authorization=f"Bearer {WEBHOOK_KEY}").status_code == 400
