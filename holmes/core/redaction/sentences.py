@@ -26,7 +26,7 @@ _VERB: Final = (
 _AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
 _SENTENCE: Final = {
     keyword: re.compile(
-        keyword + r"[a-z\xdf-\xff]{0,12}(?P<words>(?:[ \t'\-][^\s.,;:=\"'()|{}<>\[\]]{1,24}){0,6}?)"
+        keyword + r"[a-z\xdf-\xff]{0,12}(?P<words>(?:[ \t'\-][^\s.,;:=\"'()|{}<>\[\]\-]{1,24}+){0,8}?)"
         rf"(?:[ \t\xa0]{{1,3}}(?P<verb>{_VERB}{_AFTER_VERB})|(?=:))[ \t]{{0,2}}(?P<colon>:?)[ \t]{{1,3}}"
         r"\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>(\[{][^\s\"'`\\<>]{3,200})"
     )

@@ -246,6 +246,7 @@ HOSTILE = {
     "go maps": "Data:map[kind:Secret ", "byte lists": "[]uint8{0x1, ", "wrapped": "eyJabcd\n", "wrapped prefixes": "ghp_\n",
     "pgpass": "a:10:b:c:d\n", "programs": "mongo -p", "netrc": "machine a.b login c password ", "packed": "H4sIAAAA",
     "wrapped base64": "QUJDREVGR0hJSktMTU5P\n", "templates": "password=${", "calls": "password=f(", "dsn": "://a:@",
+    "keys in one line": "-----BEGIN PRIVATE KEY-----A", "joined words": "key-----a",
 }  # fmt: skip
 
 
@@ -274,6 +275,15 @@ def test_secrets_inside_of_secrets_at_many_depths_take_linear_time_and_are_maske
         redacted = REDACTOR.redact(nested(count))
         assert "YWJj" not in redacted
         assert "bGVha" not in redacted
+
+
+def test_maps_of_strings_inside_of_each_other_are_read_once_and_masked() -> None:
+    def nested(depth: int) -> str:
+        return "".join(" " * level + "stringData:\n" for level in range(depth)) + " " * depth + "blob: leaked\n"
+
+    flat = max(min(cpu_seconds("stringData:\n  blob: x\n" * 240) for _ in range(2)), 0.002)
+    assert any(cpu_seconds(nested(240)) < 5 * flat for _ in range(3))
+    assert "leaked" not in REDACTOR.redact(nested(240))
 
 
 def test_base64_inside_of_base64_takes_linear_time() -> None:
