@@ -88,11 +88,9 @@ class Kind:
                 yield start, end
 
     def is_exactly(self, value: str) -> bool:
-        """Whether `value` is one secret of this kind by its shape alone, and nothing else."""
-        if "secret" in self.pattern.groupindex or not any(literal in value for literal in self.literals):
-            return False
+        """Whether `value` is one secret of this kind and nothing else."""
         match = self.pattern.match(value)
-        return match is not None and match.span() == (0, len(value)) and self.accepts(value)
+        return match is not None and match.end() == len(value) and self.accepts(value)
 
 
 def starting(prefix: str, before: str = r"A-Za-z0-9_\-") -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import random
 import re
@@ -296,6 +297,25 @@ def test_base64_inside_of_base64_takes_linear_time() -> None:
     assert "(REDACTED:" in REDACTOR.redact(packed(10))
     base = max(min(cpu_seconds(packed(1_000)) for _ in range(2)), 0.002)
     assert any(cpu_seconds(packed(4_000)) < 10 * base for _ in range(3))
+
+
+def test_a_word_that_unpacks_to_more_than_can_be_read_is_masked_and_takes_no_longer_than_a_long_text() -> None:
+    bomb = base64.b64encode(gzip.compress(b"0" * 8_000_000, mtime=0)).decode()
+    redacted = REDACTOR.redact(f"one {bomb} two")
+    assert re.fullmatch(r"one \(REDACTED:secret:\w{8}\) two", redacted)
+    plain = max(cpu_seconds("0" * 1_000_000), 0.01)
+    assert any(cpu_seconds(f"{bomb} " * 40) < 40 * plain for _ in range(3))
+
+
+def test_words_that_are_decoded_together_are_judged_apart() -> None:
+    def word(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    harmless, secret, cut = word("hello world, how are you"), word("DB_PASSWORD=hunter2x"), word("the password is =")
+    redacted = REDACTOR.redact(f"{harmless} {cut} {harmless} {secret} {harmless}")
+    assert secret not in redacted
+    assert redacted.startswith(f"{harmless} {cut} {harmless} (REDACTED:")
+    assert redacted.endswith(f") {harmless}")
 
 
 @pytest.mark.row("N13")
