@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.cutting import shortened
 from holmes.core.evidence import scan_markers
 from holmes.destinations.slack_markdown import markdown_pieces, sections
 from holmes.destinations.slack_text import code, cut, escaped, length, link, one_line
@@ -91,7 +92,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
 def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
     """The answer in as many replies as it needs, up to `ANSWER_MESSAGES`."""
     markdown, outcomes = _numbered(investigation.answer or "There is no answer.")
-    texts = sections(markdown_pieces(markdown[:_ANSWER_CHARACTERS]), SECTION_UNITS)
+    texts = sections(markdown_pieces(shortened(markdown, _ANSWER_CHARACTERS)), SECTION_UNITS)
     groups = _groups(texts)
     is_whole = len(groups) <= ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
     groups = groups[:ANSWER_MESSAGES]

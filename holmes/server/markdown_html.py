@@ -15,6 +15,7 @@ import nh3
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from holmes.core.cutting import shortened
 from holmes.core.evidence import markers_in
 from holmes.server.page_format import visible
 
@@ -51,7 +52,7 @@ class RenderedAnswer:
 def render_answer(text: str) -> RenderedAnswer:
     """The answer as it is shown. Never fails; text above 200,000 characters is cut."""
     numbers: dict[Marker, int] = {}
-    html = _MARKDOWN.render(visible(text[:MAX_CHARACTERS]), {_NUMBERS: numbers})
+    html = _MARKDOWN.render(visible(shortened(text, MAX_CHARACTERS)), {_NUMBERS: numbers})
     clean = nh3.clean(
         html,
         tags=set(_TAGS),

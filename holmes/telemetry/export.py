@@ -17,6 +17,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from holmes import __version__
+from holmes.core.cutting import shortened
+from holmes.core.errors import masked
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
@@ -79,7 +81,8 @@ class _SparingLog(logging.Handler):
         if self._muted or now - self._said.get(str(record.msg), -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             return
         self._said[str(record.msg)] = now
-        _log.warning("traces: %s", " ".join(record.getMessage().split())[:_LINE_CHARACTERS])
+        line = " ".join(masked(record.getMessage()).split())
+        _log.warning("traces: %s", shortened(line, _LINE_CHARACTERS))
 
     def mute(self) -> None:
         """Swallow what comes from now on."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
+from holmes.core.cutting import shortened
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.rows import known_alert_of
@@ -96,9 +97,9 @@ class StoredOtherAlerts:
 def facts_row(alert: Alert) -> dict[str, object]:
     """The columns that the questions above read."""
     facts = facts_of(alert)
-    severity = facts.severity and facts.severity[:_MOST_SEVERITY_CHARACTERS]
+    severity = facts.severity and shortened(facts.severity, _MOST_SEVERITY_CHARACTERS)
     return {
-        "name": facts.name[:_MOST_NAME_CHARACTERS],
+        "name": shortened(facts.name, _MOST_NAME_CHARACTERS),
         "severity": severity,
         "place": facts.place,
         "namespace": facts.namespace,

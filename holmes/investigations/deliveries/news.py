@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
+from holmes.core.cutting import shortened
 from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
 from holmes.investigations.rows import incident_of, investigation_of, known_alert_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
@@ -95,7 +96,7 @@ class NewsComposer:
             status=alert.status,
             severity=alert.severity,
             labels=self._masked(alert.labels),
-            summary=self._mask(" ".join(said.split()))[:_MOST_SUMMARY_CHARACTERS] if said else None,
+            summary=shortened(self._mask(" ".join(said.split())), _MOST_SUMMARY_CHARACTERS) if said else None,
             starts_at=alert.starts_at,
             ends_at=alert.ends_at,
         )
