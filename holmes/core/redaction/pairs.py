@@ -26,7 +26,7 @@ _NAMES: Final = (
     r"|label|param|setting|title|path)"
 )
 _VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
-_IS: Final = r"[ \t]{0,4}[:=][ \t]{0,40}"
+_IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
 # A field between the two that is neither: `sensitive: true`, `"type":"string",`.
 _FIELD: Final = (
     rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"

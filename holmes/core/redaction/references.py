@@ -12,7 +12,7 @@ from holmes.core.redaction.names import strength_of
 
 # A whole reference, which other text may follow.
 _VARIABLE: Final = re.compile(
-    r"\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
+    r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
     r"|\$env:\w+|\$\{\{|\{\{-?\s*[.$A-Za-z_(\-]*$|\$\{[A-Z_][A-Z0-9_]*$|\$\([A-Za-z_./\-]*$|<[A-Za-z_\-]*$"
     r"|\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])|\$(?P<name>[A-Za-z_]\w*)|\$[0-9?*@](?![A-Za-z0-9_])"
     r"|%[sdvqrx](?!\w)|%[+#][vsd]|%\([\w.]+\)[a-z]|%\{[\w.]+\}|%(?P<percent>[A-Za-z_]\w*)%"
@@ -44,6 +44,8 @@ _ATTRIBUTE: Final = re.compile(
     r"ctx|context|cfg|conf|props|properties|values|spec)(?:\.[A-Za-z_]+|\[[\"']?[A-Za-z_.\-]+[\"']?\]|\[\d\])+[;,)]?$",
     re.IGNORECASE,
 )
+# An attribute of a resource: `random_password.db.result`.
+_RESOURCE: Final = re.compile(r"[a-z]+_[a-z_]+(?:\.[a-z_]+(?:\[[\"']?[a-z0-9_.\-]+[\"']?\])?){2,6}[;,)]?$")
 _YAML_TAG: Final = re.compile(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
 _MIXED_LENGTH: Final = 6
 _MOST_VARIABLES: Final = 8
@@ -67,7 +69,7 @@ def is_variable_reference(value: str) -> bool:
 
 
 def _is_plausible(match: re.Match[str]) -> bool:
-    name = match["name"] or match["percent"]
+    name = match["name"] or match["percent"] or match["braces"]
     if name and _LEET.search(name):
         return False
     if name:
@@ -113,4 +115,4 @@ def _is_call(value: str) -> bool:
 
 
 def _is_attribute(value: str) -> bool:
-    return _ATTRIBUTE.match(value) is not None or _YAML_TAG.match(value) is not None
+    return any(pattern.match(value) for pattern in (_ATTRIBUTE, _RESOURCE, _YAML_TAG))

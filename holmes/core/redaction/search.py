@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.assignments import assigned_secrets
+from holmes.core.redaction.columns import ColumnSecrets
 from holmes.core.redaction.dumps import dumped_secrets
 from holmes.core.redaction.encoded import Unpacking, encoded_secrets
 from holmes.core.redaction.escape_sequences import beyond_ascii
@@ -21,7 +22,7 @@ from holmes.core.redaction.rows import secrets_of_rows
 from holmes.core.redaction.secret_json import JsonSecrets
 from holmes.core.redaction.secret_yaml import YamlSecrets
 from holmes.core.redaction.sentences import told_secrets
-from holmes.core.redaction.views import decoded_view
+from holmes.core.redaction.views import views
 from holmes.core.redaction.wrapped import wrapped_tokens
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class Search:
 
     def _all_spans(self, text: str, beyond: str, level: int) -> Iterator[Span]:
         yield from self._plain_spans(text, beyond, level)
-        view = decoded_view(text, beyond) if level < _MOST_LEVELS else None
-        if view:
+        for view in views(text, beyond) if level < _MOST_LEVELS else ():
             for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
                 start, end = view.original(span.start, span.end)
                 yield Span(start=start, end=end, label=span.label, secret=span.secret)
@@ -62,7 +62,9 @@ class Search:
     def _plain_spans(self, text: str, beyond: str, level: int) -> Iterator[Span]:
         yaml_secrets = YamlSecrets(text)
         json_secrets = JsonSecrets(text)
+        columns = ColumnSecrets(text)
         for window in windows(text, beyond, self._piece_characters):
+            yield from columns.find(window)
             yield from yaml_secrets.find(window)
             yield from json_secrets.find(window)
             yield from private_keys(window)
@@ -96,7 +98,14 @@ def _of_known_kinds(window: Window) -> Iterator[Span]:
                 yield from wrapped_tokens(window, kind)
 
 
-_FINDERS: Final = (assigned_secrets, paired_secrets, told_secrets, dumped_secrets, secrets_of_rows, _of_known_kinds)
+_FINDERS: Final = (
+    assigned_secrets,
+    paired_secrets,
+    told_secrets,
+    dumped_secrets,
+    secrets_of_rows,
+    _of_known_kinds,
+)
 
 
 def _shows(window: Window, kind: Kind) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.kinds import PASSWORD, Span
 from holmes.core.redaction.names import label_of, strength_of
-from holmes.core.redaction.values import is_reference, is_word, looks_random
+from holmes.core.redaction.values import is_object_name, is_reference, is_word, looks_random
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,8 +37,14 @@ _BARE: Final = {
     keyword: re.compile(
         keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>(){}\[\]=:]{6,200})"
     )
-    for keyword in ("pass", "kennwort", "contrase", "senha", "clave")
+    for keyword in ("pass", "kennwort", "contrase", "senha", "clave", "secret", "token", "key")
 }
+# `login with password 'x'`: a quoted word behind it is the password.
+_WITH: Final = re.compile(
+    r"\b(?:with|using|mit|avec|con|com)[ \t]{1,2}(?:(?:the|dem|le|la|a|o)[ \t]{1,2})?(?:[a-z\xdf-\xff]{1,12}[ \t])?$"
+)
+_LAST_WORD: Final = re.compile(r"[a-z]{2,16}[ _-]$")
+_SHORTEST_SECRET: Final = 12
 _LOGIN: Final = re.compile(
     r"(?:cred[a-z]{4,8}|login|logged in)[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
     r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et"
@@ -85,6 +91,10 @@ _ADJECTIVE: Final = re.compile(
     r"(?:ed|ing|ible|able|ent|ect|ous|ory|id|ido|ida|ado|ada|ato|ata|ig|lich|ert|en|ch|sch|ant|eur|ta|to)$"
 )
 _WORD_CHARACTERS: Final = 8
+_SHORTEST_NAMED: Final = 6
+# Verbs between a password and what it is, and a code of digits.
+_EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
+_CODE: Final = re.compile(r"[0-9]{6,12}")
 
 
 def told_secrets(window: Window) -> Iterator[Span]:
@@ -112,13 +122,25 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
         return
     value = _value(window, match)
     label = label_of(name)
+    password = label == PASSWORD
+    if password and match["verb"] in _EQUALS and _CODE.fullmatch(value):
+        yield _span(window, match, value, label)
+        return
     if is_reference(value, amounts=True) or is_reference(match["secret"]) or is_word(value):
         return
-    password = label == PASSWORD
+    if password and _names_it(match, value):
+        yield _span(window, match, value, label)
+        return
     certain = password and (bool(match["colon"]) or match["verb"] == ":" or bool(match["quote"]))
     short = password or (strength == "weak" and bool(match["colon"]))
     if looks_random(value, password=short) or (certain and _may_be_a_password(window, match, value)):
         yield _span(window, match, value, label)
+
+
+def _names_it(match: re.Match[str], value: str) -> bool:
+    """Whether the verb and a capital say that a value follows: states begin with a small letter after a verb."""
+    sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
+    return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
 
 
 def _joints(match: re.Match[str]) -> frozenset[str]:
@@ -129,9 +151,23 @@ def _joints(match: re.Match[str]) -> frozenset[str]:
 def _bare(window: Window, match: re.Match[str]) -> Iterator[Span]:
     value = _value(window, match)
     name = window.piece[match.start() : match.start("quote")].strip(" \t\\")
+    if is_reference(value):
+        return
     mixed = any(map(str.islower, value)) and any(map(str.isupper, value)) and any(map(str.isdigit, value))
-    if mixed and label_of(name) == PASSWORD and not is_reference(value):
+    before = window.lower[max(0, match.start() - _BEFORE_CHARACTERS) : match.start()]
+    handed = (
+        bool(match["quote"]) and _WITH.search(before) is not None and not is_word(value) and not is_object_name(value)
+    )
+    if (mixed or handed) and label_of(name) == PASSWORD:
         yield _span(window, match, value, PASSWORD)
+    elif mixed and match["quote"] and len(value) >= _SHORTEST_SECRET and strength_of(_name_in(before) + name) != "none":
+        yield _span(window, match, value, label_of(name))
+
+
+def _name_in(before: str) -> str:
+    """The word before a word for a secret, as part of its name: `client secret`, `api key`."""
+    word = _LAST_WORD.search(before)
+    return f"{word[0][:-1]}_" if word else ""
 
 
 def _name(window: Window, match: re.Match[str]) -> str:

@@ -39,6 +39,13 @@ _TRACES: Final = (
     ("\x00", re.compile("\x00+")),
     ("\x1b", re.compile(_SEQUENCE)),
 )
+# How `kubectl describe` prints the words of a command: one to a line, below these names.
+_COMMAND_NAMES: Final = ("Command:", "Args:")
+_COMMAND: Final = re.compile(
+    r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
+    r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
+)
+_WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
 # So much around a decoded place is searched, and up to the next border of a word.
 _AROUND: Final = 320
 _BORDER_CHARACTERS: Final = 400
@@ -104,7 +111,14 @@ class View:
         return place, place + 1
 
 
-def decoded_view(text: str, beyond: str) -> View | None:
+def views(text: str, beyond: str) -> Iterator[View]:
+    """What `text` says in other ways, one view after the other: each may be as large as the text."""
+    for view in (_decoded_view(text, beyond) if first else _command_view(text) for first in (True, False)):
+        if view:
+            yield view
+
+
+def _decoded_view(text: str, beyond: str) -> View | None:
     """The surroundings of everything in `text` that is encoded, decoded once; None when nothing is.
 
     `beyond` are the characters of `text` that are not ASCII.
@@ -128,6 +142,25 @@ def decoded_view(text: str, beyond: str) -> View | None:
         view.keep(text, position, end)
         position = end
     return view.close()
+
+
+def _command_view(text: str) -> View | None:
+    """The commands that `text` prints with one word to a line, each in one line; None without any."""
+    if not any(name in text for name in _COMMAND_NAMES):
+        return None
+    view = View(len(text))
+    position = 0
+    for command in _COMMAND.finditer(text):
+        start, end = command.span("words")
+        view.replace(_GAP, position, start)
+        position = start
+        for match in _WORD_BREAK.finditer(text, start, end):
+            view.keep(text, position, match.start())
+            view.replace(" ", match.start(), match.end())
+            position = match.end()
+        view.keep(text, position, end)
+        position = end
+    return view.close() if position else None
 
 
 def _decoded(match: str) -> str:

@@ -69,12 +69,19 @@ def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[li
         if not following or (len(parts) > 1 and parts[-1][1] - parts[-1][0] < _SHORTEST_MIDDLE):
             break
         word = text[following[0] : following[1]]
-        if word.startswith(kind.literals) or (whole and not (len(word) >= _SURE_REST and _is_random(word))):
+        if word.startswith(kind.literals) or (whole and not _goes_on(kind, before + joined, word)):
             break
         joined += word
         parts.append(following)
         whole = whole or _matches(kind, before, joined)
     return parts, whole
+
+
+def _goes_on(kind: Kind, token: str, word: str) -> bool:
+    """Whether a whole token, with what stands before it, becomes a longer one with `word`."""
+    if len(word) < _SURE_REST or not _is_random(word):
+        return False
+    return any(match.end() == len(token) + len(word) for match in kind.pattern.finditer(token + word))
 
 
 def _matches(kind: Kind, before: str, joined: str) -> bool:

@@ -247,7 +247,7 @@ HOSTILE = {
     "go maps": "Data:map[kind:Secret ", "byte lists": "[]uint8{0x1, ", "wrapped": "eyJabcd\n", "wrapped prefixes": "ghp_\n",
     "pgpass": "a:10:b:c:d\n", "programs": "mongo -p", "netrc": "machine a.b login c password ", "packed": "H4sIAAAA",
     "wrapped base64": "QUJDREVGR0hJSktMTU5P\n", "templates": "password=${", "calls": "password=f(", "dsn": "://a:@",
-    "keys in one line": "-----BEGIN PRIVATE KEY-----A", "joined words": "key-----a",
+    "keys in one line": "-----BEGIN PRIVATE KEY-----A", "joined words": "key-----a", "names in one word": "pass:", "headings": "token|a\n", "arguments": "    Args:\n      -p\n",
 }  # fmt: skip
 
 
