@@ -38,8 +38,8 @@ _ASSIGNED: Final = {
 }
 _OPTION: Final = {
     keyword: re.compile(
-        keyword
-        + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}|\\{0,7}[\"'],(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
+        keyword + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}"
+        r"|\\{0,7}[\"'](?:,|[ \t])(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
         r"|[\"']?\n[ \t]{0,60}-[ \t]{1,4})(?![\s\-])"
     )
     for keyword in KEYWORDS
@@ -65,10 +65,11 @@ _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?=\s*[,}\]\s]|\\|$)")
 # What programs print around a text: `Some("...")`, `SecretString("...")`, `Just "..."`.
 _WRAPPER: Final = re.compile(
-    r"(?:(?:[A-Za-z_]{1,20}(?:::|\.))?(?:Some|Ok|Just|Right|Optional|Option|Present|Secret(?:String|Str|Value|Box|Text)?"
+    r"[bru](?=[\"'])|(?:(?:[A-Za-z_]{1,20}(?:::|\.))?(?:Some|Ok|Just|Right|Optional|Option|Present|Secret(?:String|Str|Value|Box|Text)?"
     r"|SensitiveString|Sensitive|Password|Token|Str|String|Text|Value|Box|Arc|Rc|Cow|Owned|Borrowed|new String"
     r"|u?str|b?u?r|NSString|@)(?:[(\[][ \t]{0,2}|[ \t]{1,2}(?=\\{0,7}\"))){1,3}(?=\\{0,7}[\"'])"
 )
+_OPTIONAL: Final = re.compile(r"(?:Some|Just|Optional|Present|Right|Ok)[(\[](?P<secret>[^()\[\]\n\"']{1,200})[)\]]")
 _CONFIGMAP_VALUE: Final = re.compile(r"\r?\n-{4}\r?\n")
 _WORD_BELOW: Final = re.compile(
     r"[ \t]{0,8}\r?\n[ \t]{1,40}(?P<word>[^\s:=\"'{}()/\[\]<>]{6,200})[ \t]{0,8}(?=\r?\n|$)"
@@ -180,6 +181,7 @@ def secret_at(window: Window, place: Place) -> Span | None:
     if block and place.starts_line:
         return _block_span(window, place)
     # Go prints what a pointer points at behind an asterisk.
+    optional = _OPTIONAL.match(piece, place.value) if place.operator == "=" else None
     wrapper = _WRAPPER.match(piece, place.value)
     opened = wrapper.end() if wrapper else place.value + piece.startswith('*"', place.value)
     quoted = QUOTE.match(piece, opened)
@@ -193,7 +195,9 @@ def secret_at(window: Window, place: Place) -> Span | None:
             return None
         start, end, quote = place.value, number.end(), place.quote
     else:
-        start, end = _unquoted(piece, place)
+        start, end = (
+            optional.span("secret") if optional and not optional["secret"].islower() else _unquoted(piece, place)
+        )
     if start >= end or not _is_secret(piece[start:end], place, quoted=quoted is not None):
         return None
     end = end if quoted else _whole_run_end(piece, start, end)

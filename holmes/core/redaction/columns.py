@@ -25,8 +25,10 @@ _HEADING: Final = {
     for keyword in KEYWORDS
     if keyword not in {"key", "cred", "auth"}
 }
-_NAMES: Final = frozenset({"key", "name", "variable", "property", "setting", "field", "parameter", "env", "option"})
-_VALUES: Final = frozenset({"value", "current value", "setting"})
+NAME_TITLES: Final = frozenset(
+    {"k", "key", "name", "variable", "property", "setting", "field", "parameter", "env", "option"}
+)
+VALUE_TITLES: Final = frozenset({"v", "val", "value", "current value", "setting"})
 _VALUE_HEADING: Final = re.compile(rf"(?<![a-z0-9_\-])value{_HEADING_END}")
 _CELL: Final = {
     "|": re.compile(r"[^|\n]+|(?<=\|)(?=\||$)"),
@@ -102,8 +104,10 @@ class _Table:
     def secrets(self) -> Iterator[Span]:
         titles = [self._text[start:end] for start, end in self._heading]
         secret = {index: title for index, title in enumerate(titles) if strength_of(title) == "strong"}
-        name = next((index for index, title in enumerate(titles) if title.lower() in _NAMES), None)
-        value = next((index for index, title in enumerate(titles) if title.lower() in _VALUES and index != name), None)
+        name = next((index for index, title in enumerate(titles) if title.lower() in NAME_TITLES), None)
+        value = next(
+            (index for index, title in enumerate(titles) if title.lower() in VALUE_TITLES and index != name), None
+        )
         if not secret and (name is None or value is None):
             return
         for cells in self._rows():

@@ -37,8 +37,8 @@ _FIRST, _SECOND, _THIRD = (
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# UTF-16 with a mark of its order, gzip.
-_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI")
+# UTF-16 with a mark of its order, gzip, zlib.
+_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
 
@@ -65,7 +65,7 @@ class Unpacking:
         limit = min(_UNPACKED_BYTES, self._left)
         if limit <= 0:
             return None
-        unpacker = zlib.decompressobj(wbits=31)
+        unpacker = zlib.decompressobj(wbits=47)
         try:
             data = unpacker.decompress(_bytes_of(letters), limit)
         except zlib.error:
@@ -189,7 +189,7 @@ def _said(letters: str, unpacking: Unpacking) -> Iterator[str | None]:
     for start in range(0, len(letters), _STEP_CHARACTERS):
         part = letters[start : start + _STEP_CHARACTERS]
         data = _bytes_of(part)
-        if data.startswith(b"\x1f\x8b"):
+        if data.startswith((b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01")):
             yield unpacking.of(part)
         yield _plain(data)
 

@@ -33,6 +33,7 @@ _FILE: Final = re.compile(r"\.(?:cfg|conf|crt|env|ini|jks|json|key|p12|pass|pem|
 # A folder is a word, perhaps with a number at its end: `db-1`, `v2`.
 _FOLDER: Final = re.compile(r"\.?[A-Za-z]?[a-z_.@\-]*(?:[-_.][0-9]+|(?<=\bv)[0-9])?$|[A-Z_\-]+$")
 _CALL: Final = re.compile(r"(?P<function>[A-Za-z_][\w.]*)\((?P<arguments>[^\n]*)")
+_MASKED_CALL: Final = re.compile(r"[A-Za-z]{1,20}[(\[]\(REDACTED[a-z0-9:\-]{0,80}")
 _FETCH: Final = re.compile(
     r"(?:get|fetch|load|read|lookup|decode|decrypt|random|env|file|base64|generate|create|secret|read)", re.IGNORECASE
 )
@@ -97,8 +98,8 @@ def _mixes(value: str) -> bool:
 
 def _is_call(value: str) -> bool:
     match = _CALL.match(value)
-    if not match:
-        return False
+    if not match or _MASKED_CALL.match(value):
+        return match is not None
     function, arguments = match["function"], match["arguments"]
     closing = arguments.rfind(")")
     if closing >= 0 and arguments[closing + 1 :].strip(";,)}] .\"'") not in {"", "result"}:

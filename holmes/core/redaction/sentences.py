@@ -17,13 +17,18 @@ if TYPE_CHECKING:
 # What a word for a secret begins with, beside those of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
     "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
-    "schl\xfc",
+    "schl\xfc", "jeton", "chiave", "chave",
 )  # fmt: skip
 _VERB: Final = (
     r"(?:is|was|are|equals|=|lautet|ist|war|est|sera|es|\xe8|\xe9|e'|era|foi|ser\xe1|sar\xe0|to|auf"
-    r"|en|como|come|in|on|\u2192|->|:)"
+    r"|en|como|come|in|on"
+    r"|(?:impostat|cambiat|modificat)[ao] (?:a|in|su)|(?:cambiad|definid)[ao] (?:a|como|para)|\u2192|->|:)"
 )
-_AFTER_VERB: Final = r"(?:[ \t]+(?:now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
+_AFTER_VERB: Final = (
+    r"(?:[ \t]+(?:(?:re)?set to|changed to|updated to|(?:impostat|cambiat|modificat)[ao] (?:a|in|su)"
+    r"|(?:cambiad|definid|redefinid)[ao] (?:a|como|para)"
+    r"|now|currently|set|jetzt|nun|maintenant|ahora|ora|agora|to|auf))?"
+)
 _SENTENCE: Final = {
     keyword: re.compile(
         keyword + r"[a-z\xdf-\xff]{0,12}(?P<words>(?:[ \t'\-][^\s.,;:=\"'()|{}<>\[\]\-]{1,24}+){0,8}?)"
@@ -35,7 +40,8 @@ _SENTENCE: Final = {
 # Without a verb: `password x`. The value must mix more than other words do.
 _BARE: Final = {
     keyword: re.compile(
-        keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>[\"'`]?)(?P<secret>[^\s\"'`\\<>(){}\[\]=:]{6,200})"
+        keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>(?:[\"'`]|\xab[ \xa0]?)?)"
+        r"(?P<secret>[^\s\"'`\\<>(){}\[\]=:]{6,200})"
     )
     for keyword in ("pass", "kennwort", "contrase", "senha", "clave", "secret", "token", "key")
 }
@@ -51,7 +57,14 @@ _LOGIN: Final = re.compile(
     r"|y|e)[ \t]{0,2}"
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
-_LOGIN_WORDS: Final = ("cred", "login")
+_LOGIN_WORDS: Final = ("cred", "login", "logged in")
+# `user: bob, password: x`: what follows is no state of a password.
+_LOGIN_FIELD: Final = re.compile(
+    r"(?:user(?:name)?|login|account|e-?mail|benutzer(?:name)?|utilisateur|usuario|utente|usu\xe1rio)"
+    r"[ \t]{0,2}[:=][ \t]{0,2}"
+    r"[^\s,;:=]{1,64}[,;]?[ \t]{1,4}(?:and |und |et |y |e )?$"
+)
+_LOGIN_FIELD_CHARACTERS: Final = 100
 _BEFORE: Final = re.compile(r"(?:[A-Za-z\u00c0-\u00ff]{1,16}[ '\-]{1,2}){0,2}$")
 _BEFORE_CHARACTERS: Final = 40
 # Words that end the name of a secret: `the password for bob is`.
@@ -94,6 +107,8 @@ _WORD_CHARACTERS: Final = 8
 _SHORTEST_NAMED: Final = 6
 # Verbs between a password and what it is, and a code of digits.
 _EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
+# To whom something was sent.
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
 _CODE: Final = re.compile(r"[0-9]{6,12}")
 
 
@@ -121,6 +136,8 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
     if strength == "none" or window.piece[match.start() - 1 : match.start()] in _joints(match):
         return
     value = _value(window, match)
+    if _ADDRESS.fullmatch(value):
+        return
     label = label_of(name)
     password = label == PASSWORD
     if password and match["verb"] in _EQUALS and _CODE.fullmatch(value):
@@ -128,11 +145,11 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
         return
     if is_reference(value, amounts=True) or is_reference(match["secret"]) or is_word(value):
         return
-    if password and _names_it(match, value):
+    if password and (_names_it(match, value) or _stands_beside_a_user(window, match)):
         yield _span(window, match, value, label)
         return
     certain = password and (bool(match["colon"]) or match["verb"] == ":" or bool(match["quote"]))
-    short = password or (strength == "weak" and bool(match["colon"]))
+    short = password or (strength == "weak" and (bool(match["colon"]) or match["verb"] in _EQUALS))
     if looks_random(value, password=short) or (certain and _may_be_a_password(window, match, value)):
         yield _span(window, match, value, label)
 
@@ -141,6 +158,13 @@ def _names_it(match: re.Match[str], value: str) -> bool:
     """Whether the verb and a capital say that a value follows: states begin with a small letter after a verb."""
     sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
     return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
+
+
+def _stands_beside_a_user(window: Window, match: re.Match[str]) -> bool:
+    if match["verb"] not in {None, ":"} or len(_value(window, match)) < _SHORTEST_NAMED:
+        return False
+    before = window.lower[max(0, match.start() - _LOGIN_FIELD_CHARACTERS) : match.start()]
+    return _LOGIN_FIELD.search(before) is not None
 
 
 def _joints(match: re.Match[str]) -> frozenset[str]:

@@ -20,6 +20,8 @@ _NOTHING: Final = frozenset(
         "n/a", "nil", "no", "none", "null", "ok", "off", "on", "opaque", "optional", "redacted", "rejected",
         "required", "revoked", "set", "string", "success", "true", "undefined", "unset", "unchanged", "unknown",
         "valid", "yes",
+        "basic", "bearer", "erforderlich", "falsch", "obligatoire", "obligatorio", "obrigat\xf3rio",
+        "requerido", "requis", "richiesto", "ung\xfcltig",
     }
 )  # fmt: skip
 _MASKED: Final = re.compile(r"[*xX.•\-#_]{3,}+$|\*+$|[-{}()\[\]?]{1,3}$")
@@ -36,6 +38,11 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*$")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d$")
 _PUBLIC: Final = re.compile(
     r"-----BEGIN (?!.{0,30}PRIVATE)|LS0tLS1CRUdJTiBD|LS0tLS1CRUdJTiBQVUJ|ssh-(?:rsa|ed25519) |ecdsa-"
+)
+# A type in a source file: `Option<String>`, `SecretStr`, `&'static str`.
+_TYPE: Final = re.compile(
+    r"(?:&(?:'\w+ )?)?(?:(?:Option|Optional|Box|Vec|Arc|Rc|Cow|Result|List|Maybe|Secret|Promise)[<\[])*"
+    r"(?:[Ss]tring|[Ss]tr|SecretStr(?:ing)?|SecretText|[Bb]ytes?|[Bb]ool(?:ean)?|u8|char|Any|Text)[>\]]*(?: = \w{1,20})?[,;]?$"
 )
 _STOP_WORDS: Final = frozenset(
     {
@@ -68,6 +75,7 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
         or _ELSEWHERE.match(head)
         or _PUBLIC.match(head)
         or _SIZE.match(head)
+        or _TYPE.match(head)
         or _MASKED_COOKIE.search(head)
         or refers(head)
         or (_VARIABLE_NAME.match(head) and strength_of(head) != "none")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RUN: Final = re.compile(r"(?:[A-Za-z0-9_\-.+/~]|=(?!\r?\n)){1,4096}+")
 # The end of a line within a string, a comment, a quotation or a table, and what the next line begins with.
 _BREAK: Final = re.compile(
-    r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|\\=]?[ \t]{0,4}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
+    r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|=]?[ \t]{0,4}\\{0,7}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
     r"[ \t]{0,80}(?:(?:[#>|*+]|//|- )[ \t|]{0,80})?\\{0,7}[\"']?"
 )
 _LINE_END: Final = re.compile(r"\\{0,7}[\"',;)\]}]{0,4}(?:[ \t@&|]|\\{0,7}[\"'rn]|\r?\n|$)")
