@@ -22,7 +22,7 @@ from holmes.core.redaction.rows import secrets_of_rows
 from holmes.core.redaction.secret_json import JsonSecrets
 from holmes.core.redaction.secret_yaml import YamlSecrets
 from holmes.core.redaction.sentences import told_secrets
-from holmes.core.redaction.views import views
+from holmes.core.redaction.views import command_view, decoded_view
 from holmes.core.redaction.wrapped import wrapped_tokens
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from holmes.core.redaction.kinds import Kind
     from holmes.core.redaction.pieces import Window
+    from holmes.core.redaction.views import View
 
 _FEW_LITERALS: Final = 4
 # Encodings inside of encodings are undone so often.
@@ -54,10 +55,15 @@ class Search:
 
     def _all_spans(self, text: str, beyond: str, level: int) -> Iterator[Span]:
         yield from self._plain_spans(text, beyond, level)
-        for view in views(text, beyond) if level < _MOST_LEVELS else ():
-            for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
-                start, end = view.original(span.start, span.end)
-                yield Span(start=start, end=end, label=span.label, secret=span.secret)
+        view = decoded_view(text, beyond) if level < _MOST_LEVELS else None
+        if view:
+            yield from self._spans_of_view(view, 0, level)
+
+    def _spans_of_view(self, view: View, offset: int, level: int) -> Iterator[Span]:
+        """The secrets of a view of what begins at `offset` of the text."""
+        for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
+            start, end = view.original(span.start, span.end)
+            yield Span(start=offset + start, end=offset + end, label=span.label, secret=span.secret)
 
     def _plain_spans(self, text: str, beyond: str, level: int) -> Iterator[Span]:
         yaml_secrets = YamlSecrets(text)
@@ -71,9 +77,16 @@ class Search:
             for find in _FINDERS:
                 yield from window.settle(find(window))
             if level < _MOST_LEVELS:
-                yield from encoded_secrets(
-                    window, lambda said: self.spans(said, beyond_ascii(said), level + 1), self._unpacking
-                )
+                yield from self._unsaid_spans(window, level)
+
+    def _unsaid_spans(self, window: Window, level: int) -> Iterator[Span]:
+        """The secrets of words that are encoded, and of commands with one word to a line."""
+        yield from encoded_secrets(
+            window, lambda said: self.spans(said, beyond_ascii(said), level + 1), self._unpacking
+        )
+        commands = command_view(window)
+        if commands:
+            yield from self._spans_of_view(commands, window.start, level)
 
 
 def _of_known_kinds(window: Window) -> Iterator[Span]:

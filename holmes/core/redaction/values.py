@@ -42,7 +42,8 @@ _PUBLIC: Final = re.compile(
 # A type in a source file: `Option<String>`, `SecretStr`, `&'static str`.
 _TYPE: Final = re.compile(
     r"(?:&(?:'\w+ )?)?(?:(?:Option|Optional|Box|Vec|Arc|Rc|Cow|Result|List|Maybe|Secret|Promise)[<\[])*"
-    r"(?:[Ss]tring|[Ss]tr|SecretStr(?:ing)?|SecretText|[Bb]ytes?|[Bb]ool(?:ean)?|u8|char|Any|Text)[>\]]*(?: = \w{1,20})?[,;]?$"
+    r"(?:[Ss]tring|[Ss]tr|SecretStr(?:ing)?|SecretText|[Bb]ytes?|[Bb]ool(?:ean)?|u8|char|Any|Text)"
+    r"[>\]]*(?: = \w{1,20})?[,;]?$"
 )
 _STOP_WORDS: Final = frozenset(
     {

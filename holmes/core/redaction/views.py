@@ -16,6 +16,8 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.core.redaction.pieces import Window
+
 _URL: Final = r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+"
 _ENTITY: Final = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,12});"
 _ESCAPE: Final = (
@@ -111,14 +113,7 @@ class View:
         return place, place + 1
 
 
-def views(text: str, beyond: str) -> Iterator[View]:
-    """What `text` says in other ways, one view after the other: each may be as large as the text."""
-    for view in (_decoded_view(text, beyond) if first else _command_view(text) for first in (True, False)):
-        if view:
-            yield view
-
-
-def _decoded_view(text: str, beyond: str) -> View | None:
+def decoded_view(text: str, beyond: str) -> View | None:
     """The surroundings of everything in `text` that is encoded, decoded once; None when nothing is.
 
     `beyond` are the characters of `text` that are not ASCII.
@@ -144,10 +139,11 @@ def _decoded_view(text: str, beyond: str) -> View | None:
     return view.close()
 
 
-def _command_view(text: str) -> View | None:
-    """The commands that `text` prints with one word to a line, each in one line; None without any."""
-    if not any(name in text for name in _COMMAND_NAMES):
+def command_view(window: Window) -> View | None:
+    """The commands that a window prints with one word to a line, each in one line; None without any."""
+    if not any(window.has(name, folded=False) for name in _COMMAND_NAMES):
         return None
+    text = window.piece
     view = View(len(text))
     position = 0
     for command in _COMMAND.finditer(text):
