@@ -213,8 +213,8 @@ def _value(window: Window, match: re.Match[str]) -> str:
 
 def _may_be_a_password(window: Window, match: re.Match[str], value: str) -> bool:
     """Whether a word at the end of a line that a colon announces is more than an adjective."""
-    after = window.piece[match.end("secret") : match.end("secret") + 2].lstrip("\"'`")
-    ends = not after or after[0] in "\r\n"
+    after = window.piece[match.end("secret") : match.end("secret") + 3].lstrip("\"'` ")
+    ends = not after or after[0] in "\r\n" or (after[0] == "(" and value[0].isupper())
     return ends and len(value) >= _WORD_CHARACTERS and not _ADJECTIVE.search(value.lower())
 
 
