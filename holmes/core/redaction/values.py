@@ -59,6 +59,8 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}
 # The words that made prose of a line went with the cookie in it: what is left must not turn into a secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
+# So much of a word shows how its letters are mixed.
+_JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 
 
@@ -118,10 +120,11 @@ def looks_random(value: str, *, password: bool = False) -> bool:
         return False
     if _UUID.match(value):
         return True
+    if is_object_name(value) and any(sign in value for sign in "-./:"):
+        return False
+    value = value[:_JUDGED_CHARACTERS]
     letters = any(map(str.isalpha, value))
     digits = any(map(str.isdigit, value))
     signs = any(sign in value for sign in "!@#$%^&*+=~?")
     mixed = any(map(str.isupper, value[1:])) and any(map(str.islower, value))
-    if is_object_name(value) and any(sign in value for sign in "-./:"):
-        return False
     return letters and (digits or signs or (mixed and "." not in value))
