@@ -74,6 +74,7 @@ _CONFIGMAP_VALUE: Final = re.compile(r"\r?\n-{4}\r?\n")
 _WORD_BELOW: Final = re.compile(
     r"[ \t]{0,8}\r?\n[ \t]{1,40}(?P<word>[^\s:=\"'{}()/\[\]<>]{6,200})[ \t]{0,8}(?=\r?\n|$)"
 )
+_NEXT_FIELD: Final = re.compile(r" [A-Z][A-Za-z0-9]{1,40}:[^ \n]|[}\]]")
 _LINE_PREFIX: Final = 200
 _NAME_LETTERS: Final = frozenset(NAME_CHARACTERS)
 
@@ -198,7 +199,8 @@ def secret_at(window: Window, place: Place) -> Span | None:
         start, end = (
             optional.span("secret") if optional and not optional["secret"].islower() else _unquoted(piece, place)
         )
-    if start >= end or not _is_secret(piece[start:end], place, quoted=quoted is not None):
+    announced = quoted is not None or _is_field_of_struct(piece, place, end)
+    if start >= end or not _is_secret(piece[start:end], place, quoted=announced):
         return None
     end = end if quoted else _whole_run_end(piece, start, end)
     return Span(
@@ -207,6 +209,17 @@ def secret_at(window: Window, place: Place) -> Span | None:
         label=label_of(place.name),
         secret=piece[start:end],
         quote=quote,
+    )
+
+
+def _is_field_of_struct(piece: str, place: Place, end: int) -> bool:
+    """Whether Go printed the value as a field beside others: `{Host:db Password:x Port:1}`."""
+    begin = place.value - len(place.name) - 1
+    return (
+        place.operator == ":"
+        and piece[begin : place.value] == f"{place.name}:"
+        and piece[begin - 1 : begin] in {" ", "{", "["}
+        and _NEXT_FIELD.match(piece, end) is not None
     )
 
 

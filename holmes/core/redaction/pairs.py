@@ -40,7 +40,7 @@ _NAME_FIRST: Final = re.compile(
     rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
 )
 _VALUE_FIRST: Final = re.compile(
-    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>[^\"'\n\\]{{1,400}})\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
+    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|''){{1,400}}+)\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
     r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
     rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
 )
