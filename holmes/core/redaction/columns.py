@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction.kinds import PASSWORD, Span
 from holmes.core.redaction.names import label_of, strength_of
-from holmes.core.redaction.pieces import KEYWORDS
+from holmes.core.redaction.pieces import COMMON, KEYWORDS
 from holmes.core.redaction.values import is_reference, is_word
 
 if TYPE_CHECKING:
@@ -70,11 +70,18 @@ class ColumnSecrets:
 
 def _headings(window: Window) -> set[int]:
     """The starts of the lines that may be headings."""
-    patterns = [pattern for keyword, pattern in _HEADING.items() if window.has(keyword)]
+    patterns = [pattern for keyword, pattern in _HEADING.items() if _may_head(window, keyword, pattern)]
     patterns += [_VALUE_HEADING] if window.has("value") else []
     starts = (match.start() for pattern in patterns for match in pattern.finditer(window.lower))
     lines = (window.piece.rfind("\n", max(0, start - _LONGEST_LINE), start) for start in starts)
     return {window.start + line + 1 for line in lines if line >= 0 or not window.cut_start}
+
+
+def _may_head(window: Window, keyword: str, pattern: re.Pattern[str]) -> bool:
+    if not window.has(keyword):
+        return False
+    near = window.near(keyword) if keyword in COMMON else None
+    return near is None or pattern.search(near) is not None
 
 
 def _delimiter(line: str) -> str:

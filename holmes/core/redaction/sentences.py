@@ -52,15 +52,13 @@ _WITH: Final = re.compile(
 _LAST_WORD: Final = re.compile(r"[a-z]{2,16}[ _-]$")
 _SHORTEST_SECRET: Final = 12
 _LOGIN: Final = re.compile(
-    r"(?:cred[a-z]{4,8}|login|log(?:ged)? in|sign(?:ed)? in|zugangsdaten|anmeldedaten|identifiants)"
+    r"(?:cred[a-z]{4,8}|login|log(?:ged)? in|zugangsdaten|anmeldedaten)"
     r"[ \t]{0,2}(?:with|are|is|as|mit|avec|con|com|sind|:)?"
     r"[ \t]{0,2}:?[ \t]{1,3}(?:user[ \t]{1,2})?(?P<user>[a-z0-9_.@\-]{2,64})[ \t]{0,2}(?P<sign>[/:]|and|und|et"
     r"|y|e)[ \t]{0,2}"
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
-_LOGIN_WORDS: Final = (
-    "cred", "login", "logged in", "log in", "sign in", "signed in", "gsdaten", "ldedaten", "identifiants",
-)  # fmt: skip
+_LOGIN_WORDS: Final = ("cred", "login", "log in", "logged in", "daten")
 # `user: bob, password: x`: what follows is no state of a password.
 _LOGIN_FIELD: Final = re.compile(
     r"(?:user(?:name)?|login|account|e-?mail|benutzer(?:name)?|utilisateur|usuario|utente|usu\xe1rio)"
