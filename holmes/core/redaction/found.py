@@ -6,9 +6,9 @@ Called by the redactor. Each is four numbers in the bucket of the place where it
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.redaction.kinds import Masked
 from holmes.core.redaction.registry import kind_of
 
 if TYPE_CHECKING:
@@ -22,20 +22,6 @@ _MOST_SMALL: Final = 2**32
 _NUMBERS: Final = 4
 _SHORTEST_KIND: Final = 16
 _LONGEST_KIND: Final = 4096
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Masked:
-    """A place to mask: `start` to `end` of the text.
-
-    `label` and `number` go into the placeholder, `quote` around it.
-    """
-
-    start: int
-    end: int
-    label: str
-    number: int
-    quote: str
 
 
 class FoundSecrets:

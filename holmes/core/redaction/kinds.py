@@ -53,6 +53,20 @@ class Span:
     quote: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """A place to mask: `start` to `end` of the text.
+
+    `label` and `number` go into the placeholder, `quote` around it.
+    """
+
+    start: int
+    end: int
+    label: str
+    number: int
+    quote: str
+
+
 def anything(_: str) -> bool:
     """Accept every match."""
     return True

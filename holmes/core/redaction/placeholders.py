@@ -16,8 +16,7 @@ from holmes.core.errors import HolmesError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holmes.core.redaction.found import Masked
-    from holmes.core.redaction.kinds import Span
+    from holmes.core.redaction.kinds import Masked, Span
 
 FURTHER_LINE: Final = "(REDACTED)"
 MINIMUM_KEY_BYTES: Final = 16

@@ -19,7 +19,7 @@ from holmes.core.redaction.search import Search
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holmes.core.redaction.found import Masked
+    from holmes.core.redaction.kinds import Masked
 
 # A text of this size takes about a millisecond.
 SHORT_TEXT_CHARACTERS: Final = 16 * 1024
