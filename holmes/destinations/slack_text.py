@@ -15,8 +15,8 @@ _WORD_JOINER: Final = "\u2060"
 _CALLS_EVERYBODY = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
 # Control characters but for tab and newline, and those that turn the direction of what follows.
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-# What must not be cut in two: entities, links, and pairs of backticks would be others' business.
-_ATOMS = re.compile(r"&(?:amp|lt|gt);|<[^<>\n]*>|.", re.DOTALL)
+# What must not be cut in two: entities, links, placeholders. Pairs of backticks would be others' business.
+_ATOMS = re.compile(r"&(?:amp|lt|gt);|<[^<>\n]*>|\(REDACTED[a-z0-9:\-]{0,80}\)|.", re.DOTALL)
 _STYLE_MARKS: Final = str.maketrans({"*": "\u2217", "`": "\u02cb", "~": "\u223c"})
 
 

@@ -158,6 +158,7 @@ def test_an_empty_answer_is_a_message_all_the_same() -> None:
     [
         (escaped("a < b && c > d"), "a &lt; b &amp;&amp; c &gt; d"),
         (one_line("a\n *b* `c`", 50), "a \u2217b\u2217 \u02cbc\u02cb"),
+        (one_line("password=(REDACTED:password:1f3a9c2b) x", 30), "password=…"),
         (code(""), ""),
         (cut("abc &amp; def", 7), "abc \u2026"),
         (link("https://h/a b|c", "x|y"), "<https://h/ab%7Cc|x\u00a6y>"),

@@ -120,3 +120,11 @@ async def test_secrets_in_alerts_are_masked(database: Database) -> None:
     assert secret not in repr(news)
     assert news.labels["a"] == "b"
     assert "psql postgresql://" in str(news.alerts[0].summary)
+
+
+async def test_a_long_summary_is_cut_beside_a_placeholder_and_never_inside(database: Database) -> None:
+    await add_incident(database)
+    await add_alert(database, "f1", summary=f"{'x ' * 235}password=Gartenlaube_55 is wrong")
+    redactor = Redactor(b"a key of the tests, 32 bytes long")
+    news = await composed(NewsComposer(database, mask=redactor.redact), await delivery(database))
+    assert str(news.alerts[0].summary).endswith("x password=…")

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from holmes.app.telemetry import open_tracer
+from holmes.core.errors import mask_errors
 from holmes.core.events import AnswerFinished
+from holmes.core.redaction.redactor import Redactor
 from holmes.llm.scripted import ScriptedReply
 from holmes.telemetry import export
 from holmes.telemetry.readers import traced
@@ -140,6 +142,19 @@ async def test_a_collector_that_takes_nothing_costs_a_bounded_time_and_few_lines
     lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert 1 <= len(lines) <= 2
     assert all(record.name == "holmes.telemetry.export" and record.exc_info is None for record in lines)
+
+
+def test_a_long_complaint_of_a_collector_is_masked_before_it_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    token = "gh" + "p_" + "aB3dE6gH9kL2" * 3
+    complaint = logging.makeLogRecord({"msg": f"{'x ' * 140}{token} was refused", "levelno": logging.ERROR})
+    mask_errors(Redactor(b"a key of the tests, 32 bytes long").redact)
+    try:
+        export._SparingLog().emit(complaint)
+    finally:
+        mask_errors(None)
+    (line,) = caplog.messages
+    assert token[:12] not in line
+    assert len(line) <= 320
 
 
 def free_port() -> int:

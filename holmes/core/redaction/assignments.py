@@ -38,8 +38,8 @@ _ASSIGNED: Final = {
 }
 _OPTION: Final = {
     keyword: re.compile(
-        keyword
-        + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}|\\{0,7}[\"'],(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
+        keyword + r"[a-z0-9_.\-]{0,48}+(?:[ \t]{1,4}\\\r?\n[ \t]{0,60}|[ \t]{1,4}"
+        r"|\\{0,7}[\"'](?:,|[ \t])(?:\s|\\n){0,60}\\{0,7}(?=[\"'])"
         r"|[\"']?\n[ \t]{0,60}-[ \t]{1,4})(?![\s\-])"
     )
     for keyword in KEYWORDS
@@ -51,6 +51,7 @@ _LINE_START: Final = re.compile(
 )
 _RUN: Final = re.compile(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
 _RUN_CHARACTERS: Final = 512
+_ENDS: Final = ".,:;)]}>"
 # Where the next pair begins: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`, an end tag.
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
 # A password of ODBC, in which a brace is doubled: `PWD={a;b}}c};`.
@@ -62,7 +63,18 @@ _COMMENT: Final = re.compile(r"[ \t]#")
 # A command after a variable: `PGPASSWORD=x psql -h db`.
 _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?=\s*[,}\]\s]|\\|$)")
+# What programs print around a text: `Some("...")`, `SecretString("...")`, `Just "..."`.
+_WRAPPER: Final = re.compile(
+    r"[bru](?=[\"'])|(?:(?:[A-Za-z_]{1,20}(?:::|\.))?(?:Some|Ok|Just|Right|Optional|Option|Present|Secret(?:String|Str|Value|Box|Text)?"
+    r"|SensitiveString|Sensitive|Password|Token|Str|String|Text|Value|Box|Arc|Rc|Cow|Owned|Borrowed|new String"
+    r"|u?str|b?u?r|NSString|@)(?:[(\[][ \t]{0,2}|[ \t]{1,2}(?=\\{0,7}\"))){1,3}(?=\\{0,7}[\"'])"
+)
+_OPTIONAL: Final = re.compile(r"(?:Some|Just|Optional|Present|Right|Ok)[(\[](?P<secret>[^()\[\]\n\"']{1,200})[)\]]")
 _CONFIGMAP_VALUE: Final = re.compile(r"\r?\n-{4}\r?\n")
+_WORD_BELOW: Final = re.compile(
+    r"[ \t]{0,8}\r?\n[ \t]{1,40}(?P<word>[^\s:=\"'{}()/\[\]<>]{6,200})[ \t]{0,8}(?=\r?\n|$)"
+)
+_NEXT_FIELD: Final = re.compile(r" [A-Z][A-Za-z0-9]{1,40}:[^ \n]|[}\]]")
 _LINE_PREFIX: Final = 200
 _NAME_LETTERS: Final = frozenset(NAME_CHARACTERS)
 
@@ -132,7 +144,7 @@ def _place(window: Window, match: re.Match[str]) -> Place | None:
         begin += name.rindex("/") + 1
         name = piece[begin:end]
     strength = strength_of(name)
-    if strength == "none":
+    if strength == "none" or (strength == "weak" and _is_of_identifier(piece, begin, match.end())):
         return None
     quote = match["close"]
     if quote and not piece.endswith(quote, 0, begin):
@@ -146,6 +158,11 @@ def _place(window: Window, match: re.Match[str]) -> Place | None:
         starts_line=starts_line(piece, begin),
         opened=piece[begin - 1 : begin] in {"{", "[", "("} if begin else False,
     )
+
+
+def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
+    """Whether a colon stands on both sides, as in the names of clouds: `arn:...:secret:db`."""
+    return piece[begin - 1 : begin] == ":" and piece[value - 1 : value] == ":"
 
 
 def starts_line(piece: str, begin: int) -> bool:
@@ -165,7 +182,10 @@ def secret_at(window: Window, place: Place) -> Span | None:
     if block and place.starts_line:
         return _block_span(window, place)
     # Go prints what a pointer points at behind an asterisk.
-    quoted = QUOTE.match(piece, place.value + piece.startswith('*"', place.value))
+    optional = _OPTIONAL.match(piece, place.value) if place.operator == "=" else None
+    wrapper = _WRAPPER.match(piece, place.value)
+    opened = wrapper.end() if wrapper else place.value + piece.startswith('*"', place.value)
+    quoted = QUOTE.match(piece, opened)
     quote = ""
     if quoted:
         start = quoted.end()
@@ -176,15 +196,30 @@ def secret_at(window: Window, place: Place) -> Span | None:
             return None
         start, end, quote = place.value, number.end(), place.quote
     else:
-        start, end = _unquoted(piece, place)
-    if start >= end or not _is_secret(piece[start:end], place, quoted=quoted is not None):
+        start, end = (
+            optional.span("secret") if optional and not optional["secret"].islower() else _unquoted(piece, place)
+        )
+    announced = quoted is not None or _is_field_of_struct(piece, place, end)
+    if start >= end or not _is_secret(piece[start:end], place, quoted=announced):
         return None
+    end = end if quoted else _whole_run_end(piece, start, end)
     return Span(
         start=window.start + start,
         end=window.start + end,
         label=label_of(place.name),
         secret=piece[start:end],
         quote=quote,
+    )
+
+
+def _is_field_of_struct(piece: str, place: Place, end: int) -> bool:
+    """Whether Go printed the value as a field beside others: `{Host:db Password:x Port:1}`."""
+    begin = place.value - len(place.name) - 1
+    return (
+        place.operator == ":"
+        and piece[begin : place.value] == f"{place.name}:"
+        and piece[begin - 1 : begin] in {" ", "{", "["}
+        and _NEXT_FIELD.match(piece, end) is not None
     )
 
 
@@ -236,10 +271,12 @@ def _bracketed(piece: str, place: Place) -> tuple[int, int]:
 
 
 def _below(piece: str, position: int) -> tuple[int, int]:
-    """The value as `kubectl describe configmap` prints it: after a line of four dashes."""
+    """The value as `kubectl describe configmap` prints it: after a line of four dashes. Else a single odd word."""
     dashes = _CONFIGMAP_VALUE.match(piece, position)
     if not dashes:
-        return position, position
+        word = _WORD_BELOW.match(piece, position)
+        odd = word is not None and looks_random(word["word"], password=True) and not is_object_name(word["word"])
+        return word.span("word") if word and odd else (position, position)
     line_end = piece.find("\n", dashes.end())
     return dashes.end(), len(piece) if line_end < 0 else line_end
 
@@ -255,16 +292,23 @@ def _line_value_end(piece: str, start: int) -> int:
 
 
 def _run_end(piece: str, start: int) -> int:
-    """The end of the word at `start`; long words are read to their end only when they may be a secret."""
+    """The end of the word at `start`, of which no more is read than what it takes to judge it."""
     match = _RUN.match(piece, start, start + _RUN_CHARACTERS)
     end = match.end() if match else start
     cut = _CUT.search(piece, start, end + 1)
     if cut and cut.start() < end:
         end = cut.start()
-    elif end == start + _RUN_CHARACTERS and not is_reference(piece[start:end]):
-        match = _RUN.match(piece, end)
-        end = match.end() if match else end
-    return start + len(piece[start:end].rstrip(".,:;)]}>"))
+    elif end == start + _RUN_CHARACTERS:
+        return end
+    return start + len(piece[start:end].rstrip(_ENDS))
+
+
+def _whole_run_end(piece: str, start: int, end: int) -> int:
+    """The end of a word that was read as far as `end`."""
+    if end - start != _RUN_CHARACTERS:
+        return end
+    match = _RUN.match(piece, end)
+    return start + len(piece[start : match.end() if match else end].rstrip(_ENDS))
 
 
 def _block_span(window: Window, place: Place) -> Span | None:
@@ -297,5 +341,5 @@ def _options(window: Window, keyword: str) -> Iterator[Span]:
         if start < end and not is_word(value) and not is_reference(value, amounts=label != PASSWORD):
             if strength_of(name) == "weak" and not looks_random(value, password=True):
                 continue
-            done = end
-            yield Span(start=window.start + start, end=window.start + end, label=label, secret=value)
+            done = end if quoted else _whole_run_end(piece, start, end)
+            yield Span(start=window.start + start, end=window.start + done, label=label, secret=piece[start:done])

@@ -46,7 +46,11 @@ _AROUND: Final = 2000
 
 def dumped_secrets(window: Window) -> Iterator[Span]:
     """The secrets of this window in dumps of Go values."""
-    if not window.names_secrets and not window.has("Opaque", folded=False):
+    if (
+        not window.names_secrets
+        and not window.has("Opaque", folded=False)
+        and not window.has("StringData", folded=False)
+    ):
         return
     yield from _strongly_named(window, _NAMELESS)
     if "[" not in window.piece and "(" not in window.piece:

@@ -1,6 +1,7 @@
 """Long words that are base64 or hexadecimal digits of a text, also compressed (the releases of Helm), also in lines.
 
-Such a word is masked whole when what it says holds a secret. What it says is read like any other text.
+Such a word is masked whole when what it says holds a secret, or is more than can be unpacked. What words say is read
+like any other text, many words at once.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ import base64
 import binascii
 import re
 import zlib
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.redaction.kinds import Span
+from holmes.core.redaction.kinds import SECRET, Span
 from holmes.core.redaction.pieces import BASE64_LETTERS, LONG_WORD, WORD_CLASSES
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 _STEP_CHARACTERS: Final = 256 * 1024
 _UNPACKED_BYTES: Final = 4 * 1024 * 1024
+_UNPACKED_PER_CHARACTER: Final = 4
+_BATCH_CHARACTERS: Final = 128 * 1024
+# Between what two words say: the end of a document, so that nothing is read across.
+_GAP: Final = "\n---\n"
 _MOST_LINES: Final = 40_000
 
 _FIRST, _SECOND, _THIRD = (
@@ -31,8 +37,8 @@ _FIRST, _SECOND, _THIRD = (
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# UTF-16 with a mark of its order, gzip.
-_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI")
+# UTF-16 with a mark of its order, gzip, zlib.
+_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
 
@@ -46,16 +52,77 @@ class Encoded:
     letters: str
 
 
-def encoded_secrets(window: Window, search: Callable[[str], list[Span]]) -> Iterator[Span]:
+class Unpacking:
+    """How much may still be unpacked for one text: a bomb takes no longer to read than a long text."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, characters: int) -> None:
+        self._left = _UNPACKED_BYTES + _UNPACKED_PER_CHARACTER * characters
+
+    def of(self, letters: str) -> str | None:
+        """What a compressed text says, as far as it goes: it may be cut off. None when it is more than can be read."""
+        limit = min(_UNPACKED_BYTES, self._left)
+        if limit <= 0:
+            return None
+        unpacker = zlib.decompressobj(wbits=47)
+        try:
+            data = unpacker.decompress(_bytes_of(letters), limit)
+        except zlib.error:
+            return ""
+        self._left -= len(data)
+        return None if len(data) == limit else _plain(data)
+
+
+class _Batch:
+    """Words that are searched at once. One search costs as much as many short words."""
+
+    __slots__ = ("_said", "_starts", "_words", "characters")
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+        self._starts: list[int] = []
+        self._words: list[Encoded] = []
+        self.characters = 0
+
+    def add(self, word: Encoded, said: str) -> None:
+        self._said.append(said)
+        self._starts.append(self.characters)
+        self._words.append(word)
+        self.characters += len(said) + len(_GAP)
+
+    def secrets(self, search: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
+        """The words that hold a secret. One that is nothing else gives the word its own hash."""
+        found: dict[int, list[Span]] = {}
+        for span in search(_GAP.join(self._said)):
+            index = bisect_right(self._starts, span.start) - 1
+            of_word = found.setdefault(index, [])
+            if len(of_word) < 2:
+                of_word.append(span)
+        for index, spans in found.items():
+            word = self._words[index]
+            whole = len(spans) == 1 and spans[0].secret == self._said[index].strip()
+            yield Span(
+                start=word.start,
+                end=word.end,
+                label=spans[0].label,
+                secret=spans[0].secret if whole else word.letters,
+            )
+
+
+def encoded_secrets(window: Window, search: Callable[[str], Iterator[Span]], unpacking: Unpacking) -> Iterator[Span]:
     """The words of this window in which `search` finds a secret once they are decoded."""
+    batch = _Batch()
     for word in _words(window):
-        for said in _said(word.letters):
-            found = search(said)
-            if found:
-                whole = len(found) == 1 and found[0].secret == said.strip()
-                secret = found[0].secret if whole else word.letters
-                yield Span(start=word.start, end=word.end, label=found[0].label, secret=secret)
-                break
+        for said in _said(word.letters, unpacking):
+            if said is None:
+                yield Span(start=word.start, end=word.end, label=SECRET, secret=word.letters)
+            elif said:
+                batch.add(word, said)
+            if batch.characters > _BATCH_CHARACTERS:
+                yield from batch.secrets(search)
+                batch = _Batch()
+    yield from batch.secrets(search)
 
 
 def _words(window: Window) -> Iterator[Encoded]:
@@ -110,20 +177,20 @@ def _mixes(word: str) -> bool:
     return not word.isalpha() or (not word.islower() and not word[1:].islower()) or len(word) % 4 == 0
 
 
-def _said(letters: str) -> Iterator[str]:
-    """What a word says, part by part."""
+def _said(letters: str, unpacking: Unpacking) -> Iterator[str | None]:
+    """What a word says, part by part; None for a part that is more than can be unpacked."""
     if _HEX.fullmatch(letters):
         yield _plain(bytes.fromhex(letters))
         return
     letters = letters.replace("-", "+").replace("_", "/")
     if letters.startswith("H4sI"):
-        yield _unpacked(letters)
+        yield unpacking.of(letters)
         return
     for start in range(0, len(letters), _STEP_CHARACTERS):
         part = letters[start : start + _STEP_CHARACTERS]
         data = _bytes_of(part)
-        if data.startswith(b"\x1f\x8b"):
-            yield _unpacked(part)
+        if data.startswith((b"\x1f\x8b", b"x\x9c", b"x\xda", b"x\x01")):
+            yield unpacking.of(part)
         yield _plain(data)
 
 
@@ -132,14 +199,6 @@ def _bytes_of(letters: str) -> bytes:
         return base64.b64decode(letters[: len(letters) - (len(letters) % 4 == 1)] + "==")
     except (ValueError, binascii.Error):
         return b""
-
-
-def _unpacked(letters: str) -> str:
-    """What a compressed text says, as far as it goes: it may be cut off."""
-    try:
-        return _plain(zlib.decompressobj(wbits=31).decompress(_bytes_of(letters), _UNPACKED_BYTES))
-    except zlib.error:
-        return ""
 
 
 def _plain(data: bytes) -> str:

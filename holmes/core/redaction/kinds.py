@@ -18,6 +18,11 @@ EDGE: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 # The same for base64, whose alphabet has other signs.
 BASE64: Final = "A-Za-z0-9+/"
 BASE64_EDGE: Final = rf"(?:(?<![{BASE64}])|(?<=\\[nrt]))"
+_WORD: Final = r"A-Za-z0-9_\-"
+_LETTERS: Final = "A-Za-z0-9"
+# Before a token whose prefix nothing else has.
+_GLUED_EDGE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
+_SURE_PREFIX: Final = 4
 END: Final = r"(?![A-Za-z0-9_\-])"
 
 # `key=` with a long word behind it, as in the queries of URLs: one search for all kinds that stand there.
@@ -46,6 +51,20 @@ class Span:
     label: str
     secret: str
     quote: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Masked:
+    """A place to mask: `start` to `end` of the text.
+
+    `label` and `number` go into the placeholder, `quote` around it.
+    """
+
+    start: int
+    end: int
+    label: str
+    number: int
+    quote: str
 
 
 def anything(_: str) -> bool:
@@ -88,22 +107,26 @@ class Kind:
                 yield start, end
 
     def is_exactly(self, value: str) -> bool:
-        """Whether `value` is one secret of this kind by its shape alone, and nothing else."""
-        if "secret" in self.pattern.groupindex or not any(literal in value for literal in self.literals):
-            return False
+        """Whether `value` is one secret of this kind and nothing else."""
         match = self.pattern.match(value)
-        return match is not None and match.span() == (0, len(value)) and self.accepts(value)
+        return match is not None and match.end() == len(value) and self.accepts(value)
 
 
-def starting(prefix: str, before: str = r"A-Za-z0-9_\-") -> str:
+def starting(prefix: str, before: str = _WORD) -> str:
     """The pattern of `prefix` at the edge of a word of `before`. It starts with plain letters: a fast search."""
     plain = re.escape(prefix)
     return rf"{plain}(?:(?<![{before}]{plain})|(?<=\\[nrt]{plain})|(?<=%[0-9A-Fa-f]{{2}}{plain}))"
 
 
 def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), long_word: bool = False) -> Kind:
-    """A token with a fixed prefix, or a pattern of prefixes whose `literals` are given; `body` is what follows."""
-    first = EDGE + prefix if literals else starting(prefix)
+    """A token with a fixed prefix, or a pattern of prefixes whose `literals` are given; `body` is what follows.
+
+    A word may be glued to it (`hook-ghp_...`) unless it could be a hash, or is so long that searching it from every
+    prefix in it would take too long.
+    """
+    shortest = min(map(len, literals or (prefix,)))
+    glued = shortest >= _SURE_PREFIX and "0-9a-f]" not in body and ",}" not in body
+    first = (_GLUED_EDGE if glued else EDGE) + prefix if literals else starting(prefix, _LETTERS if glued else _WORD)
     return Kind(
         name=name,
         literals=literals or (prefix,),

@@ -82,7 +82,13 @@ _KEY_OWNERS: Final = frozenset(
 # A name that ends so says where the secret is, or how it is handled, and not what it is.
 _LOCATORS: Final = frozenset(
     {
-        "algorithm", "at", "date", "last", "modified", "on", "rotated", "set", "since", "until",
+        "age", "ago", "aging", "algo", "algorithm", "alphabet", "at", "attempt", "attempts", "budget",
+        "charset", "complexity", "cost", "date", "day", "days", "deadline", "difficulty", "encoder",
+        "encoding", "encryption", "grace", "hashing", "history", "hour",
+        "hours", "iterations", "last", "lockout", "minute", "minutes", "modified", "months", "ms", "on", "page",
+        "percent", "period", "question", "quota", "rate", "retention", "retries", "retry", "reuse", "rotate",
+        "rotated", "rounds", "rule", "rules", "score", "scheme", "set", "since", "strategy", "strength",
+        "threshold", "title", "tries", "until", "warn", "warning", "weeks", "window", "years",
         "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
         "change", "changed", "class", "config", "configmap", "count", "counter", "created", "delay", "dir",
         "directory", "duration", "enabled", "endpoint", "env", "error", "errors", "exists", "expiration",

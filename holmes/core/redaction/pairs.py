@@ -26,11 +26,12 @@ _NAMES: Final = (
     r"|label|param|setting|title|path)"
 )
 _VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
-_IS: Final = r"[ \t]{0,4}[:=][ \t]{0,40}"
+_IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
 # A field between the two that is neither: `sensitive: true`, `"type":"string",`.
 _FIELD: Final = (
     rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"
-    r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|[^\s\"'\\,;{}\[\]]{0,100}(?:[ \t][^\s\"'\\,;{}\[\]:=]{1,40}){0,12})"
+    r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|\[[^\[\]\n]{0,200}\]|\{\}"
+    r"|[^\s\"'\\,;{}\[\]]{0,100}(?:[ \t][^\s\"'\\,;{}\[\]:=]{1,40}){0,12})"
     rf"{_BREAK}){{0,3}}"
 )
 _NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_.:/\-]{{0,100}}+)"
@@ -39,7 +40,7 @@ _NAME_FIRST: Final = re.compile(
     rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
 )
 _VALUE_FIRST: Final = re.compile(
-    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>[^\"'\n\\]{{1,400}})\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
+    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|''){{1,400}}+)\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
     r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
     rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
 )

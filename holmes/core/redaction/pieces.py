@@ -29,7 +29,7 @@ _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 # What names of secrets consist of.
 KEYWORDS: Final = (
     "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
-    "senha", "clave", "parola",
+    "senha", "clave", "parola", "jeton", "chiave", "chave",
 )  # fmt: skip
 # Words that are in many other literals, which need only be searched around them.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")

@@ -7,15 +7,16 @@ Round brackets, because square ones are a list in YAML and `[[` begins a citatio
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from hashlib import blake2s
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.errors import HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from holmes.core.redaction.kinds import Span
+    from holmes.core.redaction.kinds import Masked, Span
 
 FURTHER_LINE: Final = "(REDACTED)"
 MINIMUM_KEY_BYTES: Final = 16
@@ -38,18 +39,18 @@ class Placeholders:
             )
         self._key = blake2s(key).digest()
 
-    def of(self, label: str, secret: str) -> str:
-        """The placeholder of `secret`."""
-        digest = blake2s(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).hexdigest()
-        return f"(REDACTED:{label}:{digest})"
+    def number(self, secret: str) -> int:
+        """The keyed hash of `secret`, 32 bits."""
+        digest = blake2s(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).digest()
+        return int.from_bytes(digest)
 
-    def replacement(self, text: str, span: Span) -> str:
-        """What stands for `span`, in as many lines as it had."""
-        first = self.of(span.label, span.secret)
-        lines = text[span.start : span.end].splitlines(keepends=True)
+    def replacement(self, text: str, masked: Masked) -> str:
+        """What stands for `masked`, in as many lines as it had."""
+        first = f"(REDACTED:{masked.label}:{masked.number:08x})"
+        lines = text[masked.start : masked.end].splitlines(keepends=True)
         if len(lines) == 1 and not lines[0][-1:].isspace():
-            return f"{span.quote}{first}{span.quote}"
-        masked: list[str] = []
+            return f"{masked.quote}{first}{masked.quote}"
+        shown: list[str] = []
         placeholder = first
         for line in lines:
             content = line.strip()
@@ -57,13 +58,13 @@ class Placeholders:
                 start = line.index(content)
                 line = f"{line[:start]}{placeholder}{line[start + len(content) :]}"  # noqa: PLW2901
                 placeholder = FURTHER_LINE
-            masked.append(line)
-        return "".join(masked)
+            shown.append(line)
+        return "".join(shown)
 
 
-def outside_placeholders(text: str, spans: Iterable[Span]) -> list[Span]:
+def outside_placeholders(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """The spans that do not begin inside of a placeholder: its words are no name of what follows it."""
-    return [span for span in spans if not _begins_inside(text, span.start)]
+    return (span for span in spans if not _begins_inside(text, span.start))
 
 
 def _begins_inside(text: str, position: int) -> bool:
@@ -75,28 +76,26 @@ def _begins_inside(text: str, position: int) -> bool:
     return match is not None and position < match.end()
 
 
-def without_placeholders(text: str, spans: Iterable[Span]) -> list[tuple[Span, int, int]]:
-    """What to mask of each span, as `(span, start, end)`: the parts that no placeholder covers yet.
+def without_placeholders(text: str, found: Iterable[Masked]) -> Iterator[Masked]:
+    """What to mask of each place: the parts that no placeholder covers yet.
 
     A text that was redacted before keeps its placeholders, which makes redaction idempotent.
     """
-    parts: list[tuple[Span, int, int]] = []
-    for span in spans:
-        position = span.start
-        # A placeholder that covers the start of the span began at most its own length before.
-        lowest, highest = max(0, span.start - _LONGEST), min(len(text), span.end + _LONGEST)
+    for masked in found:
+        position = masked.start
+        # A placeholder that covers the start of the place began at most its own length before.
+        lowest, highest = max(0, masked.start - _LONGEST), min(len(text), masked.end + _LONGEST)
         if text.find(_SHARED_START, lowest, highest) < 0:
-            parts.append((span, span.start, span.end))
+            yield masked
             continue
         for match in _PLACEHOLDER.finditer(text, lowest, highest):
-            if match.end() <= span.start or match.start() >= span.end:
+            if match.end() <= masked.start or match.start() >= masked.end:
                 continue
-            _add(parts, text, span, position, min(match.start(), span.end))
+            yield from _part(text, masked, position, min(match.start(), masked.end))
             position = match.end()
-        _add(parts, text, span, position, span.end)
-    return parts
+        yield from _part(text, masked, position, masked.end)
 
 
-def _add(parts: list[tuple[Span, int, int]], text: str, span: Span, start: int, end: int) -> None:
+def _part(text: str, masked: Masked, start: int, end: int) -> Iterator[Masked]:
     if start < end and _ESCAPED_BREAK.sub("", text[start:end]).strip():
-        parts.append((span, start, end))
+        yield replace(masked, start=start, end=end)

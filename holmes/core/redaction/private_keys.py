@@ -53,14 +53,16 @@ def _body_end(text: str, start: int) -> int:
     """Where the body ends: at the line END, or where the lines stop to look like a key."""
     limit = min(len(text), start + _KEY_CHARACTERS)
     begin = text.find("-----BEGIN ", start, limit)
-    end = text.find("-----END ", start, limit if begin < 0 else begin)
+    limit = limit if begin < 0 else begin
+    end = text.find("-----END ", start, limit)
     if end >= 0:
         return end
-    line_end = text.find("\n", start)
-    line_end = len(text) if line_end < 0 else line_end
-    rest = _ONE_LINE_BODY.match(text, start, min(line_end, limit))
+    line_end = text.find("\n", start, limit)
+    one_line = line_end < 0
+    line_end = limit if one_line else line_end
+    rest = _ONE_LINE_BODY.match(text, start, line_end)
     last = rest.end() if rest else start
-    if last < line_end and text[last:line_end].strip("\"',"):
+    if one_line or (last < line_end and text[last:line_end].strip("\"',")):
         return last
     for line_start, line_stop in lines_from(text, start):
         if line_start >= limit or line_stop - line_start > 400 or not _KEY_LINE.match(text[line_start:line_stop]):

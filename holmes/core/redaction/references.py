@@ -12,7 +12,7 @@ from holmes.core.redaction.names import strength_of
 
 # A whole reference, which other text may follow.
 _VARIABLE: Final = re.compile(
-    r"\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
+    r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
     r"|\$env:\w+|\$\{\{|\{\{-?\s*[.$A-Za-z_(\-]*$|\$\{[A-Z_][A-Z0-9_]*$|\$\([A-Za-z_./\-]*$|<[A-Za-z_\-]*$"
     r"|\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])|\$(?P<name>[A-Za-z_]\w*)|\$[0-9?*@](?![A-Za-z0-9_])"
     r"|%[sdvqrx](?!\w)|%[+#][vsd]|%\([\w.]+\)[a-z]|%\{[\w.]+\}|%(?P<percent>[A-Za-z_]\w*)%"
@@ -33,6 +33,7 @@ _FILE: Final = re.compile(r"\.(?:cfg|conf|crt|env|ini|jks|json|key|p12|pass|pem|
 # A folder is a word, perhaps with a number at its end: `db-1`, `v2`.
 _FOLDER: Final = re.compile(r"\.?[A-Za-z]?[a-z_.@\-]*(?:[-_.][0-9]+|(?<=\bv)[0-9])?$|[A-Z_\-]+$")
 _CALL: Final = re.compile(r"(?P<function>[A-Za-z_][\w.]*)\((?P<arguments>[^\n]*)")
+_MASKED_CALL: Final = re.compile(r"[A-Za-z]{1,20}[(\[]\(REDACTED[a-z0-9:\-]{0,80}")
 _FETCH: Final = re.compile(
     r"(?:get|fetch|load|read|lookup|decode|decrypt|random|env|file|base64|generate|create|secret|read)", re.IGNORECASE
 )
@@ -44,6 +45,8 @@ _ATTRIBUTE: Final = re.compile(
     r"ctx|context|cfg|conf|props|properties|values|spec)(?:\.[A-Za-z_]+|\[[\"']?[A-Za-z_.\-]+[\"']?\]|\[\d\])+[;,)]?$",
     re.IGNORECASE,
 )
+# An attribute of a resource: `random_password.db.result`.
+_RESOURCE: Final = re.compile(r"[a-z]+_[a-z_]+(?:\.[a-z_]+(?:\[[\"']?[a-z0-9_.\-]+[\"']?\])?){2,6}[;,)]?$")
 _YAML_TAG: Final = re.compile(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
 _MIXED_LENGTH: Final = 6
 _MOST_VARIABLES: Final = 8
@@ -67,7 +70,7 @@ def is_variable_reference(value: str) -> bool:
 
 
 def _is_plausible(match: re.Match[str]) -> bool:
-    name = match["name"] or match["percent"]
+    name = match["name"] or match["percent"] or match["braces"]
     if name and _LEET.search(name):
         return False
     if name:
@@ -95,8 +98,8 @@ def _mixes(value: str) -> bool:
 
 def _is_call(value: str) -> bool:
     match = _CALL.match(value)
-    if not match:
-        return False
+    if not match or _MASKED_CALL.match(value):
+        return match is not None
     function, arguments = match["function"], match["arguments"]
     closing = arguments.rfind(")")
     if closing >= 0 and arguments[closing + 1 :].strip(";,)}] .\"'") not in {"", "result"}:
@@ -113,4 +116,4 @@ def _is_call(value: str) -> bool:
 
 
 def _is_attribute(value: str) -> bool:
-    return _ATTRIBUTE.match(value) is not None or _YAML_TAG.match(value) is not None
+    return any(pattern.match(value) for pattern in (_ATTRIBUTE, _RESOURCE, _YAML_TAG))

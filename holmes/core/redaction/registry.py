@@ -24,6 +24,22 @@ def kinds() -> tuple[Kind, ...]:
     return tuple(kind for module in modules for kind in module.KINDS)
 
 
+def kind_of(secret: str) -> Kind | None:
+    """The kind that `secret` has by its shape alone."""
+    literals, shapes = _shapes()
+    if not literals.search(secret):
+        return None
+    return next((kind for kind in shapes if kind.is_exactly(secret)), None)
+
+
+@cache
+def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
+    """The kinds that need no surroundings, and what is in every secret of them."""
+    shapes = tuple(kind for kind in kinds() if "secret" not in kind.pattern.groupindex)
+    literals = {re.escape(literal) for kind in shapes for literal in kind.literals}
+    return re.compile("|".join(sorted(literals))), shapes
+
+
 @cache
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...]], ...]:
     """The kinds in groups, each with a pattern that must be found in a text before its kinds are looked at.

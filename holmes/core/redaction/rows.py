@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from holmes.core.redaction.columns import NAME_TITLES, VALUE_TITLES
 from holmes.core.redaction.kinds import PASSWORD, Span
 from holmes.core.redaction.names import label_of, strength_of
 from holmes.core.redaction.values import is_reference
@@ -36,6 +37,7 @@ _PGPASS: Final = re.compile(
     r"[A-Za-z_*][^\s:/\"'=]{0,63}+:"
     r"(?P<secret>(?:[^\s\"'\\:]|\\[:\\]){3,200})[ \t\r]*"
 )
+_SURE_PGPASS: Final = re.compile(r":\*:|:[56]432:")
 _COLONS: Final = 4
 _LONGEST_LINE: Final = 2000
 # `file.go:12:34:error:x` and `host:9100:up:ok:1` have the same form.
@@ -61,7 +63,7 @@ def _of_pgpass(window: Window) -> Iterator[Span]:
         match = _PGPASS.fullmatch(line)
         if not match or is_reference(match["secret"], amounts=True):
             continue
-        if _SOURCE.search(line) or match["secret"].isalpha():
+        if _SOURCE.search(line) or (match["secret"].isalpha() and not _SURE_PGPASS.search(line)):
             continue
         position = window.piece.find(line, position)
         start, end = match.span("secret")
@@ -85,15 +87,27 @@ def _inserted(window: Window) -> Iterator[Span]:
     for match in _INSERT.finditer(window.lower):
         columns = [column.strip(" \t\r\n`\"'[]\\") for column in window.piece[slice(*match.span("columns"))].split(",")]
         secret = {index: name for index, name in enumerate(columns) if strength_of(name) == "strong"}
-        row = _ROW.match(window.piece, match.end()) if secret else None
+        name = next((index for index, column in enumerate(columns) if column.lower() in NAME_TITLES), None)
+        value = next((index for index, column in enumerate(columns) if column.lower() in VALUE_TITLES), None)
+        row = _ROW.match(window.piece, match.end()) if secret or (name is not None and value is not None) else None
         while row:
-            start, end = row.span("fields")
-            for index, field in enumerate(_FIELD.finditer(window.piece, start, end)):
-                group = "quoted" if field["quoted"] is not None else "plain"
-                if index in secret and not is_reference(field[group]):
-                    first, last = field.span(group)
-                    value = field[group].strip()
-                    yield Span(
-                        start=window.start + first, end=window.start + last, label=label_of(secret[index]), secret=value
-                    )
+            fields = dict(enumerate(_fields(window.piece, *row.span("fields"))))
+            named = dict(secret)
+            if name in fields and value is not None and strength_of(window.piece[slice(*fields[name])]) == "strong":
+                named[value] = window.piece[slice(*fields[name])]
+            for index, title in named.items():
+                if index in fields:
+                    yield from _field_span(window, title, fields[index])
             row = _ROW.match(window.piece, row.end())
+
+
+def _fields(piece: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for field in _FIELD.finditer(piece, start, end):
+        yield field.span("quoted" if field["quoted"] is not None else "plain")
+
+
+def _field_span(window: Window, title: str, place: tuple[int, int]) -> Iterator[Span]:
+    value = window.piece[slice(*place)].strip()
+    if not is_reference(value):
+        start, end = place
+        yield Span(start=window.start + start, end=window.start + end, label=label_of(title), secret=value)

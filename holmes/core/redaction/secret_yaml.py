@@ -38,11 +38,13 @@ class YamlSecrets:
     called `data` counts as one of a Secret, so that the work stays linear and nothing is left out.
     """
 
-    __slots__ = ("_exhausted", "_read", "_text", "_work")
+    __slots__ = ("_covered", "_exhausted", "_read", "_text", "_work")
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._read: dict[int, int] = {}
+        # What is below a map is masked with it, so maps that are nested in it need not be read.
+        self._covered = -1
         self._work = 0
         self._exhausted = False
 
@@ -124,7 +126,7 @@ class YamlSecrets:
 
     def _entries(self, position: int, column: int) -> Iterator[Span]:
         """The values of the map behind the key at `position`."""
-        if column < 0:
+        if column < 0 or position < self._covered:
             return
         text = self._text
         line_end = text.find("\n", position)
@@ -140,6 +142,7 @@ class YamlSecrets:
             at = column_of(line)
             if -1 < at <= column or _ends_document(line):
                 return
+            self._covered = end
             entry_column = at if entry_column < 0 else entry_column
             entry = _ENTRY.match(text, start, end)
             if start < covered:

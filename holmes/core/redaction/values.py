@@ -20,6 +20,8 @@ _NOTHING: Final = frozenset(
         "n/a", "nil", "no", "none", "null", "ok", "off", "on", "opaque", "optional", "redacted", "rejected",
         "required", "revoked", "set", "string", "success", "true", "undefined", "unset", "unchanged", "unknown",
         "valid", "yes",
+        "basic", "bearer", "erforderlich", "falsch", "obligatoire", "obligatorio", "obrigat\xf3rio",
+        "requerido", "requis", "richiesto", "ung\xfcltig",
     }
 )  # fmt: skip
 _MASKED: Final = re.compile(r"[*xX.•\-#_]{3,}+$|\*+$|[-{}()\[\]?]{1,3}$")
@@ -37,6 +39,12 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d$")
 _PUBLIC: Final = re.compile(
     r"-----BEGIN (?!.{0,30}PRIVATE)|LS0tLS1CRUdJTiBD|LS0tLS1CRUdJTiBQVUJ|ssh-(?:rsa|ed25519) |ecdsa-"
 )
+# A type in a source file: `Option<String>`, `SecretStr`, `&'static str`.
+_TYPE: Final = re.compile(
+    r"(?:&(?:'\w+ )?)?(?:(?:Option|Optional|Box|Vec|Arc|Rc|Cow|Result|List|Maybe|Secret|Promise)[<\[])*"
+    r"(?:[Ss]tring|[Ss]tr|SecretStr(?:ing)?|SecretText|[Bb]ytes?|[Bb]ool(?:ean)?|u8|char|Any|Text)"
+    r"[>\]]*(?: = \w{1,20})?[,;]?$"
+)
 _STOP_WORDS: Final = frozenset(
     {
         "a", "an", "and", "are", "as", "be", "been", "before", "by", "can", "cannot", "could", "did", "do",
@@ -51,6 +59,8 @@ _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}
 # The words that made prose of a line went with the cookie in it: what is left must not turn into a secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
+# So much of a word shows how its letters are mixed.
+_JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 
 
@@ -68,6 +78,7 @@ def is_reference(value: str, *, amounts: bool = False) -> bool:
         or _ELSEWHERE.match(head)
         or _PUBLIC.match(head)
         or _SIZE.match(head)
+        or _TYPE.match(head)
         or _MASKED_COOKIE.search(head)
         or refers(head)
         or (_VARIABLE_NAME.match(head) and strength_of(head) != "none")
@@ -109,10 +120,11 @@ def looks_random(value: str, *, password: bool = False) -> bool:
         return False
     if _UUID.match(value):
         return True
+    if is_object_name(value) and any(sign in value for sign in "-./:"):
+        return False
+    value = value[:_JUDGED_CHARACTERS]
     letters = any(map(str.isalpha, value))
     digits = any(map(str.isdigit, value))
     signs = any(sign in value for sign in "!@#$%^&*+=~?")
     mixed = any(map(str.isupper, value[1:])) and any(map(str.islower, value))
-    if is_object_name(value) and any(sign in value for sign in "-./:"):
-        return False
     return letters and (digits or signs or (mixed and "." not in value))

@@ -16,6 +16,8 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.core.redaction.pieces import Window
+
 _URL: Final = r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+"
 _ENTITY: Final = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,12});"
 _ESCAPE: Final = (
@@ -28,7 +30,7 @@ _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
 _UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _WIDE: Final = "\uff01-\uff5e"
 _WIDE_DISTANCE: Final = 0xFEE0
-_RARE: Final = re.compile(f"[{_UNSEEN}{_WIDE}]")
+_RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
 _UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
 
 # What shows that an encoding may be in a text: a sign that is searched fast, and a pattern that starts with it.
@@ -36,29 +38,41 @@ _TRACES: Final = (
     ("%", re.compile(_URL)),
     ("&", re.compile(_ENTITY)),
     ("\\", re.compile(_ESCAPE)),
-    ("\x00", re.compile("\x00")),
+    ("\x00", re.compile("\x00+")),
     ("\x1b", re.compile(_SEQUENCE)),
 )
+# How `kubectl describe` prints the words of a command: one to a line, below these names.
+_COMMAND_NAMES: Final = ("Command:", "Args:")
+_COMMAND: Final = re.compile(
+    r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
+    r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
+)
+_WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
 # So much around a decoded place is searched, and up to the next border of a word.
 _AROUND: Final = 320
 _BORDER_CHARACTERS: Final = 400
 _BORDERS: Final = re.compile(r"[\s\"',;]")
 # Between two places: the end of a document, so that nothing is read across.
 _GAP: Final = "\n---\n"
+_PARTS_AT_ONCE: Final = 4096
+_MOST_SMALL: Final = 2**32
 
 
 class View:
     """A decoded text, and where its characters stand in the original."""
 
-    __slots__ = ("_after", "_before", "_parts", "_shown", "_size", "text")
+    __slots__ = ("_after", "_before", "_joined", "_parts", "_shown", "_size", "text")
 
-    def __init__(self) -> None:
+    def __init__(self, characters: int) -> None:
+        # Many small parts take more memory than the text: they are joined as they come.
+        self._joined: list[str] = []
         self._parts: list[str] = []
         self._size = 0
         # Of every replaced place: where the view goes on after it, and where it began and ended in the original.
-        self._shown = array("q", [0])
-        self._before = array("q", [0])
-        self._after = array("q", [0])
+        code = "I" if characters < _MOST_SMALL else "Q"
+        self._shown = array(code, [0])
+        self._before = array(code, [0])
+        self._after = array(code, [0])
         self.text = ""
 
     def keep(self, text: str, start: int, end: int) -> None:
@@ -75,10 +89,14 @@ class View:
         self._shown.append(self._size)
         self._before.append(start)
         self._after.append(end)
+        if len(self._parts) > _PARTS_AT_ONCE:
+            self._joined.append("".join(self._parts))
+            self._parts.clear()
 
     def close(self) -> View:
         """The finished view."""
-        self.text = "".join(self._parts)
+        self.text = "".join([*self._joined, *self._parts])
+        self._joined.clear()
         self._parts.clear()
         return self
 
@@ -106,7 +124,7 @@ def decoded_view(text: str, beyond: str) -> View | None:
     if not traces:
         return None
     pattern = re.compile("|".join(traces))
-    view = View()
+    view = View(len(text))
     position = 0
     for start, end in _surroundings(text, pattern):
         if start > position:
@@ -119,6 +137,26 @@ def decoded_view(text: str, beyond: str) -> View | None:
         view.keep(text, position, end)
         position = end
     return view.close()
+
+
+def command_view(window: Window) -> View | None:
+    """The commands that a window prints with one word to a line, each in one line; None without any."""
+    if not any(window.has(name, folded=False) for name in _COMMAND_NAMES):
+        return None
+    text = window.piece
+    view = View(len(text))
+    position = 0
+    for command in _COMMAND.finditer(text):
+        start, end = command.span("words")
+        view.replace(_GAP, position, start)
+        position = start
+        for match in _WORD_BREAK.finditer(text, start, end):
+            view.keep(text, position, match.start())
+            view.replace(" ", match.start(), match.end())
+            position = match.end()
+        view.keep(text, position, end)
+        position = end
+    return view.close() if position else None
 
 
 def _decoded(match: str) -> str:

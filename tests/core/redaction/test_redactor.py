@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import random
 import re
@@ -246,6 +247,7 @@ HOSTILE = {
     "go maps": "Data:map[kind:Secret ", "byte lists": "[]uint8{0x1, ", "wrapped": "eyJabcd\n", "wrapped prefixes": "ghp_\n",
     "pgpass": "a:10:b:c:d\n", "programs": "mongo -p", "netrc": "machine a.b login c password ", "packed": "H4sIAAAA",
     "wrapped base64": "QUJDREVGR0hJSktMTU5P\n", "templates": "password=${", "calls": "password=f(", "dsn": "://a:@",
+    "keys in one line": "-----BEGIN PRIVATE KEY-----A", "joined words": "key-----a", "names in one word": "pass:", "headings": "token|a\n", "arguments": "    Args:\n      -p\n",
 }  # fmt: skip
 
 
@@ -276,6 +278,15 @@ def test_secrets_inside_of_secrets_at_many_depths_take_linear_time_and_are_maske
         assert "bGVha" not in redacted
 
 
+def test_maps_of_strings_inside_of_each_other_are_read_once_and_masked() -> None:
+    def nested(depth: int) -> str:
+        return "".join(" " * level + "stringData:\n" for level in range(depth)) + " " * depth + "blob: leaked\n"
+
+    flat = max(min(cpu_seconds("stringData:\n  blob: x\n" * 240) for _ in range(2)), 0.002)
+    assert any(cpu_seconds(nested(240)) < 5 * flat for _ in range(3))
+    assert "leaked" not in REDACTOR.redact(nested(240))
+
+
 def test_base64_inside_of_base64_takes_linear_time() -> None:
     def packed(size: int) -> str:
         text = "mode=fast password=hunter2x " * size
@@ -286,6 +297,25 @@ def test_base64_inside_of_base64_takes_linear_time() -> None:
     assert "(REDACTED:" in REDACTOR.redact(packed(10))
     base = max(min(cpu_seconds(packed(1_000)) for _ in range(2)), 0.002)
     assert any(cpu_seconds(packed(4_000)) < 10 * base for _ in range(3))
+
+
+def test_a_word_that_unpacks_to_more_than_can_be_read_is_masked_and_takes_no_longer_than_a_long_text() -> None:
+    bomb = base64.b64encode(gzip.compress(b"0" * 8_000_000, mtime=0)).decode()
+    redacted = REDACTOR.redact(f"one {bomb} two")
+    assert re.fullmatch(r"one \(REDACTED:secret:\w{8}\) two", redacted)
+    plain = max(cpu_seconds("0" * 1_000_000), 0.01)
+    assert any(cpu_seconds(f"{bomb} " * 40) < 40 * plain for _ in range(3))
+
+
+def test_words_that_are_decoded_together_are_judged_apart() -> None:
+    def word(text: str) -> str:
+        return base64.b64encode(text.encode()).decode()
+
+    harmless, secret, cut = word("hello world, how are you"), word("DB_PASSWORD=hunter2x"), word("the password is =")
+    redacted = REDACTOR.redact(f"{harmless} {cut} {harmless} {secret} {harmless}")
+    assert secret not in redacted
+    assert redacted.startswith(f"{harmless} {cut} {harmless} (REDACTED:")
+    assert redacted.endswith(f") {harmless}")
 
 
 @pytest.mark.row("N13")

@@ -9,7 +9,7 @@ from holmes.core.redaction.kinds import OPTION, PASSWORD, Kind
 from holmes.core.redaction.values import is_prose, is_reference, is_word, looks_random
 
 # What stands between the words of a command: blanks, or the commas, quotes and dashes of a list.
-_GAP = r"(?:[ \t]{1,8}|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
+_GAP = r"(?:[ \t]{1,8}|[\"'][ \t]{1,4}[\"']|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _ARGUMENT = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
 _AT: Final = re.compile("@")
@@ -125,6 +125,18 @@ KINDS: Final = (
         accepts=_is_value,
     ),
     Kind(
+        name="oracle-connect",
+        label=PASSWORD,
+        literals=("connect ",),
+        gate=_AT,
+        folded=True,
+        pattern=re.compile(
+            r"connect(?:(?<=\nconnect)|(?<=^connect)|(?<=sql> connect))[ \t]{1,4}"
+            r"[a-z][a-z0-9_$#]{0,30}/(?P<secret>[^\s/@\"'\\]{4,64})@[a-z0-9]"
+        ),
+        accepts=_is_value,
+    ),
+    Kind(
         name="db2-login",
         label=PASSWORD,
         literals=("connect to",),
@@ -234,8 +246,8 @@ KINDS: Final = (
         literals=("432:", ":*:", "pgpass"),
         folded=True,
         pattern=re.compile(
-            r"(?:^|\\n|(?<=[\n\"'` ]))[a-z0-9_.*\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
-            r"(?P<secret>[^\s\"'\\]{1,200})"
+            r"(?:^|\\n|(?<=[\n\"'` ]))[a-z0-9_.*/\-]{1,200}+:(?:[0-9]{2,5}|\*):[^\s:\"'\\]{1,64}:[^\s:\"'\\]{1,64}:"
+            r"(?P<secret>[^\s\"'\\]{3,200})"
         ),
         accepts=_is_value,
     ),

@@ -115,8 +115,10 @@ KINDS: Final = (
     Kind(
         name="ldap-hash",
         label="password-hash",
-        literals=("{SSHA", "{SHA", "{SMD5", "{MD5", "{CRYPT"),
-        pattern=re.compile(r"\{(?:SSHA(?:256|512)?|SHA|SMD5|MD5|CRYPT)\}(?P<secret>[A-Za-z0-9+/.$=]{20,}+)"),
+        literals=("{SSHA", "{SHA", "{SMD5", "{MD5", "{CRYPT", "{PLAIN}", "{CLEARTEXT}"),
+        pattern=re.compile(
+            r"\{(?:SSHA(?:256|512)?|SHA|SMD5|MD5|CRYPT|PLAIN|CLEARTEXT)\}(?P<secret>(?<=T\}|N\})[^\s\"'\\]{4,100}|[A-Za-z0-9+/.$=]{20,}+)"
+        ),
     ),
     Kind(
         name="bootstrap-token",

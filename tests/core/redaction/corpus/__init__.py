@@ -1,7 +1,8 @@
 """A corpus of secrets in many forms, and of texts that look like secrets.
 
-`own/` was written beside the engine, `blind/` by another engineer who had not seen it. The files hold a mark inside of
-tokens, so that no scanner of repositories takes them for real ones.
+`own/` was written beside the engine, `blind/` by another engineer who had not seen it, `tester/` by a third who tried
+to get secrets past it. The files hold a mark inside of tokens, so that no scanner of repositories takes them for real
+ones.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 import yaml
 
-HALVES: Final = ("own", "blind")
+PARTS: Final = ("own", "blind", "tester")
 _MARK: Final = "\N{BROKEN BAR}"
 _LOOK_ALIKES: Final = "look_alikes.yaml"
 
@@ -39,8 +40,8 @@ class LookAlike:
 
 
 @cache
-def forms(half: str) -> tuple[Form, ...]:
-    """The forms of one half of the corpus, class by class."""
+def forms(part: str) -> tuple[Form, ...]:
+    """The forms of one part of the corpus, class by class."""
     return tuple(
         Form(
             id=str(entry["id"]),
@@ -49,16 +50,16 @@ def forms(half: str) -> tuple[Form, ...]:
             secrets=tuple(_unmarked(secret) for secret in entry["secrets"]),
             keep=tuple(_unmarked(kept) for kept in entry.get("keep") or ()),
         )
-        for path in sorted(_folder(half).glob("*.yaml"))
+        for path in sorted(_folder(part).glob("*.yaml"))
         if path.name != _LOOK_ALIKES
         for entry in yaml.safe_load(path.read_text(encoding="utf-8"))
     )
 
 
 @cache
-def look_alikes(half: str) -> tuple[LookAlike, ...]:
-    """The look-alikes of one half of the corpus."""
-    path = _folder(half) / _LOOK_ALIKES
+def look_alikes(part: str) -> tuple[LookAlike, ...]:
+    """The look-alikes of one part of the corpus."""
+    path = _folder(part) / _LOOK_ALIKES
     entries = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else []
     return tuple(
         LookAlike(
@@ -68,8 +69,8 @@ def look_alikes(half: str) -> tuple[LookAlike, ...]:
     )
 
 
-def _folder(half: str) -> Path:
-    return Path(__file__).parent / half
+def _folder(part: str) -> Path:
+    return Path(__file__).parent / part
 
 
 def _unmarked(text: object) -> str:
