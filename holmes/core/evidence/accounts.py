@@ -1,19 +1,35 @@
-"""What became of the words of one assertion so far: shown, missing, or in doubt."""
+"""What became of the words of one assertion so far, and which words stand beside which. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.bindings import Reading, with_keys
-from holmes.core.evidence.records import plain_key
+from holmes.core.evidence.fields import (
+    FREE_TEXT,
+    RESOURCES,
+    Lookup,
+    keys_of,
+    numbers_of,
+)
+from holmes.core.evidence.lexicon import lexicon
+from holmes.core.evidence.phrases import with_keys
+from holmes.core.evidence.predicates import is_nothing
+from holmes.core.evidence.records import plain_key, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from holmes.core.evidence.records import Field, Record
     from holmes.core.evidence.sources import Source
     from holmes.core.evidence.words import Token
+
+
+_SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ago", "later")
+COPULAS: Final = frozenset(
+    {"is", "are", "was", "were", "ist", "sind", "war", "est", "sont", "es", "son", "está", "están"}
+)
+JOINING: Final = frozenset({"of", "the", "de", "des", "der", "du", "del", "d'", "l'"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,16 +42,40 @@ class Account:
     missing: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     proved: int = 0
+    _lookup: Lookup = field(init=False)
+    _open: set[int] = field(init=False)
+    _denied: frozenset[int] = frozenset()
     _elements: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
-    _reading: Reading = field(init=False)
+    _exact: list[tuple[int, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.tokens = with_keys(self.tokens, self.record)
-        self._reading = Reading(record=self.record, tokens=self.tokens)
+        words = frozenset(plain_key(token.text) for token in self.tokens if not token.quoted)
+        self._lookup = Lookup(record=self.record, last=self._has("last"), words=words)
+        self._open = set(range(len(self.tokens)))
+
+    @property
+    def holds(self) -> bool | None:
+        """True when all of it is shown, False when something is missing, None when something cannot be judged."""
+        return False if self.missing else None if self.doubts or not self.proved else True
 
     @property
     def _is_text(self) -> bool:
         return self.record.form in ("entry", "event")
+
+    def _has(self, category: str) -> bool:
+        return any(token.has(category) and not token.quoted for token in self.tokens)
+
+    def _has_word(self, *words: str) -> bool:
+        return any(token.text.casefold() in words for token in self.tokens)
+
+    def _texts(self) -> Iterator[str]:
+        """What the record says in sentences: all of a log entry or an event, the messages of an object."""
+        is_json = bool(self.record.lines) and self.record.lines[0][1].lstrip().startswith("{")
+        if self._is_text and not is_json:
+            yield self.record.folded
+        else:
+            yield from (tokens_of(each.value).casefold() for each in self.record.of(FREE_TEXT) if " " in each.value)
 
     def _judge(self, text: str, *, shown: bool | None) -> None:
         """Note that `text` is shown, contradicted, or neither."""
@@ -46,15 +86,54 @@ class Account:
         else:
             self.missing.append(text)
 
-    def _settle(self, text: str, fields: Sequence[Field], matching: Sequence[Field]) -> None:
-        """What came of a value in the fields that the assertion names."""
-        if matching:
-            self.proved += 1
-            self._note_elements(matching)
-        elif fields or not self.record.says(text, exactly=False):
-            self.missing.append(text)
-        else:
-            self.doubts.append(text)
+    def _runs(self, index: int) -> Iterator[tuple[int, ...]]:
+        """The runs of words for fields on both sides of a value; the one right beside it first, else the left one."""
+        left, right = self._run_from(index, -1), self._run_from(index, 1)
+        is_beside = bool(right) and (right[0] == index + 1 or self.tokens[index + 1].text.casefold() in JOINING)
+        sides = [frozenset(key for place in side for key in keys_of(self.tokens[place])) for side in (left, right)]
+        if is_beside and all(RESOURCES & keys for keys in sides):
+            yield (*left, *right)  # `requests 512Mi of memory`
+            return
+        ordered = (right, left) if right and right[0] == index + 1 else (left, right)
+        yield from (side for side in ordered if side)
+
+    def _run_from(self, index: int, step: int) -> tuple[int, ...]:
+        place = index + step
+        number = self.tokens[index].quantity
+        is_measure = (
+            step > 0 and number is not None and not self.tokens[index].is_count and not self.tokens[index].parts
+        )
+        while 0 <= place < len(self.tokens) and self._may_pass(place):
+            if is_measure and self.tokens[place].text.casefold() in COPULAS:
+                return ()  # `500Gi is available`
+            place += step
+        found: list[int] = []
+        while 0 <= place < len(self.tokens):
+            token = self.tokens[place]
+            if place in self._open and self._lookup.names_field(token):
+                found.append(place)
+            elif not (found and token.text.casefold() in JOINING):
+                break
+            place += step
+        return tuple(sorted(found))
+
+    def _may_pass(self, place: int) -> bool:
+        """Whether the word for a field may stand beyond this token."""
+        token = self.tokens[place]
+        if token.quoted or (self._lookup.names_field(token) and place in self._open):
+            return False
+        return token.is_neutral or any(token.has(each) for each in _SKIPPED)
+
+    def _beside(self, index: int, *categories: str) -> set[int]:
+        """The tokens of some classes that stand near another one."""
+        near = range(max(0, index - 2), min(len(self.tokens), index + 3))
+        return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
+
+    def _note_exact(self, index: int, fields: Sequence[Field]) -> None:
+        """Remember whether a number or name is all that its field says, and no other field is called so."""
+        keys = {each.key for each in fields}
+        is_whole = any(each.value.strip() == self.tokens[index].text for each in fields)
+        self._exact.append((index, is_whole and len(self.record.of(keys)) == len(keys)))
 
     def _note_elements(self, fields: Sequence[Field]) -> None:
         """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
@@ -62,11 +141,24 @@ class Account:
         if found and () not in found and not all(each.key in ("name", "type") for each in fields):
             self._elements.append(found)
 
-    def _note_condition(self, names: Sequence[str]) -> None:
+    def _note_condition(self, state: str) -> None:
         """Remember to which condition a state belongs."""
-        conditions = [
-            each
-            for each in self.record.fields
-            if each.key == "status" and any(plain_key(label) in names for label in each.labels)
-        ]
-        self._note_elements(conditions)
+        names = lexicon().states[state].conditions.split()
+        self._note_elements(
+            [
+                each
+                for each in self.record.fields
+                if each.key == "status" and any(plain_key(label) in names for label in each.labels)
+            ]
+        )
+
+
+def are_nothing(fields: Sequence[Field]) -> bool | None:
+    """Whether all of these fields say that there is none; None without any."""
+    if not fields:
+        return None
+    numbers = [next(numbers_of([each]), None) for each in fields]
+    return all(
+        is_nothing(each.value) or (number is not None and number.number("count") == 0)
+        for each, number in zip(fields, numbers, strict=True)
+    )

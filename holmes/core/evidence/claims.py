@@ -18,7 +18,11 @@ _QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”")
 _FENCE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _ITEM_START = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)]|[|>]|#{1,6}\s)")
 _ENDS_BEFORE_TEXT = re.compile(r"\s*(?:#{1,6}\s|\||`{3}|~{3})")
-_SENTENCE_END = re.compile(r"[.!?][\"')\]*]*\s+(?![a-z])")
+_ABBREVIATIONS = "".join(
+    rf"(?<!\b{each})"
+    for each in ("ca", "approx", "vs", "bzw", "Nr", "No", "max", "min", "incl", "vgl", "e\\.g", "z\\. B", "d\\. h")
+)
+_SENTENCE_END = re.compile(rf"{_ABBREVIATIONS}[.!?][\"')\]*]*\s+(?![a-z])")
 _DECORATION = re.compile(r"\*\*|__|^\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|[|>])\s+", re.MULTILINE)
 _EDGES = " \t\n|,;:.—–-("  # noqa: RUF001  models write dashes
 

@@ -5,15 +5,18 @@ Pure and linear: one stack of open keys, no recursion, so that no depth of nesti
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.records import Field, Record, plain_key, repetition_of
+from holmes.core.evidence.records import Field, Record, parts_of, plain_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from holmes.core.json_types import JsonValue
 
 Line = tuple[int, str]
 
@@ -26,8 +29,10 @@ _EVENT_COLUMNS: Final = frozenset({"reason", "message"})
 _IGNORED_KEYS: Final = frozenset({"managedfields", "lastappliedconfiguration"})
 _MAX_DEPTH = 40
 _PATH_PARTS = re.compile(r"\.|\[\d{1,6}\]")
-_COUNTED = re.compile(r"\d+ [a-z]+(?: [|/] \d+ [A-Za-z]+){1,8}")
+_COUNTED = re.compile(r"\d+ [A-Za-z]+(?: \(\d+ [A-Za-z]+\))?(?: [|/] \d+ [A-Za-z]+){1,8}")
 _PAIRS = re.compile(r"(?<![\w=])#?([a-z]\w{2,30})=(\S{1,60})")
+_PAIRED: Final = frozenset({"labels", "annotations", "selector", "nodeselectors"})
+_SETTING = re.compile(r"([A-Za-z][\w.-]{0,80})\s*=\s*(\S.{0,300})")
 _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
 
@@ -55,13 +60,13 @@ class _Draft:
 
     def record(self) -> Iterator[Record]:
         """The object, and the events that a description ends with."""
-        if not self.values:
+        if not self.values and not self.events:
             return
         fields = tuple(
             Field(path=(*(_part(each) for each in around[self.is_element :]), key), value=value, line=number)
             for around, key, value, number in self.values
         )
-        fields += tuple(_pointed(fields))
+        fields += (*_pointed(fields), *parts_of(fields))
         own = [each for each in fields if not each.labels]
         names = {each.value for each in own if each.path in (("name",), ("metadata", "name"))}
         kind = next((plain_key(each.value) for each in own if each.path == ("kind",)), "")
@@ -74,7 +79,8 @@ class _Draft:
             fields=fields,
             lines=tuple(self.lines),
         )
-        yield record
+        if self.values:
+            yield record
         for event in self.events:
             yield Record(
                 form="event",
@@ -141,7 +147,7 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last
         return
     if match is None:
         _close(opened, indent)
-        draft.values += [(tuple(opened[:-1]), opened[-1].key, _value(rest), number)] if rest and opened else []
+        _read_plain(draft, opened, number, rest)
         return
     key, value = plain_key(match[1].strip("\"'")), rest[match.end() :].strip()
     _close(opened, indent)
@@ -152,24 +158,52 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last
         draft.values += [(tuple(opened), "name", label, number)] if is_element else []
         if draft.description and is_last and not value:
             draft.values.append((tuple(opened[:-1]), key, "", number))
-        return
-    if len(opened) >= _MAX_DEPTH or key in _IGNORED_KEYS:
-        return
-    shown = _value(value)
+    elif len(opened) < _MAX_DEPTH and key not in _IGNORED_KEYS:
+        inner = tuple(_inline(value, (*opened, _Open(indent=indent, key=key)))) if value[0] in "{[" else ()
+        draft.values += [(around, name, said, number) for around, name, said in inner]
+        if not inner:
+            _read_value(draft, opened, _Open(indent=indent, key=key), _value(value), number)
+
+
+def _read_plain(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
+    """A line without a key: it belongs to the open one, and may be a setting in a text block."""
+    draft.values += [(tuple(opened[:-1]), opened[-1].key, _value(text), number)] if text and opened else []
+    if opened and (setting := _SETTING.fullmatch(text)):
+        draft.values.append((tuple(opened), plain_key(setting[1]), setting[2], number))
+
+
+def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, number: int) -> None:
+    """A key with its value, which may name the element around it or have several values in it."""
     element = opened[-1] if opened and opened[-1].is_element else None
-    rank = _NAMES_OF_ELEMENTS.index(key) if key in _NAMES_OF_ELEMENTS else 99
-    if element is not None and rank < element.rank and (key != "path" or shown.startswith("/")):
+    rank = _NAMES_OF_ELEMENTS.index(own.key) if own.key in _NAMES_OF_ELEMENTS else 99
+    if element is not None and rank < element.rank and (own.key != "path" or shown.startswith("/")):
         element.label, element.rank = shown, rank
-    draft.values.append((tuple(opened), key, shown, number))
+    draft.values.append((tuple(opened), own.key, shown, number))
     if draft.description and len(pairs := _PAIRS.findall(shown)) > 1:
-        around = (*opened, _Open(indent=indent, key=key))
-        draft.values += [(around, plain_key(name), said, number) for name, said in pairs]
+        draft.values += [((*opened, own), plain_key(name), said, number) for name, said in pairs]
     if draft.description and _COUNTED.fullmatch(shown):
-        around = (*opened, _Open(indent=indent, key=key))
-        draft.values += [(around, plain_key(name), count, number) for count, name in _COUNTS.findall(shown)]
-    if draft.description and key != "message":
+        draft.values += [((*opened, own), plain_key(name), count, number) for count, name in _COUNTS.findall(shown)]
+    if draft.description and own.key in _PAIRED and (setting := _SETTING.fullmatch(shown)):
+        draft.values.append(((*opened, own), plain_key(setting[1]), setting[2], number))
+    if draft.description and own.key != "message":
         # What is indented below `State: Running` belongs to it, and `Labels: a=b` goes on below its first value.
-        opened.append(_Open(indent=indent, key=key))
+        opened.append(own)
+
+
+def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open, ...], str, str]]:
+    """The values of JSON that stands in one line, each with what is around it."""
+    try:
+        value: JsonValue = json.loads(text.rstrip().removesuffix(","))
+    except (ValueError, RecursionError):
+        return
+    waiting = [(around, value)]
+    while waiting:
+        outer, inner = waiting.pop()
+        for key, each in inner.items() if isinstance(inner, dict) else ():
+            if isinstance(each, dict) and len(outer) < _MAX_DEPTH:
+                waiting.append(((*outer, _Open(indent=99, key=plain_key(key))), each))
+            elif not isinstance(each, list):
+                yield outer, plain_key(key), each if isinstance(each, str) else json.dumps(each)
 
 
 def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
@@ -191,10 +225,10 @@ def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], numbe
         words = text.split()
         cells = words if len(words) == len(table) else cells
     values = tuple(Field(path=(key,), value=cell, line=number) for key, cell in zip(table, cells, strict=False))
-    values += tuple(repetition_of(values))
     if frozenset(table) >= _EVENT_COLUMNS and "status" not in table:
         line = ((number, text),)
-        draft.events.append(Record(form="event", first_line=number, last_line=number, fields=values, lines=line))
+        fields = (*values, *parts_of(values))
+        draft.events.append(Record(form="event", first_line=number, last_line=number, fields=fields, lines=line))
         draft.lines.pop()
         return
     row = _Open(indent=_indent(text), key="", is_element=True, label=cells[0])

@@ -56,6 +56,14 @@ class Passage:
         parts = (record.within(first_line, last_line) for record in self.records)
         return replace(self, cited=tuple(part for part in parts if part is not None), text=text)
 
+    def is_chosen(self, tokens: Sequence[Token]) -> bool:
+        """Whether the result shows only some of what an assertion is about: those that a filter let through.
+
+        A filter that the assertion names itself is none.
+        """
+        told = {token.text for token in tokens}
+        return not all(told & {each, each.rpartition("=")[2]} for each in self.source.filters)
+
     def objects(self, kind: str) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
         """The cited records that are objects of `kind`, and all of them; log entries and events for an empty kind."""
         cited, everything = (
@@ -79,6 +87,8 @@ class Judgement:
 
 CHECKED: Final = Judgement(outcome="checked")
 CITED: Final = Judgement(outcome="cited")
+EMPTY: Final = Judgement(outcome="cited")
+"""What asserts nothing, so that it says nothing about the rest of a claim."""
 
 
 def not_found(*missing: str) -> Judgement:
@@ -93,6 +103,9 @@ def best_of(judgements: Sequence[Judgement]) -> Judgement:
 
 def all_of(judgements: Sequence[Judgement]) -> Judgement:
     """What all of them come to: the worst, with everything that is missing."""
+    judgements = [each for each in judgements if each is not EMPTY]
+    if not judgements:
+        return EMPTY
     worst = min((each.outcome for each in judgements), key=_ORDER.index)
     missing = tuple(dict.fromkeys(item for each in judgements for item in each.missing))
     return Judgement(outcome=worst, missing=missing if worst == "not_found" else ())

@@ -1,215 +1,290 @@
 """The numbers of an assertion against one record.
 
-A number stands in the field that the words beside it name. One without such words stands where it is the only one of
-its unit; counts and shares are computed.
+A number stands in the field that the words beside it name, or is computed. One without such words stands where it is
+the only one of its unit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.accounts import Account
-from holmes.core.evidence.bindings import FREE_TEXT, REPLICAS, STATES_OF_REPLICAS, agrees, concepts_of, values_of
-from holmes.core.evidence.quantities import quantities_in
+from holmes.core.evidence.computed import Computed
+from holmes.core.evidence.fields import (
+    FREE_TEXT,
+    REPLICAS,
+    has_number,
+    holds_text,
+    keys_of,
+    measures,
+    numbers_of,
+    ways,
+)
+from holmes.core.evidence.phrases import stands_beside
+from holmes.core.evidence.predicates import shows
+from holmes.core.evidence.quantities import quantities_in, seconds_between
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from holmes.core.evidence.quantities import Dimension, Quantity
+    from holmes.core.evidence.quantities import Quantity
     from holmes.core.evidence.records import Field
     from holmes.core.evidence.words import Token
 
 
+_ALLOWED: Final = frozenset(
+    {
+        "limits",
+        "requests",
+        "capacity",
+        "allocatable",
+        "hard",
+        "total",
+        "maxpods",
+        "maxreplicas",
+        "minpods",
+        "minreplicas",
+    }
+)
+"""What may be used, and is not what is."""
+_CONFIGURED: Final = frozenset(
+    [
+        "wants",
+        "want",
+        "equipped",
+        "configured",
+        "assigned",
+        "set",
+        "konfiguriert",
+        "zugewiesen",
+        "configuré",
+        "configurado",
+        "asignado",
+        "alloué",
+        "limited",
+        "limit",
+        "request",
+        "requests",
+    ]
+)
+"""What was asked for, and is not what is measured."""
+_LONGEST_LINE: Final = 500
+_MOST_NUMBERS: Final = 40
+
+
 @dataclass(slots=True, kw_only=True)
-class NumberTrial(Account):
-    """Judges the numbers; `Trial` judges the rest."""
+class Numbers(Computed):
+    """Judges the numbers."""
 
-    def _number(self, index: int, token: Token, *, negated: bool) -> None:
-        """A number stands in the field that is named beside it; without one, it is the only one of its unit."""
-        self._reading.used.add(index)
-        sign = self._comparison(index)
-        is_denied_share = bool(token.parts) and any(each.has("not") for each in self.tokens)
-        if token.quantity is None or is_denied_share:
-            self.doubts.append(token.text)
-        elif negated:
-            self._denied_number(index, token, token.quantity)
-        elif not self._counted_parts(index, token):
-            self._placed_number(index, token, token.quantity, sign)
-
-    def _comparison(self, index: int) -> str:
-        """`>` for `more than`, and so on. Its words are accounted for."""
-        before = [each for each in (index - 1, index - 2) if each >= 0 and self.tokens[each].has("compare")]
-        self._reading.used.update(before)
-        return self.tokens[before[0]].concept("compare") if before else "="
-
-    def _counted_parts(self, index: int, token: Token) -> bool:
-        """Whether it counts parts of an object, and was judged as such."""
-        following = self.tokens[index + 1 : index + 2]
-        counts = bool(token.parts) or any(each.concept("field") == "data" for each in following)
-        return counts and self.record.form == "object" and self._counted_elements(index, token)
-
-    def _placed_number(self, index: int, token: Token, quantity: Quantity, sign: str) -> None:
-        bound = self._reading.bound(index)
-        is_ago = self._takes_ago(index)
-        if self._reading.binds_denied:
+    def _number(self, index: int, token: Token) -> None:
+        self._open.discard(index)
+        sign, rounded = self._comparison(index)
+        quantity = token.quantity
+        if quantity is None:
             self.doubts.append(token.text)
             return
-        if (not bound and self._counted_elements(index, token)) or self._is_window(index, quantity):
-            return
-        bound = self._kind_of_replicas(bound) or self._times_of_event(index)
-        if bound or (is_ago and (self.record.form == "event" or any(each.has("last") for each in self.tokens))):
-            fields = self._reading.fields(bound) if bound else self._ago_fields()
-            self._number_in(index, token, sign, bound, self._of_dimension(fields, quantity.dimensions))
-        else:
-            self._lone_number(token, quantity, sign, is_ago=is_ago)
-
-    def _number_in(
-        self, index: int, token: Token, sign: str, bound: tuple[Token, ...], fields: tuple[Field, ...]
-    ) -> None:
-        """A number in the fields that the assertion names."""
-        if token.quantity is None:
-            return
-        fields = self._of_kind(index, fields)
-        concepts = frozenset(key for each in bound for key in concepts_of(each))
-        matching = tuple(each for each in fields if agrees(token.quantity, each, sign, concepts))
-        if token.parts and fields and not matching and self._is_share(token, fields):
-            matching = fields
-        measured = {dimension for each in fields for other in values_of(each) for dimension in other.dimensions}
-        if sign == "=" or matching or measured & token.quantity.dimensions:
-            self._settle(token.text, fields, matching)
-        else:
+        runs = tuple(self._all_runs(index, token))
+        contradicted: tuple[int, ...] = ()
+        for run in runs:
+            fields = self._measured(run, token, quantity)
+            if index in self._denied or set(run) & self._denied:
+                self._open -= set(run)
+                by_key = index not in self._denied
+                self._denied_number(token, quantity, fields, "=" if rounded else sign, by_key=by_key)
+                return
+            matching = tuple(each for each in fields if _has(each, token, quantity, sign, rounded=rounded))
+            if matching or (token.parts and self._is_share(token, fields)):
+                self._found(index, run, matching)
+                return
+            contradicted = contradicted or (run if fields else ())
+        if index in self._denied:
             self.doubts.append(token.text)
-
-    def _lone_number(self, token: Token, quantity: Quantity, sign: str, *, is_ago: bool) -> None:
-        """A number beside which no field is named."""
-        alike = tuple(each for each in self._plain_fields() if _has_dimension(each, quantity.dimensions))
-        matching = tuple(each for each in alike if agrees(quantity, each, sign, frozenset()))
-        in_lines = (each for _, line in self.record.lines for each in quantities_in(line))
-        is_there = bool(matching) or self.record.says(token.text) or any(quantity.equals(each) for each in in_lines)
-        if sign == "=" and not is_there:
-            self.missing.append(token.text)
-        elif self._is_text and "count" not in quantity.dimensions and sign == "=":
-            self._judge(token.text, shown=None if is_ago else True)
+        elif self._is_computed(index, token, quantity, sign):
+            return
+        elif contradicted and self._is_text:
+            self.doubts.append(token.text)
+        elif contradicted:
+            self._open -= set(contradicted)
+            self._judge(token.text, shown=None if token.text.isalpha() else False)
         else:
-            is_only = len(matching) == len(alike) == 1 and quantity.dimensions != {"count"} and not is_ago
-            # How old an object is does not say how long it has been in a state.
-            is_age_of_state = is_only and matching[0].key == "age" and any(each.has("state") for each in self.tokens)
-            self._judge(token.text, shown=True if is_only and not is_age_of_state else None)
+            self._lone_number(index, token, quantity, sign, is_keyed=bool(runs) and not self._is_text)
 
-    def _denied_number(self, index: int, token: Token, quantity: Quantity) -> None:
-        """`the exit code is not 137`: the field has another."""
-        bound = self._reading.bound(index)
-        fields = self._reading.fields(bound)
-        concepts = frozenset(key for each in bound for key in concepts_of(each))
-        is_there = any(agrees(quantity, each, "=", concepts) for each in fields)
-        self._judge(f"not {token.text}", shown=not is_there if fields else None)
-
-    def _of_dimension(self, fields: tuple[Field, ...], dimensions: frozenset[Dimension]) -> tuple[Field, ...]:
-        """`fields`, or the share beside each: `MEMORY%` for `84% memory`."""
-        if dimensions != {"percent"} or any("%" in each.value for each in fields):
-            return fields
-        return self.record.of(f"{each.key}percent" for each in fields)
-
-    def _of_kind(self, index: int, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """Those of `fields` that count the kind named after the number: `a capacity of 110 pods`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        kind = following.concept("kind") if following is not None else ""
-        return tuple(each for each in fields if kind and each.key in (kind, f"{kind}s")) or fields
-
-    def _kind_of_replicas(self, bound: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`2 of 3 replicas are available` is about the available ones, wherever the word stands."""
-        if not bound or any(token.concept("field") != REPLICAS for token in bound):
-            return bound
-        for index, token in enumerate(self.tokens):
-            if set(concepts_of(token)) & STATES_OF_REPLICAS and token.has("field") and index not in self._reading.used:
-                if index in self._reading.denied:
-                    self.doubts.append(token.text)
-                self._reading.used.add(index)
-                return (token,)
-        return bound
-
-    def _times_of_event(self, index: int) -> tuple[Token, ...]:
-        """`25 times`, of an event that counts itself."""
-        following = self.tokens[index + 1 : index + 2]
-        if self.record.form == "event" and any(each.has("times") for each in following):
-            return (replace(following[0], tags=frozenset({("field", "count")})),)
-        return ()
-
-    def _is_window(self, index: int, quantity: Quantity) -> bool:
-        """`over 26 minutes`, the time in which an event repeated."""
-        windows = [each for field in self.record.of(("window",)) for each in quantities_in(field.value)]
-        if not any(quantity.equals(each) for each in windows):
-            return False
-        self._reading.used.update(range(max(0, index - 1), index))
-        self.proved += 1
-        return True
-
-    def _takes_ago(self, index: int) -> bool:
-        """Whether a number says how long ago something was. The word for it is accounted for."""
-        beside = [each for each in (index - 1, index + 1) if 0 <= each < len(self.tokens)]
-        found = [each for each in beside if self.tokens[each].has("ago")]
-        self._reading.used.update(found)
-        return bool(found)
-
-    def _ago_fields(self) -> tuple[Field, ...]:
-        found = tuple(each for each in self.record.fields if " ago" in each.value or each.key.startswith("last"))
-        return found or (self.record.of(("age",)) if self.record.form == "event" else ())
-
-    def _plain_fields(self) -> tuple[Field, ...]:
-        return tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
-
-    def _counted_elements(self, index: int, token: Token) -> bool:
-        """`has 2 containers`: the elements of an object, or the second part of `1/2`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        if following is not None and following.concept("field") == "data" and token.is_count:
-            entries = [each for each in self.record.fields if each.path[0] == "data"]
-            self._reading.used.add(index + 1)
-            self._judge(token.text, shown=None if not entries else _count_is(token, len(entries)))
+    def _is_computed(self, index: int, token: Token, quantity: Quantity, sign: str) -> bool:
+        if self._times(index, quantity) or self._time(index, quantity, sign):
             return True
-        if following is None or following.concept("kind") != "container" or token.quantity is None:
-            return False
-        if token.parts and self.record.form == "object":
-            return self._ready_elements(token)
-        named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
-        ratios = self.record.of(("ready",))
-        if self.record.form == "row" and len(ratios) == 1:
-            shown = token.parts == () and agrees(token.quantity, ratios[0], "=", frozenset({"container"}))
-            if token.parts:
-                return False
-        elif named and self.record.form == "object":
-            shown = token.quantity.number("count") == len(named)
-        else:
-            return False
-        self._judge(token.text, shown=shown)
-        return True
+        return self._gap(index, quantity) or self._counted_elements(index, token)
 
-    def _ready_elements(self, token: Token) -> bool:
-        """`1 of 2 containers is ready`: elements of an object."""
-        ready = next((index for index, each in enumerate(self.tokens) if each.concept("state") == "ready"), None)
-        values = [each.value.casefold() for each in self.record.of(("ready",)) if each.labels]
-        if ready is None or not set(values) <= {"true", "false"}:
-            return False
-        self._reading.used.add(ready)
-        part, whole = (each.number("count") for each in token.parts)
-        self._judge(token.text, shown=part == values.count("true") and whole == len(values))
-        return True
+    def _measured(self, run: tuple[int, ...], token: Token, quantity: Quantity) -> tuple[Field, ...]:
+        """The fields that the words of `run` name, of those that have such a number; else the lists among them."""
+        fields = self._lookup.of([self.tokens[place] for place in run])
+        quantities = (quantity, *token.parts)
+        found = tuple(
+            each for each in fields if each.key in FREE_TEXT or any(measures(each, other) for other in quantities)
+        )
+        return found or (fields if any("," in each.value for each in fields) else ())
+
+    def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
+        """A number stands in these fields; without any, it is a share of several."""
+        token = self.tokens[index]
+        is_measured = "top" in self.source.words and self._has_word(*_CONFIGURED)
+        if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
+            self.doubts.append(token.text)  # what it may use is not what it uses
+        self._open -= {*run, *self._beside(index, "ago", "later")}
+        self._open -= self._of_replicas() if not matching else set()
+        self.proved += 1
+        self._note_elements(matching)
+        self._note_exact(index, matching)
+
+    def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
+        """Whether a number is a limit, request or capacity that the claim does not call so, or that is used."""
+        named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
+        is_used = self._has("uses") or self._has("runs")
+        allowed = [_ALLOWED & ways(each) for each in matching]
+        hidden = [{"limits", "requests"} & ways(each) - named for each in matching]
+        return bool(matching) and ((is_used and any(allowed)) or all(hidden))
+
+    def _are_running(self, run: tuple[int, ...], token: Token) -> bool:
+        """Whether as many replicas are ready as a claim says run: `runs 5 replicas`."""
+        counts_replicas = any(keys_of(self.tokens[place]) == REPLICAS for place in run)
+        if not counts_replicas or not self._has("runs") or token.quantity is None:
+            return True
+        ready = self._lookup.of_path("ready", "current") or self.record.of(("readyreplicas", "replicas"))
+        return any(has_number(each, token.quantity) for each in ready[:1])
+
+    def _all_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
+        far = tuple(self._far_runs(index, token))
+        beside = tuple(self._runs(index))
+        if token.parts and far:
+            beside = tuple(run for run in beside if any(keys_of(self.tokens[place]) != REPLICAS for place in run))
+        yield from (*far, *beside) if token.parts else far or beside
+
+    def _far_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
+        """Other words for fields: `2 replicas are available` counts those, wherever the word stands."""
+        beside = [place for run in self._runs(index) for place in run]
+        is_open = bool(token.parts) or (beside and all(keys_of(self.tokens[place]) == REPLICAS for place in beside))
+        for place in sorted(self._open - set(beside)) if is_open else ():
+            is_other = keys_of(self.tokens[place]) != REPLICAS and self._lookup.names_field(self.tokens[place])
+            if is_other and self._lookup.of((self.tokens[place],)):
+                yield (*beside, place) if not token.parts else (place,)
+
+    def _comparison(self, index: int) -> tuple[str, bool]:
+        """`>` for `more than`, and so on, and whether the number is rounded. Their words are accounted for."""
+        before = [each for each in (index - 1, index - 2) if each >= 0]
+        signs = [each for each in before if self.tokens[each].has("compare")]
+        rough = [each for each in before if self.tokens[each].has("approximate")]
+        self._open -= {*signs, *rough}
+        return (self.tokens[signs[0]].concept("compare") if signs else "="), bool(rough)
+
+    def _denied_number(
+        self, token: Token, quantity: Quantity, fields: tuple[Field, ...], sign: str, *, by_key: bool
+    ) -> None:
+        """`the exit code is not 137`: the field has another. `one is not ready`: of a ratio that many are left."""
+        if by_key:
+            self._judge(token.text, shown=self._are_left(quantity, fields))
+        else:
+            is_there = any(has_number(each, quantity, sign) for each in fields)
+            self._judge(f"not {token.text}", shown=not is_there if fields else None)
+
+    def _are_left(self, quantity: Quantity, fields: tuple[Field, ...]) -> bool | None:
+        parts = {each.path[-2:]: each for each in self.record.fields}
+        current, total = parts.get(("ready", "current")), parts.get(("ready", "total"))
+        if current is None and len(fields) == 1:
+            current, total = fields[0], next(iter(self.record.of(("desired", "replicas"))), None)
+        if current is None or total is None or (fields and fields[0].key not in ("ready", "current", "numberready")):
+            return None
+        some, every = (next(numbers_of([each]), None) for each in (current, total))
+        if some is None or every is None:
+            return None
+        first, last = some.number("count"), every.number("count")
+        return None if first is None or last is None else last - first == quantity.number("count")
 
     def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
         """`2 of 3 replicas are available`: one field has the part, another the whole."""
-        wholes = self.record.of((*REPLICAS.split(), "ready", "current"))
         part, whole = token.parts
-        return all(agrees(part, each, "=", frozenset()) for each in fields) and any(
-            agrees(whole, each, "=", frozenset({"desired"})) for each in wholes
+        wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
+        wholes = wholes or self.record.of(("total", "ready", "current"))
+        return (
+            bool(fields)
+            and all(has_number(each, part) for each in fields)
+            and any(has_number(each, whole) for each in wholes)
         )
 
+    def _of_replicas(self) -> set[int]:
+        """The words that only say that replicas are counted."""
+        return {each for each, token in enumerate(self.tokens) if keys_of(token) == REPLICAS}
 
-def _count_is(token: Token, number: int) -> bool:
-    return token.quantity is not None and token.quantity.number("count") == number
+    def _lone_number(self, index: int, token: Token, quantity: Quantity, sign: str, *, is_keyed: bool) -> None:
+        """A number beside which no field is named."""
+        fields = tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
+        alike = tuple(each for each in fields if measures(each, quantity))
+        matching = tuple(each for each in alike if has_number(each, quantity, sign))
+        in_lines = (each for _, line in self.record.lines for each in quantities_in(line))
+        is_there = bool(matching) or self.record.says(token.text) or any(quantity.equals(each) for each in in_lines)
+        is_ago = any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
+        is_alone = all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
+        codes = {each.value for each in self.record.of(("status", "code", "statuscode"))}
+        if self._is_text and token.text in codes:
+            self.proved += 1
+        elif token.parts and self._is_share(token, [each for each in fields if has_number(each, token.parts[0])]):
+            self.doubts.append(token.text)
+        elif sign == "=" and not is_there:
+            self._judge(token.text, shown=None if self._may_be_computed(token) else False)
+        elif (
+            self._is_text
+            and sign == "="
+            and self._is_only_count()
+            and any(stands_beside(text, self.tokens, index) for text in self._texts())
+        ):
+            self.proved += 1
+        elif self._is_text:
+            self._judge(token.text, shown=True if quantity.is_time and sign == "=" and not is_ago else None)
+        else:
+            is_only = bool(matching) and (len({each.value for each in alike}) == 1 or is_alone) and not is_ago
+            is_plain = quantity.dimensions == {"count"} and not is_alone
+            is_as_old = any(each.key == "age" for each in matching) and self._is_as_old()
+            if is_as_old:
+                self._open -= self._beside(index, "since")
+                is_only, is_keyed = True, False
+            is_age_of_state = is_only and matching[0].key == "age" and self._has("state") and not self._is_as_old()
+            is_allowed = self._has("uses") and any(_ALLOWED & ways(each) for each in matching)
+            is_shown = is_only and not (
+                is_age_of_state
+                or is_plain
+                or is_keyed
+                or is_allowed
+                or (self._has("duration") and not self._is_as_old())
+            )
+            self._judge(token.text, shown=is_shown or None)
+
+    def _is_only_count(self) -> bool:
+        """Whether no other plain number is said: which of several belongs where is told by their order alone."""
+        return sum(token.is_count for token in self.tokens) < 2
+
+    def _may_be_computed(self, token: Token) -> bool:
+        """Whether a number that stands nowhere may come from others: a count in words, a sum, a difference."""
+        if token.text[:1].isalpha() or token.parts:
+            return True
+        numbers = [number for _, line in self.record.lines for number in quantities_in(line[:_LONGEST_LINE])]
+        numbers = numbers[:_MOST_NUMBERS]
+        for dimension in token.quantity.dimensions if token.quantity else ():
+            wanted = token.quantity.number(dimension) if token.quantity else None
+            values = [value for each in numbers if (value := each.number(dimension)) is not None]
+            if any(wanted in (abs(a - b), a + b) for a, b in combinations(values, 2)):
+                return True
+        moments = [each for each in numbers if each.is_time]
+        seconds = token.quantity.number("time") if token.quantity and "time" in token.quantity.dimensions else None
+        return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
+
+    def _is_as_old(self) -> bool:
+        """Whether a pod has been in its state as long as it exists: one that never restarted, or is still pending."""
+        states = {token.concept("state") for token in self.tokens if token.has("state")}
+        restarts = [each.value for each in self.record.of(("restarts",))]
+        runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
+        return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)
 
 
-def _has_dimension(each: Field, dimensions: frozenset[str]) -> bool:
-    """Whether a field is a value of one of `dimensions`."""
-    found = quantities_in(each.value[:200])
-    dimensions = dimensions | {"moment"} if "clock" in dimensions else dimensions
-    return bool(found) and bool(found[0].dimensions & dimensions) and each.value.strip().startswith(found[0].text)
+def _has(each: Field, token: Token, quantity: Quantity, sign: str, *, rounded: bool) -> bool:
+    """Whether a field has a number, or the version or tag that looks like one."""
+    is_version = token.text.count(".") > 1 or token.text.startswith("v")
+    return has_number(each, quantity, sign, rounded=rounded) or (is_version and holds_text(each.value, token.text))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.indented import objects_of
-from holmes.core.evidence.lexicon import KIND_OF_HEADER
-from holmes.core.evidence.records import Field, Form, Record, plain_key, repetition_of
+from holmes.core.evidence.lexicon import lexicon
+from holmes.core.evidence.records import Field, Form, Record, parts_of, plain_key
 from holmes.core.evidence.sources import UNKNOWN_SOURCE
 
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ _TWO_WORDS: Final = frozenset(
     {"LAST SEEN", "NOMINATED NODE", "READINESS GATES", "ACCESS MODES", "RECLAIM POLICY", "APP VERSION",
      "FIRST SEEN", "LAST SCHEDULE", "MIN AVAILABLE", "MAX UNAVAILABLE", "ALLOWED DISRUPTIONS", "NODE SELECTOR"}
 )  # fmt: skip
+_ABBREVIATED: Final = {
+    f"{short}{end}": (measure, whole)
+    for short, measure in (("cpu", "cpu"), ("mem", "memory"), ("memory", "memory"))
+    for end, whole in (("req", "requests"), ("requests", "requests"), ("lim", "limits"), ("limits", "limits"))
+}
 _FEW_COLUMNS: Final = 3
 _GAP = re.compile(r"\t|[ ]{2,}")
 _STAMP = re.compile(
@@ -41,10 +46,12 @@ _LEVEL = re.compile(r"\b(TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|ERR|FATAL|PA
 _KLOG = re.compile(r"([IWEF])\d{4} ")
 _KLOG_LEVELS: Final = {"I": "info", "W": "warning", "E": "error", "F": "fatal"}
 _PAIR = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]{0,60})=(\"[^\"\n]{0,500}\"|[^\s,;\"]{1,300})")
+_HTTP_STATUS = re.compile(r"HTTP/\d(?:\.\d)?\"? (\d{3})\b")
+_ERROR_LINE = re.compile(r"(?i:error(?: from server)?[ :(])")
 _HEADING = re.compile(r"(?:===|---|#|\$) ?.*|\[result .*|showing .*")
 _ANY_KEY = re.compile(r"\"?[A-Za-z][\w./ ()-]{0,60}\"?:(?:\s|$)")
 _NAME_ONLY = re.compile(r"([a-z]{2,40}(?:\.[a-z0-9.-]{1,60})?)/([a-z0-9][a-z0-9.-]{0,252})\s*")
-_OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|Name|- [A-Za-z]\w*)\s*:")
+_OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|Name|Events|- [A-Za-z]\w*)\s*:")
 
 
 def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[Record, ...]:
@@ -79,7 +86,7 @@ def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[
                     lines=((number, text),),
                 )
             )
-        elif header is not None:
+        elif header is not None and not _ERROR_LINE.match(text):
             records.append(header.row(number, text))
         elif entry and _goes_on(text, stamped=stamped):
             entry.append((number, text))
@@ -149,6 +156,8 @@ def _text_fields(number: int, text: str) -> Iterator[Field]:
         yield Field(path=("level",), value=_KLOG_LEVELS[klog[1]], line=number)
     elif level := _LEVEL.search(text[:80]):
         yield Field(path=("level",), value=level[1], line=number)
+    if match := _HTTP_STATUS.search(text):
+        yield Field(path=("status",), value=match[1], line=number)
     for match in _PAIR.finditer(text):
         yield Field(path=(plain_key(match[1]),), value=match[2].strip('"'), line=number)
 
@@ -177,13 +186,13 @@ class _Header:
             position = line.index(cell, position)
             starts.append(position)
             position += len(cell)
-        keys = tuple("ports" if cell == "PORT(S)" else plain_key(cell.partition("(")[0]) for cell in cells)
+        keys = tuple(_key(cell) for cell in cells)
         return cls(cells=cells, starts=tuple(starts), keys=keys)
 
     @classmethod
     def without_heading(cls, first: str, source: Source) -> _Header | None:
         """The columns that a kind always has, where the command left their heading out."""
-        keys = tuple(KIND_OF_HEADER.get(source.kind, "").split())
+        keys = lexicon().columns.get(source.kind, ())
         if "--no-headers" not in source.words or not keys:
             return None
         keys = ("namespace", *keys) if source.namespace == "*" else keys
@@ -194,10 +203,8 @@ class _Header:
         """One line as a record."""
         cells = self._cells(text)
         keys = self.keys or tuple(f"column{index}" for index in range(len(cells)))
-        fields = tuple(
-            Field(path=(key,), value=cell, line=number) for key, cell in zip(keys, cells, strict=False) if cell
-        )
-        fields += tuple(repetition_of(fields))
+        fields = tuple(Field(path=_path(key), value=cell, line=number) for key, cell in zip(keys, cells, strict=False))
+        fields += tuple(parts_of(fields))
         by_key = {each.key: each.value for each in fields}
         kind, form = self._kind(), "row"
         names: set[str] = set()
@@ -239,9 +246,21 @@ class _Header:
         own = frozenset(self.keys)
         if {"reason", "object"} <= own and ("message" in own or "type" in own):
             return "event"
-        fits = sorted((len(keys.split()), kind) for kind, keys in KIND_OF_HEADER.items() if own >= {*keys.split()})
+        fits = sorted((len(keys), kind) for kind, keys in lexicon().columns.items() if own >= {*keys})
         is_clear = len(fits) == 1 or (len(fits) > 1 and fits[-1][0] > fits[-2][0] and fits[-1][0] > _FEW_COLUMNS)
         return fits[-1][1] if is_clear and fits[-1][0] >= _FEW_COLUMNS else ""
+
+
+def _key(cell: str) -> str:
+    """`PORT(S)` are ports, `CPU(cores)` is the CPU, `MEMORY(%)` the share of it."""
+    name, _, unit = cell.partition("(")
+    return "ports" if cell == "PORT(S)" else plain_key(f"{name}%" if unit.startswith("%") else name)
+
+
+def _path(key: str) -> tuple[str, ...]:
+    """`MEMORY%` is the share of the memory."""
+    base = key.removesuffix("percent")
+    return (base, "percent") if base != key and base else _ABBREVIATED.get(key, (key,))
 
 
 def _joined_words(words: Sequence[str]) -> Iterator[str]:

@@ -152,7 +152,7 @@ def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
     missing = tuple(line.strip() for line in claim.block if not _is_quoted_from(line, cited))
     if missing:
         return Judgement(outcome="not_found", missing=missing)
-    has_words = any(not token.is_neutral for tokens in assertions_of(claim.statement) for token in tokens)
+    has_words = any(not token.is_neutral for each in assertions_of(claim.statement) for token in each.tokens)
     lead = judge(claim.statement, passages) if has_words else CHECKED
     return (
         CITED if lead.missing and all(QUANTITY.fullmatch(item.partition(" of ")[0]) for item in lead.missing) else lead
@@ -174,7 +174,9 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
     """
     if text is None or claim.block or marker.outcome != "checked":
         return None
-    values = [token for tokens in assertions_of(claim.statement) for token in tokens if token.is_value or token.quoted]
+    values = [
+        token for each in assertions_of(claim.statement) for token in each.tokens if token.is_value or token.quoted
+    ]
     longest = max((token.text for token in values), key=len, default="")
     if len(longest) < _SHORTEST_MOVED:
         return None

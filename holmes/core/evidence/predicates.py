@@ -9,10 +9,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon import FAILURE_WORDS
+from holmes.core.evidence.lexicon import State, lexicon, words_of
 from holmes.core.evidence.quantities import quantities_in
 from holmes.core.evidence.records import plain_key
-from holmes.core.evidence.states import STATES, StateWords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,33 +19,38 @@ if TYPE_CHECKING:
     from holmes.core.evidence.records import Field, Record
 
 _STATUS_KEYS: Final = frozenset({"status", "phase", "state", "type", "level", "severity", "lvl"})
+_LEVELS: Final = ("level", "severity", "lvl")
+_BAD_LEVELS: Final = frozenset({"error", "err", "fatal", "critical", "panic", "e", "f"})
+_NO_FAILURE: Final = frozenset({"no", "not", "0", "zero", "without", "never", "previous", "any"})
 _REASON_KEYS: Final = frozenset({"reason", "status", "phase", "lastreason"})
 _PHASES_IN_PATHS: Final = frozenset({"running", "waiting", "terminated"})
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "unknown": False}
 _NOTHING: Final = frozenset(
     {"", "<none>", "none", "<unset>", "[]", "{}", "null", "0", "<unknown>", "<pending>", "<nil>", "<no value>"}
 )
-_FAILURES: Final = frozenset(FAILURE_WORDS.split())
 _WELL: Final = frozenset(
     ["running", "completed", "complete", "succeeded", "bound", "ready", "active", "deployed", "normal", "info", "debug"]
 )
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)?")
+_STATUS_CODE = re.compile(r"[1-5]\d\d")
 _RATIO = re.compile(r"(\d+)/(\d+)")
 
 
-def shows(record: Record, state: str, *, last: bool = False) -> bool | None:
-    """Whether `record` is in `state`, a name of the lexicon; with `last` whether its last state was."""
-    words = STATES[state]
+def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
+    """Whether `record` is in `state`, a name of the lexicon; with `last` whether its last state was, with `now` not."""
+    words = lexicon().states[state]
     if last and (before := tuple(each for each in record.fields if "laststate" in each.path)):
         record = replace(record, fields=before)
+    elif now and (current := tuple(each for each in record.fields if "laststate" not in each.path)):
+        record = replace(record, fields=current)
     if state in ("failed", "error") and record.form in ("entry", "event"):
-        return _tells_of_failure(record) or None
+        return _tells_of(record, state)
     if state == "notfound":
         return record.says("not found", exactly=False) or record.says("notfound", exactly=False) or None
     if any(_parts(each.value) & set(words.opposed.split()) for each in record.of(_REASON_KEYS)):
         return words.negative
     verdicts = next((found for found in map(set, _verdicts(record, words)) if found), set())
-    if len(verdicts) != 1 or (words.is_soft and verdicts == {False} and not _is_well(record)):
+    if len(verdicts) != 1 or (words.soft and verdicts == {False} and not _is_well(record)):
         return None
     return verdicts.pop() is not words.negative
 
@@ -69,7 +73,7 @@ def is_nothing(value: str) -> bool:
     return value.strip().casefold() in _NOTHING
 
 
-def _verdicts(record: Record, words: StateWords) -> Iterator[Iterator[bool]]:
+def _verdicts(record: Record, words: State) -> Iterator[Iterator[bool]]:
     """What the fields say, the most telling first: the first that says anything decides."""
     yield _named_booleans(record, words.conditions.split())
     yield _full_ratios(record, words.ratios.split())
@@ -88,7 +92,9 @@ def _above_zero(record: Record, keys: list[str]) -> Iterator[bool]:
     for each in record.of(keys):
         found = quantities_in(each.value)
         number = found[0].number("count") if found else None
-        if number is not None:
+        wholes = (other.value for other in record.fields if other.path == ("ready", "total"))
+        totals = [int(whole) for whole in wholes if whole.isdigit()]
+        if number is not None and (number == 0 or not totals or number >= totals[0]):
             yield number > 0
 
 
@@ -109,7 +115,7 @@ def _by_status(record: Record, wanted: list[str], *, last: bool) -> Iterator[boo
                 yield part in wanted
 
 
-def _by_reason(record: Record, words: StateWords) -> Iterator[bool]:
+def _by_reason(record: Record, words: State) -> Iterator[bool]:
     wanted = set(words.reasons.split())
     if not wanted:
         return
@@ -128,6 +134,8 @@ def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
         for each in record.fields
         if each.key == "status" and any(plain_key(label) in wanted for label in each.labels)
     ]
+    if not conditions and any(plain_key(each.value) in wanted for each in record.fields if each.path == ("type",)):
+        conditions = [each for each in record.fields if each.path == ("status",)]  # one condition of a list
     fields = conditions or [each for each in record.fields if each.key in wanted]
     for each in fields:
         if (value := _BOOLEANS.get(each.value.casefold())) is not None:
@@ -139,9 +147,30 @@ def _conditions(record: Record) -> frozenset[str]:
     return frozenset(label for each in record.fields if "conditions" in each.path for label in each.labels)
 
 
+def _tells_of(record: Record, state: str) -> bool | None:
+    """Whether a log entry or an event tells of a failure: by its status code or level, else by its words."""
+    if state == "failed" and (code := _code_of(record)) is not None:
+        return code
+    if state == "error" and (levels := record.of(_LEVELS)):
+        return bool({each.value.casefold() for each in levels} & _BAD_LEVELS)
+    return _tells_of_failure(record) or None
+
+
+def _code_of(record: Record) -> bool | None:
+    """Whether the status code of a request says that it failed; None without one."""
+    codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
+    return next(iter(codes)) >= "4" if len(codes) == 1 else None
+
+
 def _tells_of_failure(record: Record) -> bool:
-    levels = {each.value.casefold() for each in record.of(("level", "severity", "lvl", "type"))}
-    return bool(levels & {"error", "err", "fatal", "warning"} or _FAILURES & set(_WORD.findall(record.folded)))
+    """Whether its level or a word in it tells of a failure that is not denied."""
+    if {each.value.casefold() for each in record.of((*_LEVELS, "type"))} & (_BAD_LEVELS | {"warning"}):
+        return True
+    words = record.folded.split()
+    failures = (index for index, word in enumerate(words) if word in words_of("failure"))
+    return any(
+        not _NO_FAILURE & set(words[max(0, at - 2) : at]) and words[at + 1 : at + 3] != ["rate", "0"] for at in failures
+    )
 
 
 def _is_well(record: Record) -> bool:

@@ -61,13 +61,14 @@ _SPOKEN = (
     rf"(?:[A-Z][a-z]{{2}}, )?(?P<day>\d{{1,2}})\.?(?: de)? (?P<month>(?i:{_MONTH}))\.?(?: de)? (?P<year>\d{{4}})"
     r"(?: (?P<hour>\d\d:\d\d(?::\d\d)?)(?: (?P<zone>[+-]\d{4}|UTC|GMT))?)?"
 )
-_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?(?![\d:])"
+_CLOCK = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?Z?(?!\d|:\d)"
 QUANTITY: Final = re.compile(
     rf"(?P<moment>{_MOMENT})|(?P<spoken>{_SPOKEN})|(?P<date>\d{{4}}-\d\d-\d\d)(?![\w-])|(?P<clock>(?<![\d:]){_CLOCK})"
     r"|(?P<ratio>(?<![\w./])\d{1,9}/\d{1,9})(?![\w/%])"
     r"|(?P<compound>(?<![\w.-])(?:\d{1,6}(?:ms|[ywdhms])){2,6})(?![\w-])"
-    rf"|(?<![\w.-])(?<!\w[:/])(?<!^/)(?P<number>{_NUMBER})(?:[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?!\w))?"
-    r"(?!\w|:|/\d|[.-]\w)"
+    rf"|(?<![\w.-])(?<!\w[:/])(?<!^/)(?P<number>{_NUMBER})"
+    rf"(?:(?![ \u00a0][yw]\b)[ \u00a0]?(?P<unit>{UNIT_PATTERN})(?!\w))?"
+    r"(?!\w|:\S|/\d|[.-]\w)"
 )
 _COMPOUND_PART = re.compile(r"(\d{1,6})(ms|[ywdhms])")
 
@@ -155,8 +156,10 @@ def share_of(part: Quantity, whole: Quantity) -> Quantity:
 
 
 def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
-    """The time between two moments; None when one of them is none."""
+    """The time between two moments, or two times of one day; None when one of them is none."""
     moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
+    if not moments and first.is_time and second.is_time:
+        moments = [_parsed(f"2000-01-01T{value:0>8}") for each in (first, second) for _, value in each.meanings]
     if len(moments) != 2 or moments[0] is None or moments[1] is None:
         return None
     difference = moments[1] - moments[0]

@@ -18,6 +18,12 @@ Form: TypeAlias = Literal["row", "object", "entry", "event"]
 _TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
 _JOINTS = re.compile(r" [:=]+(?= )")
 _REPEATED = re.compile(r"\(x(\d{1,9}) over (\w{1,20})\)")
+_NODE_PORT = re.compile(r"\d:(\d{1,5})/")
+_AGO = re.compile(r"\d{1,9} \((\w{1,20}) ago\)")
+_PERCENT = re.compile(r"[\w.]{1,30} \((\d{1,9}%)\)")
+_RATIO = re.compile(r"(\d{1,9}%?) ?/ ?(\d{1,9}%?)")
+_NAMED_RATIO = re.compile(r"([A-Za-z][\w./-]{0,80}): ?([^\s,/]{1,30}) ?/ ?([^\s,]{1,30})")
+_LONGEST_COMPOUND: Final = 500
 _PLAIN = re.compile(r"[^a-z0-9%]+")
 _MERGED: Final = {
     "livenessprobe": "liveness",
@@ -59,6 +65,7 @@ class Record:
     kind: str = ""
     fields: tuple[Field, ...] = ()
     lines: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+    is_part: bool = False
 
     def within(self, first_line: int, last_line: int) -> Record | None:
         """The part of it in these lines; None when it has none there."""
@@ -68,13 +75,17 @@ class Record:
             return self
         lines = tuple(each for each in self.lines if first_line <= each[0] <= last_line)
         fields = tuple(each for each in self.fields if first_line <= each.line <= last_line)
-        return replace(self, lines=lines, fields=fields) if any(text.strip() for _, text in lines) else None
+        return (
+            replace(self, lines=lines, fields=fields, is_part=True) if any(text.strip() for _, text in lines) else None
+        )
 
     def narrowed(self, label: str) -> Record:
         """Only what belongs to the element called `label`."""
         fields = tuple(each for each in self.fields if label in each.labels)
         numbers = {each.line for each in fields}
-        return replace(self, fields=fields, lines=tuple(each for each in self.lines if each[0] in numbers))
+        return replace(
+            self, fields=fields, lines=tuple(each for each in self.lines if each[0] in numbers), is_part=True
+        )
 
     @cached_property
     def labels(self) -> frozenset[str]:
@@ -107,13 +118,40 @@ class Record:
         return tuple(each for each in self.fields if each.key in wanted)
 
 
-def repetition_of(fields: Iterable[Field]) -> Iterator[Field]:
-    """How often an event was seen, and in which time: `2m (x5 over 10m)`."""
+def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
+    """What stands together in one value, as fields of their own.
+
+    `1/2` and `cpu: 91%/70%` have a current and a total, `17 (3m ago)` a time, `250m (6%)` a share of the whole, and
+    `2m (x5 over 10m)` tells how often an event was seen, and in which time.
+    """
     for each in fields:
-        match = _REPEATED.search(each.value) if each.key in ("age", "lastseen") else None
-        if match is not None:
+        value = each.value
+        if len(value) > _LONGEST_COMPOUND or not any(sign in value for sign in "/("):
+            continue
+        if each.key == "ports":
+            yield from (Field(path=("nodeport",), value=port, line=each.line) for port in _NODE_PORT.findall(value))
+        elif match := _RATIO.fullmatch(value):
+            names: tuple[str, ...] = (
+                ("cpu",) if each.path == ("targets",) else ()
+            )  # as HPAs were shown before there were other metrics
+            yield from _current_and_total(each, names, match[1], match[2])
+        elif match := _REPEATED.search(value):
             yield Field(path=("count",), value=match[1], line=each.line)
             yield Field(path=("window",), value=match[2], line=each.line)
+        elif match := _AGO.fullmatch(value):
+            yield Field(path=(*each.path, "ago"), value=match[1], line=each.line)
+        elif match := _PERCENT.fullmatch(value):
+            yield Field(path=(*each.path, "percent"), value=match[1], line=each.line)
+        else:
+            for match in _NAMED_RATIO.finditer(value):
+                names = tuple(plain_key(part) for part in match[1].split("."))
+                yield Field(path=(*each.path, *names), value=f"{match[2]}/{match[3]}", line=each.line)
+                yield from _current_and_total(each, names, match[2], match[3])
+
+
+def _current_and_total(each: Field, names: tuple[str, ...], current: str, total: str) -> Iterator[Field]:
+    yield Field(path=(*each.path, *names, "current"), value=current, line=each.line)
+    yield Field(path=(*each.path, *names, "total"), value=total, line=each.line)
 
 
 def tokens_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Assertions about several records: how many there are, all of them, none of them, their sum, the time in between.
+"""Assertions about several records: how many there are, all, only one or none of them.
 
 Pure. Each function returns None for an assertion of another form. Counts and sums are right for the cited lines and for
 the whole result, so that no line can be left out; that there is none of something is shown by complete lists only.
@@ -6,42 +6,63 @@ the whole result, so that no line can be left out; that there is none of somethi
 
 from __future__ import annotations
 
+import re
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
-from holmes.core.evidence.predicates import shows
-from holmes.core.evidence.quantities import quantities_in, seconds_between, seconds_of
-from holmes.core.evidence.trials import Trial
+from holmes.core.evidence.moments import duration_of, judge_time_between
+from holmes.core.evidence.trial import Trial
+from holmes.core.evidence.words import Token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
-    from holmes.core.evidence.quantities import Dimension, Quantity
     from holmes.core.evidence.records import Record
-    from holmes.core.evidence.words import Token
 
-_STARTS: Final = ("startedat", "started", "starttime")
-_ENDS: Final = ("finishedat", "finished", "completiontime")
+from holmes.core.evidence.sources import canonical_kind
+from holmes.core.evidence.sums import compared, extreme, holds, number_of, total
+
+_NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
+_LONGEST_LINE: Final = 2_000
+_MOST_WORK: Final = 20_000
+"""Tokens times records."""
+_EVERYWHERE: Final = frozenset(
+    {"cluster", "clusters", "clúster", "anywhere", "everywhere", "any", "nowhere", "überall", "nirgends", "irgendwo"}
+)
+_ENTRIES: Final = ("error", "warning")
+_REPEATED: Final = frozenset({"once", "twice", "einmal", "zweimal", "dreimal", "viermal"})
 
 
-def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """What came of an assertion about several records; None when it is about one."""
+def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> tuple[Judgement | None, bool]:
+    """What came of an assertion about several records, None for one about one record; and whether that is final."""
     if any(token.has("both") for token in tokens) and len(subjects) == 2:
-        return None
-    for judge in (_named_missing, _total, _duration, _absence, _every, _count, _repeats):
-        judgement = judge(passage, tokens, subjects)
-        if judgement is not None:
-            return judgement
-    return None
+        return None, False
+    if len(tokens) * len(passage.records) > _MOST_WORK:
+        return CITED, True
+    for is_final, judges in ((True, _FINAL), (False, _OPEN)):
+        for judge in judges:
+            judgement = judge(passage, tokens, subjects)
+            if judgement is not None:
+                is_other = passage.is_chosen(tokens) or _is_elsewhere(passage, tokens)
+                is_open = judge not in _OF_ONE and is_other and judgement.outcome == "checked"
+                return (CITED, True) if is_open else (judgement, is_final)
+    return None, False
 
 
-def said_not_found(passage: Passage, names: Sequence[str]) -> bool:
+def _is_elsewhere(passage: Passage, tokens: Sequence[Token]) -> bool:
+    """Whether an assertion is about more than one namespace where only one was asked for."""
+    return passage.source.namespace != "*" and any(token.text.casefold() in _EVERYWHERE for token in tokens)
+
+
+def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bool:
     """Whether a cited line says that this very object was not found."""
-    return bool(names) and any(
-        (record.says("NotFound") or record.says("not found")) and all(record.says(name) for name in names)
+    return any(
+        match[2] in names and (not kind or canonical_kind(match[1]) in (kind, ""))
         for record in passage.cited
+        for _, line in record.lines
+        for match in _NOT_FOUND.finditer(line[:_LONGEST_LINE])
     )
 
 
@@ -50,11 +71,11 @@ def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]
     if not any(token.concept("state") == "notfound" for token in tokens) or any(token.has("not") for token in tokens):
         return None
     names = [token.text for token in tokens if token.is_value]
+    kinds = [token.concept("kind") for token in tokens if token.has("kind") and not token.quoted]
     rest = [token for token in tokens if not (token.is_neutral or token.is_value or token.has("kind"))]
-    rest = [token for token in rest if not token.has("field")]
-    if len(rest) != 1 or len(names) != 1:
+    if any(token.concept("state") != "notfound" and not token.has("field") for token in rest) or len(names) != 1:
         return None
-    return CHECKED if any(record.says(f"{names[0]} not found") for record in passage.cited) else None
+    return CHECKED if said_not_found(passage, names, next(iter(kinds), "")) else CITED
 
 
 def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
@@ -70,137 +91,108 @@ def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> J
     counts = {sum(record.says(quotes[0]) for record in records) for records in (passage.cited, passage.records)}
     if not passage.is_whole or passage.source.is_cut:
         return CITED
-    return CHECKED if counts == {_number(number)} else not_found(number.text)
-
-
-_REPEATED: Final = frozenset({"once", "twice", "einmal", "zweimal", "dreimal", "viermal"})
+    return CHECKED if counts == {number_of(number)} else not_found(number.text)
 
 
 def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`3 pods are Running`, `2 of 5 pods are not ready`, `2 errors`."""
-    place = next((index for index, token in enumerate(tokens) if _is_counted(token)), -1)
-    numbers = [index for index, token in enumerate(tokens[: max(place, 0)]) if token.shape == "number"]
-    if place < 0 or subjects or len(numbers) != 1:
+    """`3 pods are Running`, `2 of 5 pods are not ready`, `2 errors`, `2 of them`."""
+    tokens = _as_share(tokens)
+    number = next((token for token in tokens if token.shape == "number"), None)
+    if number is None or subjects or not (number.is_count or number.parts):
         return None
-    number = tokens[numbers[0]]
-    cited, everything = passage.objects(tokens[place].concept("kind"))
-    if tokens[place].has("line") and not cited:
+    place = tokens.index(number)
+    counted = next((token for token in tokens[place + 1 :] if _is_counted(token)), None)
+    between = tokens[place + 1 : tokens.index(counted)] if counted is not None else ()
+    is_bare = counted is None and (not number.parts or any(t.has("field") and not t.has("state") for t in tokens))
+    if is_bare or any(not (token.is_neutral or token.has("state")) for token in between):
+        return None
+    cited, everything = passage.objects(counted.concept("kind") if counted is not None else passage.source.kind)
+    if counted is not None and counted.has("line") and not cited:
         cited, everything = passage.cited, passage.records
-    between = tokens[numbers[0] + 1 : place]
-    if not cited or not (number.is_count or number.parts):
-        return None
-    if any(not (token.is_neutral or token.has("state")) for token in between):
-        return None
-    rest = [token for index, token in enumerate(tokens) if index != numbers[0]]
-    rest = [token for token in rest if token is not tokens[place] or token.has("state")]
-    rest = [token for token in rest if token.concept("state") != "exists"]
-    held, all_held = ([_holds(passage, each, rest) for each in records] for records in (cited, everything))
+    rest = [token for token in tokens if token is not number and not token.has("only")]
+    rest = [token for token in rest if token.concept("compare") != "=" and token.concept("state") != "exists"]
+    rest = [token for token in rest if token is not counted or token.has("state")]
+    return _counted(passage, number, rest, cited, everything) if cited else None
+
+
+def _counted(
+    passage: Passage, number: Token, rest: Sequence[Token], cited: Sequence[Record], everything: Sequence[Record]
+) -> Judgement:
+    """Whether as many of the records as a number says are as the rest of an assertion says."""
+    held, all_held = ([holds(passage, each, rest) for each in records] for records in (cited, everything))
     if None in held or None in all_held or passage.source.is_cut or not passage.is_whole:
         return CITED
-    wanted = [part.number("count") for part in number.parts] or [_number(number)]
+    wanted = [part.number("count") for part in number.parts] or [number_of(number)]
+    if number.parts and not any(not token.is_neutral for token in rest):
+        return CHECKED if len(everything) == wanted[1] else not_found(number.text)  # `one of the two pods, web-1, is`
     found = ([sum(each is True for each in every), len(every)][: len(wanted)] for every in (held, all_held))
     return CHECKED if all(counts == wanted for counts in found) else not_found(number.text)
 
 
+def _as_share(tokens: Sequence[Token]) -> Sequence[Token]:
+    """`of the 5 nodes exactly 1 is ready` as `1 of 5 nodes is ready`."""
+    counts = [index for index, token in enumerate(tokens) if token.is_count]
+    if len(counts) != 2 or not any(token.has("kind") for token in tokens[counts[0] : counts[0] + 3]):
+        return tokens
+    whole, part = (tokens[index] for index in counts)
+    share = Token(
+        shape="number",
+        text=f"{part.text} of {whole.text}",
+        quantity=part.quantity,
+        parts=tuple(each.quantity for each in (part, whole) if each.quantity),
+    )
+    return [*tokens[: counts[0]], share, *(t for i, t in enumerate(tokens) if i > counts[0] and i != counts[1])]
+
+
 def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`all pods are Running`, `both nodes are ready`."""
-    if not any((token.has("all") or token.has("both")) and not token.quoted for token in tokens):
+    """`all pods are Running`, `both nodes are ready`, `all 3 are`."""
+    quantifiers = [token for token in tokens if (token.has("all") or token.has("both")) and not token.quoted]
+    if not quantifiers:
         return None
     kind = next((token.concept("kind") for token in tokens if token.has("kind")), "")
-    cited, everything = passage.objects(kind)
-    if not kind or not cited or subjects:
-        return CITED
-    counted = [token for token, after in pairwise(tokens) if token.is_count and after.concept("kind") == kind]
-    is_two = any(token.has("both") for token in tokens)
+    cited, everything = passage.objects(kind or passage.source.kind)
+    if not cited or subjects:
+        return None if subjects else CITED
+    is_counted = [token for token, after in pairwise(tokens) if token.is_count and after.concept("kind") == kind != ""]
+    numbers = [number_of(token) for token in is_counted]
+    numbers += [token.parts[0].number("count") for token in quantifiers if token.parts]
+    if not kind and quantifiers[0] is tokens[0] and (lead := next((t for t in tokens[1:] if not t.is_neutral), None)):
+        is_counted += [lead] if lead.is_count else []
+        numbers += [number_of(lead)] if lead.is_count else []
+    numbers += [Fraction(2) for token in quantifiers if token.has("both")]
     rest = [
         token
         for token in tokens
-        if not (token.has("all") or token.has("both") or token in counted or token.concept("kind") == kind)
+        if token not in quantifiers and token not in is_counted and (not kind or token.concept("kind") != kind)
     ]
-    held = [_holds(passage, record, rest) for record in cited]
-    if False in held or any(_number(each) != len(cited) for each in counted) or (is_two and len(cited) != 2):
+    held = [holds(passage, record, rest) for record in cited]
+    if False in held or any(number != len(cited) for number in numbers):
         return not_found(*(token.text for token in rest if not token.is_neutral))
     is_all = len(cited) == len(everything) and passage.is_whole and passage.source.is_complete
+    if numbers and not is_all and passage.is_whole:  # `both requests`, of a log: no other one is so
+        is_all = all(each in cited or holds(passage, each, rest) is False for each in everything)
     return CHECKED if is_all and None not in held else CITED
 
 
-def _total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`12 restarts in total`: the sum over all records, or over the subjects."""
-    counted = [token for token, after in pairwise(tokens) if token.is_count and after.has("kind")]
-    number = next((token for token in tokens if token.shape == "number" and token not in counted), None)
-    if not any(token.has("total") and not token.quoted for token in tokens) or number is None:
+def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
+    """`only web is of type LoadBalancer`, `web is the only one that is`: these are, and no others of a whole list."""
+    if not subjects or not any(token.has("only") and not token.quoted for token in tokens):
         return None
     wanted = frozenset(name for subject in subjects for name in names_of(subject))
-    records = [record for record in passage.cited if not subjects or record.names & wanted]
-    named = [token for token in tokens if token.has("field")]
-    rest = [token for token in tokens if token not in (*named, *counted, *subjects, number)]
-    is_plain = all(token.is_neutral or any(token.has(each) for each in _ASIDE) for token in rest)
-    is_whole = bool(subjects) or bool(counted) or (len(records) == len(passage.records) and passage.is_whole)
-    if len(records) == 1 and records[0].form == "object" and named:
-        return _total_of_elements(records[0], tokens, number, counted)
-    if any(_number(token) != len(records) for token in counted) or len(records) < len(subjects):
-        return not_found(*(token.text for token in (*counted, *subjects)))
-    if not named or not is_plain or not is_whole or len(records) < 2 or number.quantity is None:
-        return CITED
-    keys = frozenset(key for token in named for key in token.concept("field").split())
-    for dimension in sorted(number.quantity.dimensions):
-        values = [_only_value(record, keys, dimension) for record in records]
-        numbers = [value for value in values if value is not None]
-        if len(numbers) == len(values) and sum(numbers) == number.quantity.number(dimension):
-            return CHECKED
-    return not_found(number.text)
-
-
-def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, counted: Sequence[Token]) -> Judgement:
-    """`the two containers have 6 restarts in total`."""
-    keys = frozenset(key for token in tokens if token.has("field") for key in token.concept("field").split())
-    rest = [token for token in tokens if not (token.has("field") or token in (number, *counted))]
-    fields = [each for each in record.of(keys) if each.labels]
-    values = [quantities_in(each.value)[0].number("count") for each in fields if quantities_in(each.value)]
-    is_plain = all(token.is_neutral or any(token.has(each) for each in _ASIDE) for token in rest)
-    if not is_plain or len(values) < 2 or len(values) != len(fields) or any(_number(t) != len(values) for t in counted):
-        return CITED
-    return CHECKED if sum(value or 0 for value in values) == _number(number) else not_found(number.text)
-
-
-_ASIDE: Final = ("total", "kind", "times", "uses", "compare")
-
-
-def _duration(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`ran for 12 seconds`: the duration of one record, or the time between its start and its end."""
-    verb = next((token for token in tokens if token.has("duration")), None)
-    if verb is None and any(token.text.casefold() in ("in", "en") for token in tokens):
-        verb = next((token for token in tokens if token.concept("state") == "succeeded"), None)
-    number = next((token for token in tokens if token.shape == "number"), None)
-    if verb is None or number is None or number.quantity is None or "time" not in number.quantity.dimensions:
+    place = next(index for index, token in enumerate(tokens) if token.has("only"))
+    follows = next((token for token in tokens[place + 1 :] if not token.is_neutral or token in subjects), None)
+    is_of_subject = follows in subjects or any(token.has("kind") for token in tokens[place + 1 : place + 2])
+    rest = [token for token in tokens if not (token in subjects or token.has("only"))]
+    if not is_of_subject or not any(not (token.is_neutral or token.has("kind")) for token in rest):
         return None
-    wanted = names_of(subjects[0]) if subjects else frozenset()
-    records = [record for record in passage.cited if not subjects or (record.names | record.labels) & wanted]
-    elements = [token for token in tokens if token.is_value and any(token.text in each.labels for each in records)]
-    records = [record.narrowed(elements[0].text) for record in records] if len(elements) == 1 else records
-    rest = [token for token in tokens if token not in (verb, number, *subjects, *elements)]
-    rest = [token for token in rest if token.concept("compare") != "="]
-    if any(not (token.is_neutral or token.has("kind")) for token in rest) or len(records) != 1:
-        return CITED
-    if verb.has("state") and not shows(records[0], "succeeded"):
-        return CITED
-    times = _times_of(records[0])
-    if times is None:
-        return CITED
-    return CHECKED if any(number.quantity.equals(each) for each in times) else not_found(number.text)
-
-
-def _times_of(record: Record) -> tuple[Quantity, ...] | None:
-    """How long a record took, as it says or from its start to its end; None when it does not tell."""
-    told = record.of(("duration", "elapsed"))
-    starts, ends = record.of(_STARTS), record.of(_ENDS)
-    if len(told) == 1:
-        return quantities_in(told[0].value)[:1]
-    if len(starts) != 1 or len(ends) != 1 or starts[0].path[:-1] != ends[0].path[:-1]:
-        return None
-    first, last = quantities_in(starts[0].value), quantities_in(ends[0].value)
-    seconds = seconds_between(first[0], last[0]) if first and last else None
-    return None if seconds is None else (seconds_of(seconds),)
+    held = {id(record): holds(passage, record, rest) for record in passage.records}
+    named = [record for record in passage.records if record.names & wanted]
+    if any(held[id(record)] is False for record in named):
+        return not_found(*(token.text for token in rest if not token.is_neutral))
+    others = [held[id(record)] for record in passage.records if not record.names & wanted]
+    is_sure = passage.is_whole and not passage.source.is_cut and len(passage.cited) == len(passage.records)
+    is_sure = is_sure and all(held[id(record)] for record in named) and all(other is False for other in others)
+    return CHECKED if is_sure else not_found("only") if True in others else CITED
 
 
 def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
@@ -225,11 +217,13 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
     source = passage.source
     rest = [token for token in tokens if not (token.is_neutral or _is_of_denial(token))]
     elsewhere = _namespaces(tokens) - {source.namespace}
-    if said_not_found(passage, [token.text for token in rest]):
+    around = {source.namespace, *elsewhere}
+    names = [token.text for token in rest if token.is_value and token.text not in around]
+    if said_not_found(passage, names, kind) and not elsewhere and not _is_elsewhere(passage, tokens):
         return CHECKED
     if elsewhere and source.namespace != "*":
         return not_found(*sorted(elsewhere))
-    rest = [token for token in rest if token.text != source.namespace]
+    rest = [token for token in rest if token.text != source.namespace and not _is_option(token, source.words)]
     records = () if passage.is_empty_list else passage.records
     held = [_is_denied(passage, record, rest) for record in records]
     is_other = any(token.has("unjudged") or token.shape == "number" for token in rest) or (
@@ -238,11 +232,19 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
     if True in held and not is_other:
         return not_found(f"no {' '.join(token.text for token in rest)}")
     is_shown = bool(passage.cited) and (bool(records) or passage.is_empty_list)
-    is_complete = source.is_complete and source.kind == kind and passage.is_whole and not source.names
+    is_complete = source.is_complete or (passage.is_empty_list and bool(source.filters) and "|" not in source.filters)
+    is_complete = is_complete and source.kind == kind and passage.is_whole and not source.names
     is_sure = is_shown and is_complete and len(passage.cited) == len(passage.records) and None not in held
     # Of an empty list every narrower absence is true, but a word such as `anywhere` may ask for more than was listed.
-    is_wider = not records and source.namespace != "*" and any(not _narrows(token) for token in rest)
+    is_wider = any(not _narrows(token) for token in rest)
+    is_wider = is_wider or (any(token.concept("kind") == "namespace" for token in tokens) and not _namespaces(tokens))
+    is_wider = is_wider and not records and source.namespace != "*"
     return CHECKED if is_sure and not is_other and not is_wider else CITED
+
+
+def _is_option(token: Token, words: frozenset[str]) -> bool:
+    """Whether the command chose by it: `pods labelled app=web` of `-l app=web`."""
+    return token.is_value and token.text in words
 
 
 def _narrows(token: Token) -> bool:
@@ -262,16 +264,9 @@ def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool 
     return Trial(record=record, source=passage.source, tokens=rest).run().holds if rest else True
 
 
-def _holds(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool | None:
-    """Whether `record` is as the rest of an assertion says."""
-    if all(token.is_neutral or token.concept("compare") == "=" for token in tokens):
-        return True
-    return Trial(record=record, source=passage.source, tokens=tokens).run().holds
-
-
 def _is_counted(token: Token) -> bool:
     """Whether records can be counted by it: `pods`, `log lines`, `errors`."""
-    is_entry = token.has("line") or token.concept("state") in ("error", "warning")
+    is_entry = token.has("line") or token.concept("state") in _ENTRIES
     return (token.has("kind") or is_entry) and not token.quoted
 
 
@@ -282,12 +277,9 @@ def _namespaces(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(token.text for token in tokens if token.is_value and token.text in found)
 
 
-def _number(token: Token) -> Fraction | None:
-    return token.quantity.number("count") if token.quantity is not None else None
-
-
-def _only_value(record: Record, keys: frozenset[str], dimension: Dimension) -> Fraction | None:
-    """The number of the only field that has one of `keys`."""
-    fields = record.of(keys)
-    found = quantities_in(fields[0].value) if len(fields) == 1 else ()
-    return found[0].number(dimension) if found else None
+_FINAL: Final = (
+    _named_missing, total, duration_of, judge_time_between, _only, extreme, compared, _absence,
+)  # fmt: skip
+_OPEN: Final = (_every, _count, _repeats)
+_OF_ONE: Final = (_named_missing, duration_of, judge_time_between, compared, _repeats)
+"""Those that say nothing about a whole list."""

@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.lexicon import KINDS
-from holmes.core.evidence.records import plain_key
+from holmes.core.evidence.lexicon import lexicon
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holmes.core.json_types import JsonValue
     from holmes.core.messages import ToolCall
 
 _WORD = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|\S+")
 _WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "--context", "--kubeconfig", "--sort-by"})
 _WITHOUT_VALUE: Final = frozenset({"-A", "--all-namespaces", "--no-headers", "--show-labels", "--show-kind"})
+_SELECTORS: Final = frozenset({"-l", "--selector", "--field-selector"})
 _VERBS: Final = frozenset({"get", "describe", "logs", "top", "events"})
 _PLAIN_ARGUMENTS: Final = frozenset({"kind", "name", "namespace", "output", "resource", "object", "what"})
 _CUTS = re.compile(r"(?:head|tail|sed|awk|--limit|--tail|--since|--chunk-size)(?:=.*)?$")
@@ -28,7 +30,6 @@ _CUT = re.compile(
     r"showing \d|\d more (?:lines|items|rows)|truncated|\"?continue\"?: \"?[A-Za-z0-9]|remainingItemCount|omitted|"
     r"\(cut|output (?:was )?(?:cut|limited)"
 )
-_CANONICAL: Final = {plain_key(word): kind for kind, words in KINDS.items() for word in words.split()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,8 @@ class Source:
     """What made a result. `names` are objects that it is about, `namespace` is `*` for all; None when not known.
 
     `is_complete` says that nothing but kind, name and namespace chose what it shows, `is_cut` that a number of lines or
-    objects ends it. `words` are all its words.
+    objects ends it. `filters` are what labels or fields had to be; `|` stands for what is not understood. `words` are
+    all its words.
     """
 
     kind: str = ""
@@ -45,6 +47,7 @@ class Source:
     is_complete: bool = False
     is_known: bool = False
     is_cut: bool = False
+    filters: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
 
 
@@ -53,7 +56,8 @@ UNKNOWN_SOURCE: Final = Source()
 
 def canonical_kind(word: str) -> str:
     """`svc`, `Services` and `service.v1` are `service`; empty for what is no kind."""
-    return _CANONICAL.get(plain_key(word.partition(".")[0]), "")
+    tags = lexicon().tags([word.partition(".")[0]])
+    return next((concept for category, concept in tags if category == "kind"), "")
 
 
 def source_of(call: ToolCall) -> Source:
@@ -118,8 +122,19 @@ def source_of_command(command: str) -> Source:
         is_complete=is_complete and bool(kind),
         is_known=True,
         is_cut=any(_CUTS.match(word) for word in words),
+        filters=frozenset((*_filters(words), *(names if len(names) > 1 and words[verb] == "get" else ()))),
         words=frozenset(words),
     )
+
+
+def _filters(words: list[str]) -> Iterator[str]:
+    """The values of `-l` and `--field-selector`, and `|` for a pipe that may leave things out."""
+    for index, word in enumerate(words):
+        flag, sign, value = word.partition("=")
+        if word == "|" and words[index + 1 : index + 2] not in (["jq"], ["wc"], ["sort"], ["cat"], ["tee"]):
+            yield "|"
+        elif flag in _SELECTORS:
+            yield from (value if sign else " ".join(words[index + 1 : index + 2])).split(",")
 
 
 def _kind_and_names(verb: str, things: list[str], container: str) -> tuple[str, set[str]]:

@@ -7,32 +7,56 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from holmes.core.evidence import lexicon, states
+from holmes.core.evidence.lexicon import Tag, lexicon
 from holmes.core.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
-Tag = tuple[str, str]
-
 MAX_TOKENS: Final = 200
 _QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
 _COMMAND = re.compile(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
 _PIECE = re.compile(
     rf"(?P<quantity>{QUANTITY.pattern})"
     r"|(?P<name>[^\W\d_][\w]*(?:[-./:@=+]+\w+)+|\d[\w]*(?:[-./:@=+]+\w+)+|\w*(?:\d\w*[^\W\d]|[^\W\d]\w*\d|_\w)\w*)"
-    r"|(?P<elided>[^\W\d_]{1,2}')(?=\w)|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?)|(?P<end>[;,()|!?]|\s[—–-]\s|→|->|\.(?=\s|$))"  # noqa: RUF001
+    r"|(?P<elided>[^\W\d_]{1,2}')(?=\w)|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?)|(?P<end>[;,()|!?]|:(?=\s|$)|\s[—–-]\s|→|->|\.(?=\s|$))"  # noqa: RUF001
 )
 _CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
 _LONGEST_PHRASE = 4
 _LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
-_OF_LABELS: Final = frozenset({("function", ""), ("noun", "")})
-_ELISION = re.compile(r"\b([cdjlmnst]|qu)'(?=\w\w)")
-_SHARE_WORDS: Final = frozenset(lexicon.SHARE_WORDS.split())
-_ONLY_WORDS: Final = frozenset(lexicon.ONLY_WORDS.split())
+_OF_LABELS: Final = frozenset({("neutral", ""), ("noun", "")})
+_NEW: Final = frozenset({";", ".", "!", "?"})
+NOBODY: Final = frozenset({"none", "keiner", "keine", "keines", "aucun", "aucune", "ninguno", "ninguna", "neither"})
+_PARTITIVES: Final = frozenset({"of", "der", "von", "des", "de", "d'", "den"})
+_SHARE_WORDS: Final = frozenset(
+    {
+        "of",
+        "out",
+        "the",
+        "its",
+        "their",
+        "these",
+        "those",
+        "von",
+        "den",
+        "der",
+        "ihren",
+        "seinen",
+        "sur",
+        "de",
+        "les",
+        "des",
+        "las",
+        "los",
+        "sus",
+        "ses",
+        "out of",
+        "d'",
+    }
+)
 _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
 
 
@@ -71,68 +95,49 @@ class Token:
     @property
     def is_neutral(self) -> bool:
         """Whether it says nothing by itself."""
-        return self.has("function") and not self.quoted
-
-
-def _phrases() -> dict[tuple[str, ...], frozenset[Tag]]:
-    found: dict[tuple[str, ...], set[Tag]] = {}
-
-    def add(words: str, category: str, concept: str = "") -> None:
-        for phrase in words.split():
-            parts = tuple(_ELISION.sub(r"\1'_", phrase).split("_"))
-            found.setdefault(parts, set()).add((category, concept))
-
-    add(lexicon.FUNCTION_WORDS, "function")
-    add(lexicon.CONJUNCTIONS, "and")
-    add(lexicon.NEGATIONS, "not")
-    add(lexicon.UNJUDGED, "unjudged")
-    add(lexicon.ALL_WORDS, "all")
-    add(lexicon.BOTH_WORDS, "both")
-    add(lexicon.TOTAL_WORDS, "total")
-    add(lexicon.TIMES_WORDS, "times")
-    add(lexicon.USES_WORDS, "uses")
-    add(lexicon.AGO_WORDS, "ago")
-    add(lexicon.YET_WORDS, "yet")
-    add(lexicon.OF_WHICH, "of which")
-    add(lexicon.NOUNS, "noun")
-    add(lexicon.DURATION_WORDS, "duration")
-    add(lexicon.DETERMINERS, "none")
-    add(lexicon.LINE_WORDS, "line")
-    add(lexicon.LAST_WORDS, "last")
-    add(lexicon.EXACTLY, "compare", "=")
-    for words, sign in ((lexicon.MORE, ">"), (lexicon.LESS, "<"), (lexicon.AT_LEAST, ">="), (lexicon.AT_MOST, "<=")):
-        add(words, "compare", sign)
-    for kind, words in lexicon.KINDS.items():
-        add(words, "kind", kind)
-    for keys, words in lexicon.FIELDS.items():
-        add(words, "field", keys)
-    for state, each in states.STATES.items():
-        add(each.words, "state", state)
-    for number, words in lexicon.NUMBER_WORDS.items():
-        add(words, "number", str(number))
-    return {phrase: frozenset(tags) for phrase, tags in found.items()}
-
-
-_PHRASES: Final = _phrases()
+        return (self.has("neutral") or self.has("relation")) and not self.quoted
 
 
 def tags_of(text: str) -> frozenset[Tag]:
     """What the lexicon says about a word or phrase as a whole."""
-    return _PHRASES.get(tuple(text.casefold().split()), frozenset())
+    return lexicon().tags(text.split())
 
 
-def assertions_of(statement: str) -> tuple[tuple[Token, ...], ...]:
-    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`."""
+class Assertion(NamedTuple):
+    """The tokens of one assertion; `goes_on` when it adds to the one before: after a comma or colon, in brackets.
+
+    `leads` when it ends with a colon.
+    """
+
+    tokens: tuple[Token, ...]
+    goes_on: bool
+    leads: bool
+
+
+def assertions_of(statement: str) -> tuple[Assertion, ...]:
+    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`.
+
+    A word for a cause begins an assertion.
+    """
     label = _LABEL.match(statement)
-    if label is not None and not any(token.tags - _OF_LABELS for token in _tokens(label[1])):
+    if label is not None and all(token.tags and token.tags <= _OF_LABELS for token in _tokens(label[1])):
         statement = statement[label.end() :]
-    parts: list[list[Token]] = [[]]
-    for token in _with_shares(list(_with_phrases(list(_tokens(statement))[:MAX_TOKENS]))):
+    parts: list[tuple[list[Token], bool]] = [([], False)]
+    leading: set[int] = set()
+    for token in _with_shares(list(_with_numbers(list(_with_phrases(list(_tokens(statement))[:MAX_TOKENS]))))):
         if token.shape == "end" or (token.has("and") and not token.quoted):
-            parts.append([])
+            leading |= {len(parts) - 1} if token.text == ":" else set()
+            is_new = token.text in _NEW or token.shape != "end" or (not parts[-1][0] and not parts[-1][1])
+            parts.append(([], not is_new))
+        elif token.has("cause") and not token.quoted:
+            parts.append(([token], False))
         else:
-            parts[-1].append(token)
-    return tuple(tuple(part) for part in parts if part)
+            parts[-1][0].append(token)
+    return tuple(
+        Assertion(tuple(tokens), goes_on, leads=index in leading)
+        for index, (tokens, goes_on) in enumerate(parts)
+        if tokens
+    )
 
 
 def _tokens(statement: str) -> Iterator[Token]:
@@ -188,47 +193,92 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
             run = tokens[position : position + length]
             if any(each.shape not in ("word", "name") or each.quoted for each in run):
                 continue
-            tags = _PHRASES.get(tuple(each.text.casefold() for each in run))
+            tags = lexicon().tags([each.text for each in run])
             if tags:
                 yield Token(shape="word", text=" ".join(each.text for each in run), tags=tags)
                 position += length
                 break
         else:
-            yield _as_number(tokens[position], tokens[position + 1 : position + 3])
+            yield tokens[position]
             position += 1
 
 
+def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, with words for numbers as numbers: `three pods`, `one minute`."""
+    position = 0
+    while position < len(tokens):
+        token, following = tokens[position], tokens[position + 1 : position + 3]
+        position += 1
+        if token.shape != "word" or not token.has("number"):
+            yield token
+            continue
+        number = token.concept("number")
+        unit = QUANTITY.fullmatch(f"{number} {following[0].text}") if following else None
+        if unit is not None:
+            yield Token(shape="number", text=unit[0], quantity=quantity_of(unit))
+            position += 1
+        elif number == "1" and not _counts(tokens[position - 2] if position > 1 else None, following):
+            yield replace(token, tags=frozenset({("neutral", "")}))
+        else:
+            yield Token(shape="number", text=token.text, quantity=count_of(int(number)))
+
+
+def _counts(before: Token | None, following: Sequence[Token]) -> bool:
+    """Whether `one` is a number, and no article or pronoun."""
+    if before is not None and (before.has("compare") or before.has("only")):
+        return True
+    if not following or (before is not None and not (before.has("not") or before.shape == "end" or before.has("and"))):
+        is_open = before is None or before.is_neutral
+        return is_open and bool(following) and (following[0].has("kind") or following[0].text.casefold() in _PARTITIVES)
+    first = following[0]
+    if first.has("of which"):
+        return True
+    return any(first.has(each) for each in ("kind", "field", "noun", "not")) or first.text.casefold() in _PARTITIVES
+
+
 def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with `1 of 3` and `only 2` as one."""
+    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` as one."""
     position = 0
     while position < len(tokens):
         token = tokens[position]
-        end = position + 1
-        while end < min(len(tokens), position + 4) and tokens[end].text.casefold() in _SHARE_WORDS:
-            end += 1
-        other = tokens[end] if position + 1 < end < len(tokens) else None
-        if other is not None and other.has("both"):
-            other = Token(shape="number", text="2", quantity=count_of(2))
-        if other is None and token.is_count and position + 3 < len(tokens) and tokens[position + 1].has("kind"):
-            middle, last = tokens[position + 2], tokens[position + 3]
-            if middle.text.casefold() in ("of", "von", "sur", "de") and last.is_count:
-                yield _share(token, last)
-                yield tokens[position + 1]
-                position += 4
-                continue
+        share = _share_at(tokens, position)
         joined = _joined_time(tokens[position : position + 3])
-        follows = tokens[position + 1 : position + 2]
-        if token.text.casefold() in _ONLY_WORDS and any(each.shape == "number" for each in follows):
-            yield replace(token, tags=frozenset({("compare", "=")}))
-        elif token.quantity and other and other.quantity and token.is_count and other.is_count:
-            yield _share(token, other)
-            position = end
+        if share is not None:
+            found, position = share
+            yield from found
         elif joined is not None:
             yield joined
-            position += 1 if tokens[position + 1].shape == "number" else 2
+            position += 2 if tokens[position + 1].shape == "number" else 3
+        elif token.has("only") and tokens[position + 1 : position + 2] and tokens[position + 1].shape == "number":
+            yield replace(token, tags=frozenset({("compare", "=")}))
+            position += 1
         else:
             yield token
-        position += 1
+            position += 1
+
+
+def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...], int] | None:
+    """The share that begins at `position`, with what stands in it, and where it ends."""
+    token = tokens[position]
+    is_none = token.has("not") and token.text.casefold() in NOBODY
+    if token.has("all") and position + 1 < len(tokens):
+        place = position + 1 + (tokens[position + 1].text.casefold() in _SHARE_WORDS)
+        if place < len(tokens) and tokens[place].is_count:
+            return (replace(_share(tokens[place], tokens[place]), tags=token.tags),), place + 1
+        return None
+    if not (token.is_count or is_none):
+        return None
+    part = token if token.is_count else Token(shape="number", text=token.text, quantity=count_of(0))
+    end = position + 1
+    kind = tokens[end : end + 1] if tokens[end : end + 1] and tokens[end].has("kind") else []
+    end += len(kind)
+    start = end
+    while end < len(tokens) and end < start + 3 and tokens[end].text.casefold() in _SHARE_WORDS:
+        end += 1
+    if end == start or end >= len(tokens):
+        return None
+    whole = tokens[end] if not tokens[end].has("both") else Token(shape="number", text="2", quantity=count_of(2))
+    return ((_share(part, whole), *kind), end + 1) if whole.is_count else None
 
 
 def _share(part: Token, whole: Token) -> Token:
@@ -248,16 +298,3 @@ def _joined_time(tokens: Sequence[Token]) -> Token | None:
         return None
     quantity = Quantity(text=f"{first.text} {second.text}", meanings=frozenset({("time", whole + rest)}))
     return Token(shape="number", text=quantity.text, quantity=quantity)
-
-
-def _as_number(token: Token, following: Sequence[Token]) -> Token:
-    """`three` as a number; `one` only before what can be counted."""
-    is_counting = any(each.has("kind") or each.has("field") for each in following)
-    is_counting = is_counting or any(
-        each.text.casefold() in ("of", "der", "von", "des", "de") for each in following[:1]
-    )
-    if token.text.casefold() in ("one", "un", "uno", "einer", "eine", "ein") and not is_counting:
-        return replace(token, tags=frozenset({("function", "")}))
-    if token.shape == "word" and token.has("number"):
-        return Token(shape="number", text=token.text, quantity=count_of(int(token.concept("number"))))
-    return token

@@ -1,7 +1,8 @@
 """What comes of a corpus of claims: nothing that is not true is ever checked, and most of what is true is recognised.
 
 `own` was written beside the code. `blind` was written before it and without sight of it, and is only measured.
-`development` was written without sight of the code, too, and is there to learn from.
+`development` was written without sight of the code, too, and is there to learn from. `hostile` are false claims that
+were written against the code by somebody who read it, to find where it can be deceived.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from tests.core.evidence.corpus import CLAIMS, false_checked, recognised, result
 
 pytestmark = pytest.mark.row("N6")
 
-MEASURED = {"own": 0.87, "blind": 0.41, "development": 0.2}
+MEASURED = {"own": 0.92, "blind": 0.55, "development": 0.46}
 """The share of true claims with the expected outcome that must not be lost again."""
+DECEIVED = 0.05
+"""The share of hostile claims that are checked, which must not grow; the aim is none."""
 
 
 @pytest.mark.parametrize("half", MEASURED)
@@ -25,3 +28,10 @@ async def test_no_false_claim_is_checked_and_true_ones_are_recognised(half: str,
     assert len(scored) >= 150
     assert [each.claim.answer for each in false_checked(scored)] == []
     assert recognised(scored) >= MEASURED[half]
+
+
+async def test_few_of_the_false_claims_that_were_written_to_deceive_are_checked(tmp_path: Path) -> None:
+    scored = await score(results_below(CLAIMS / "hostile"), tmp_path / "results")
+    print(f"\n{table('hostile', scored)}")  # noqa: T201
+    assert len(scored) >= 2_000
+    assert len(false_checked(scored)) <= DECEIVED * len(scored)

@@ -13,9 +13,9 @@ from tests.core.evidence.corpus import CLAIMS, ClaimRow, ResultRow, outcome_of, 
 pytestmark = pytest.mark.row("N6")
 
 _QUOTED = re.compile(r"`([^`]+)`")
-_NUMBER = re.compile(r"(?<![\w.:/-])\d+(?![\w:/-]|\.\d)")
+_NUMBER = re.compile(r"(?<!not )(?<![\w.:/-])\d+(?![\w:/-]|\.\d)")
 _COMPARED = re.compile(r"\b(?:than|above|below|over|least|most)\b")
-_SHARE = re.compile(r"\bof the\b")
+_SHARE = re.compile(r"\bof the\b|\b[Oo]nly one\b")
 _DENIAL = re.compile(r"\b(?:no|not|never|none|nicht|kein\w*|pas|jamais|aucun\w*|ning\w+|nunca)\b", re.IGNORECASE)
 _UNITS = (("Mi", "Gi"), ("MiB", "MB"), ("hours", "minutes"), ("minutes", "hours"), ("days", "hours"), ("seconds", "ms"))
 _COPULA = re.compile(r"\b(is|are|was|were|has|have)\b (?!no\b|not\b|never\b|been\b)")
