@@ -12,7 +12,7 @@ from holmes.core.evidence.fields import (
     keys_of,
     numbers_of,
 )
-from holmes.core.evidence.lexicon import lexicon
+from holmes.core.evidence.lexicon import lexicon, words_of
 from holmes.core.evidence.phrases import with_keys
 from holmes.core.evidence.predicates import is_nothing
 from holmes.core.evidence.records import plain_key, tokens_of
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
 
 _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ago", "later")
-COPULAS: Final = frozenset(
-    {"is", "are", "was", "were", "ist", "sind", "war", "est", "sont", "es", "son", "está", "están"}
-)
-JOINING: Final = frozenset({"of", "the", "de", "des", "der", "du", "del", "d'", "l'"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,8 +62,9 @@ class Account:
     def _has(self, category: str) -> bool:
         return any(token.has(category) and not token.quoted for token in self.tokens)
 
-    def _has_word(self, *words: str) -> bool:
-        return any(token.text.casefold() in words for token in self.tokens)
+    def _has_word(self, category: str) -> bool:
+        """Whether a word of one of the plain lists of the lexicon is said."""
+        return any(token.text.casefold() in words_of(category) for token in self.tokens)
 
     def _texts(self) -> Iterator[str]:
         """What the record says in sentences: all of a log entry or an event, the messages of an object."""
@@ -89,7 +86,9 @@ class Account:
     def _runs(self, index: int) -> Iterator[tuple[int, ...]]:
         """The runs of words for fields on both sides of a value; the one right beside it first, else the left one."""
         left, right = self._run_from(index, -1), self._run_from(index, 1)
-        is_beside = bool(right) and (right[0] == index + 1 or self.tokens[index + 1].text.casefold() in JOINING)
+        is_beside = bool(right) and (
+            right[0] == index + 1 or self.tokens[index + 1].text.casefold() in words_of("joining")
+        )
         sides = [frozenset(key for place in side for key in keys_of(self.tokens[place])) for side in (left, right)]
         if is_beside and all(RESOURCES & keys for keys in sides):
             yield (*left, *right)  # `requests 512Mi of memory`
@@ -104,7 +103,7 @@ class Account:
             step > 0 and number is not None and not self.tokens[index].is_count and not self.tokens[index].parts
         )
         while 0 <= place < len(self.tokens) and self._may_pass(place):
-            if is_measure and self.tokens[place].text.casefold() in COPULAS:
+            if is_measure and self.tokens[place].text.casefold() in words_of("copula"):
                 return ()  # `500Gi is available`
             place += step
         found: list[int] = []
@@ -112,7 +111,7 @@ class Account:
             token = self.tokens[place]
             if place in self._open and self._lookup.names_field(token):
                 found.append(place)
-            elif not (found and token.text.casefold() in JOINING):
+            elif not (found and token.text.casefold() in words_of("joining")):
                 break
             place += step
         return tuple(sorted(found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holmes.core.evidence.accounts import Account
 from holmes.core.evidence.fields import (
@@ -13,6 +13,7 @@ from holmes.core.evidence.fields import (
     numbers_of,
     ways,
 )
+from holmes.core.evidence.lexicon import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,23 +21,6 @@ if TYPE_CHECKING:
     from holmes.core.evidence.quantities import Dimension, Quantity
     from holmes.core.evidence.records import Field
     from holmes.core.evidence.words import Token
-
-_LACKS: Final = frozenset(
-    {
-        "short",
-        "missing",
-        "lack",
-        "lacks",
-        "lacking",
-        "fehlen",
-        "fehlt",
-        "fehlten",
-        "manque",
-        "manquent",
-        "falta",
-        "faltan",
-    }
-)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,7 +77,7 @@ class Computed(Account):
     def _gap(self, index: int, quantity: Quantity) -> bool:
         """`2 more`, `40Gi of memory are left`: the difference between the parts of a ratio."""
         words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
-        is_lack = any(self.tokens[each].text.casefold().split()[0] in _LACKS for each in words)
+        is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
         named = [place for run in self._runs(index) for place in run]
         named = [place for place in named if keys_of(self.tokens[place]) != REPLICAS]
         gaps = set(

@@ -21,6 +21,7 @@ from holmes.core.evidence.judgements import (
     names_of,
     not_found,
 )
+from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.records import tokens_of
 from holmes.core.evidence.values import NAME
 from holmes.core.evidence.words import Assertion, Token, assertions_of
@@ -33,10 +34,6 @@ from holmes.core.evidence.readings import Readings
 
 _FEWEST_WORDS: Final = 5
 _SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
-_RELATIVES: Final = frozenset(
-    {"which", "who", "that", "whose", "qui", "que", "dont", "lequel", "laquelle", "cual", "cuyo", "welche", "welcher"}
-)
-_CALLED: Final = frozenset({"called", "named", "namens", "llamado", "llamada", "nommé", "nommée", "appelé", "appelée"})
 
 
 def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
@@ -103,7 +100,11 @@ class _Walk(Readings):
             self._is_foreign = False
         elif self._begins_with_another(tokens) or (goes_on and self._ended_with_another(tokens)):
             self._subjects, self._is_foreign = (), True  # `runs on node-2; node-2 is ready`
-        elif self._last and tokens[0].text.casefold() in _RELATIVES and self._last[-1] not in self._subjects:
+        elif (
+            self._last
+            and tokens[0].text.casefold() in words_of("relative pronoun")
+            and self._last[-1] not in self._subjects
+        ):
             self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
         self._waiting = []
         if not goes_on or subjects:
@@ -144,7 +145,7 @@ class _Walk(Readings):
         """`tokens`, with names without signs as names: those that the result has, and what is `called payments`."""
         found: list[Token] = []
         for token in tokens:
-            is_called = bool(found) and found[-1].text.casefold() in _CALLED
+            is_called = bool(found) and found[-1].text.casefold() in words_of("called")
             is_word = token.shape == "word" and not (token.tags - {("noun", "")})
             is_name = is_word and (token.text in self._known or is_called or token.text in self._codes)
             found.append(replace(token, shape="name", tags=frozenset()) if is_name else token)

@@ -38,6 +38,7 @@ class Lexicon:
 
     phrases: Mapping[tuple[str, ...], frozenset[Tag]]
     states: Mapping[str, State]
+    lists: Mapping[str, frozenset[str]]
     columns: Mapping[str, tuple[str, ...]]
 
     def tags(self, words: Sequence[str]) -> frozenset[Tag]:
@@ -47,7 +48,9 @@ class Lexicon:
 
 @cache
 def words_of(category: str) -> frozenset[str]:
-    """All words of a class, phrases with single spaces."""
+    """All words of a class or of a plain list, phrases with single spaces."""
+    if category in lexicon().lists:
+        return lexicon().lists[category]
     entries = lexicon().phrases.items()
     return frozenset(" ".join(phrase) for phrase, tags in entries if any(each == category for each, _ in tags))
 
@@ -60,6 +63,9 @@ def lexicon() -> Lexicon:
     raw = yaml.load(_FILE.read_text(encoding="utf-8"), yaml.CSafeLoader)
     states = {name: State(**entry) for name, entry in raw.pop("state").items()}
     columns = {kind: tuple(keys.split()) for kind, keys in raw.pop("columns").items()}
+    lists = {
+        name: frozenset(word.replace("_", " ") for word in words.split()) for name, words in raw.pop("list").items()
+    }
     phrases: dict[tuple[str, ...], set[Tag]] = {}
     for tag, words in _entries(raw, states):
         for phrase in words.split():
@@ -67,6 +73,7 @@ def lexicon() -> Lexicon:
     return Lexicon(
         phrases={phrase: frozenset(tags) for phrase, tags in phrases.items()},
         states=states,
+        lists=lists,
         columns=columns,
     )
 

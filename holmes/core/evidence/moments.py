@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
+from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.predicates import has_value, shows
 from holmes.core.evidence.quantities import quantities_in, seconds_between, seconds_of
 from holmes.core.evidence.trial import Trial
@@ -23,7 +24,6 @@ _GOES_ON = re.compile(r"running|läuft|tourne|corriendo|ejecut", re.IGNORECASE)
 _TOOK = re.compile(r"took|lasted|dauerte|pris|dur[óé]|tardó", re.IGNORECASE)
 _STARTS: Final = ("startedat", "started", "starttime")
 _ENDS: Final = ("finishedat", "finished", "completiontime")
-_BEFORE: Final = frozenset({"before", "earlier", "vor", "vorher", "zuvor", "avant", "antes", "de"})
 _MOST_ENTRIES: Final = 12
 _BEGINNING: Final = 80
 
@@ -98,7 +98,7 @@ def judge_time_between(passage: Passage, tokens: Sequence[Token], _: Sequence[To
         [t for t in half if t is not number and not t.has("approximate")]
         for half in (tokens[:place], tokens[place + 1 :])
     ]
-    halves = halves if word.text.casefold().split()[-1] not in _BEFORE else halves[::-1]
+    halves = halves if word.text.casefold().split()[-1] not in words_of("before") else halves[::-1]
     for pair in apart:
         later, earlier = (_says(passage, pair[1], halves[0]), _says(passage, pair[0], halves[1]))
         if later and earlier and (not _is_empty(halves[0]) or len(entries) == 2):

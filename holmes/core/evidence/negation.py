@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from holmes.core.evidence.lexicon import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.core.evidence.words import Token
-
-_NEVER: Final = frozenset({"never", "nie", "niemals", "jamais", "nunca", "jamás", "at no time", "zu keinem zeitpunkt"})
-_DOUBLED: Final = frozenset(
-    {"no", "ningún", "ninguna", "ninguno", "nunca", "jamás", "pas", "aucun", "aucune", "jamais", "aún no", "todavía no"}
-)
-"""Two of these deny once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +32,7 @@ def denied_tokens(tokens: Sequence[Token]) -> Denials:
     if not places:
         return Denials()
     words = {tokens[index].text.casefold() for index in places}
-    is_unclear = len(words) > 1 and not words <= _DOUBLED
+    is_unclear = len(words) > 1 and not words <= words_of("denies once with another")
     deniable = [index for index, token in enumerate(tokens) if _is_deniable(token)]
     after = [index for index in deniable if index > max(places)]
     before = [index for index in deniable if index < max(places)]
@@ -48,7 +44,9 @@ def denied_tokens(tokens: Sequence[Token]) -> Denials:
     is_restart = bool(target) and (
         "restarts" in tokens[target[0]].concept("field") or tokens[target[0]].concept("state") == "restarted"
     )
-    is_unclear = is_unclear or (bool(words & _NEVER) and not is_restart)  # the present says nothing about the past
+    is_unclear = is_unclear or (
+        bool(words & words_of("never")) and not is_restart
+    )  # the present says nothing about the past
     is_open = is_open and not (after and tokens[max(places)].has("none") and tokens[after[0]].has("kind"))
     return Denials(words=places, denied=frozenset(target), is_unclear=is_unclear or is_open or not target)
 

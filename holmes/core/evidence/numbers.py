@@ -48,27 +48,6 @@ _ALLOWED: Final = frozenset(
     }
 )
 """What may be used, and is not what is."""
-_CONFIGURED: Final = frozenset(
-    [
-        "wants",
-        "want",
-        "equipped",
-        "configured",
-        "assigned",
-        "set",
-        "konfiguriert",
-        "zugewiesen",
-        "configuré",
-        "configurado",
-        "asignado",
-        "alloué",
-        "limited",
-        "limit",
-        "request",
-        "requests",
-    ]
-)
-"""What was asked for, and is not what is measured."""
 _LONGEST_LINE: Final = 500
 _MOST_NUMBERS: Final = 40
 
@@ -127,7 +106,7 @@ class Numbers(Computed):
     def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
         """A number stands in these fields; without any, it is a share of several."""
         token = self.tokens[index]
-        is_measured = "top" in self.source.words and self._has_word(*_CONFIGURED)
+        is_measured = "top" in self.source.words and self._has_word("configured")
         if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
             self.doubts.append(token.text)  # what it may use is not what it uses
         self._open -= {*run, *self._beside(index, "ago", "later")}

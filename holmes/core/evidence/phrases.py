@@ -19,11 +19,7 @@ _ENDING = re.compile(r"(?:ing|ed|es|e|s)$")
 _RATIO = re.compile(r"(\d+) / (\d+)")
 _SHORTEST_STEMMED: Final = 4
 _BETWEEN: Final = ("", " :", " =", " is", " to", " of")
-_DIRECTIONS: Final = {
-    "from": frozenset({"from", "von", "vom", "aus", "depuis", "desde", "de"}),
-    "to": frozenset({"to", "into", "onto", "an", "nach", "zu", "zum", "vers", "hacia"}),
-    "by": frozenset({"by", "durch", "par", "por"}),
-}
+_WAYS: Final = ("from", "to", "by")
 _ENDS: Final = frozenset({",", ";", "."})
 _CLAUSE: Final = 8
 _MOST_PLACES: Final = 8
@@ -127,7 +123,7 @@ def _is_turned(tokens: Sequence[Token], place: int, words: Sequence[str], at: in
 
 def _direction(words: Sequence[str]) -> str:
     """Which way the last of some words points; empty for none."""
-    return next((way for word in reversed(words) for way, every in _DIRECTIONS.items() if word in every), "")
+    return next((way for word in reversed(words) for way in _WAYS if word in words_of(f"direction {way}")), "")
 
 
 def _told(tokens: Sequence[Token]) -> frozenset[str]:

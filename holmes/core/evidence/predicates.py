@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _STATUS_KEYS: Final = frozenset({"status", "phase", "state", "type", "level", "severity", "lvl"})
 _LEVELS: Final = ("level", "severity", "lvl")
 _BAD_LEVELS: Final = frozenset({"error", "err", "fatal", "critical", "panic", "e", "f"})
-_NO_FAILURE: Final = frozenset({"no", "not", "0", "zero", "without", "never", "previous", "any"})
 _REASON_KEYS: Final = frozenset({"reason", "status", "phase", "lastreason"})
 _PHASES_IN_PATHS: Final = frozenset({"running", "waiting", "terminated"})
 _BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "unknown": False}
@@ -169,7 +168,8 @@ def _tells_of_failure(record: Record) -> bool:
     words = record.folded.split()
     failures = (index for index, word in enumerate(words) if word in words_of("failure"))
     return any(
-        not _NO_FAILURE & set(words[max(0, at - 2) : at]) and words[at + 1 : at + 3] != ["rate", "0"] for at in failures
+        not words_of("no failure") & set(words[max(0, at - 2) : at]) and words[at + 1 : at + 3] != ["rate", "0"]
+        for at in failures
     )
 
 

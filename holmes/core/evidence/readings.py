@@ -19,6 +19,7 @@ from holmes.core.evidence.judgements import (
     names_of,
     not_found,
 )
+from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.sets import judge_set, said_not_found
 from holmes.core.evidence.sources import canonical_kind
 from holmes.core.evidence.trial import NAME, Trial
@@ -30,34 +31,7 @@ if TYPE_CHECKING:
     from holmes.core.evidence.records import Record
 
 _MAX_TRIED: Final = 200
-_PLURALS: Final = frozenset(
-    [
-        "pods",
-        "nodes",
-        "deployments",
-        "services",
-        "jobs",
-        "containers",
-        "claims",
-        "replicasets",
-        "conteneurs",
-        "contenedores",
-        "nœuds",
-        "nodos",
-        "servicios",
-        "volumes",
-        "events",
-        "statefulsets",
-        "daemonsets",
-        "cronjobs",
-        "ingresses",
-        "knoten",
-        "workloads",
-        "arbeitslasten",
-    ]
-)
 _SAME_NAMES: Final = frozenset({"service", "endpoints"})
-_OF: Final = frozenset({"of", "von", "vom", "de", "du", "des", "del", "d'", "in", "for", "für", "pour", "para"})
 _OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,5})")
 
 
@@ -204,7 +178,12 @@ class Readings:
         """Whether it is about things in the plural of which it shows one: `the pods are Running`."""
         first = next((token for token in tokens if not token.has("neutral")), None)
         is_text = all(record.form in ("entry", "event") for record in self._passage.cited)
-        return first is not None and not is_text and not first.quoted and first.text.casefold() in _PLURALS
+        return (
+            first is not None
+            and not is_text
+            and not first.quoted
+            and first.text.casefold() in words_of("plural of a kind")
+        )
 
     def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
         """Whether it begins with a name that stands in no record as a value: a node, in a table of pods."""
@@ -264,7 +243,7 @@ class Readings:
 
 def _is_bound(tokens: Sequence[Token], name: str, record: Record) -> bool:
     """Whether a word for a field stands right before a name: `on node`, `owned by ReplicaSet`, not `the port grpc`."""
-    if not tokens or tokens[-1].text.casefold() in _OF or tokens[-1].concept("kind") == "container":
+    if not tokens or tokens[-1].text.casefold() in words_of("of") or tokens[-1].concept("kind") == "container":
         return False
     lists = {before for each in record.fields for before, part in pairwise(each.path) if part == f"={name}"}
     if lists & keys_of(tokens[-1]):

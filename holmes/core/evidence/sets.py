@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
+from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.moments import duration_of, judge_time_between
 from holmes.core.evidence.trial import Trial
 from holmes.core.evidence.words import Token
@@ -28,11 +29,7 @@ _NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
 _LONGEST_LINE: Final = 2_000
 _MOST_WORK: Final = 20_000
 """Tokens times records."""
-_EVERYWHERE: Final = frozenset(
-    {"cluster", "clusters", "clúster", "anywhere", "everywhere", "any", "nowhere", "überall", "nirgends", "irgendwo"}
-)
 _ENTRIES: Final = ("error", "warning")
-_REPEATED: Final = frozenset({"once", "twice", "einmal", "zweimal", "dreimal", "viermal"})
 
 
 def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> tuple[Judgement | None, bool]:
@@ -53,7 +50,7 @@ def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Toke
 
 def _is_elsewhere(passage: Passage, tokens: Sequence[Token]) -> bool:
     """Whether an assertion is about more than one namespace where only one was asked for."""
-    return passage.source.namespace != "*" and any(token.text.casefold() in _EVERYWHERE for token in tokens)
+    return passage.source.namespace != "*" and any(token.text.casefold() in words_of("everywhere") for token in tokens)
 
 
 def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bool:
@@ -86,7 +83,7 @@ def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> J
     is_text = bool(passage.cited) and all(record.form in ("entry", "event") for record in passage.cited)
     if number is None or len(quotes) != 1 or not is_text or any(not token.has("times") for token in rest):
         return None
-    if not rest and number.text.casefold() not in _REPEATED:
+    if not rest and number.text.casefold() not in words_of("repeated"):
         return None
     counts = {sum(record.says(quotes[0]) for record in records) for records in (passage.cited, passage.records)}
     if not passage.is_whole or passage.source.is_cut:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.fields import Lookup, numbers_of
 from holmes.core.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
+from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.trial import Trial
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from holmes.core.evidence.records import Record
     from holmes.core.evidence.words import Token
 
-_THAN: Final = frozenset({"than", "als", "que"})
 _ASIDE: Final = ("total", "kind", "times", "relation", "compare", "both", "all")
 
 
@@ -48,7 +48,7 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
 def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`web is older than db`, `241 days younger than db`: two rows by the number of one column."""
     word = next((token for token in tokens if token.has("comparative") and not token.quoted), None)
-    than = next((index for index, token in enumerate(tokens) if token.text.casefold() in _THAN), None)
+    than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
     if word is None or than is None or len(subjects) != 1:
         return None
     key, _, sign = word.concept("comparative").partition(" ")

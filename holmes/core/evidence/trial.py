@@ -16,14 +16,13 @@ from holmes.core.evidence.accounts import are_nothing
 from holmes.core.evidence.fields import (
     numbers_of,
 )
-from holmes.core.evidence.lexicon import lexicon
+from holmes.core.evidence.lexicon import lexicon, words_of
 from holmes.core.evidence.negation import denied_tokens
 from holmes.core.evidence.phrases import said_in, stem
 from holmes.core.evidence.predicates import has_value, shows
 from holmes.core.evidence.records import plain_key
 from holmes.core.evidence.sources import canonical_kind
 from holmes.core.evidence.values import NAME, Values
-from holmes.core.evidence.words import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,21 +35,6 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAID: Final = frozenset({"evicted", "oom", "killed", "crashed", "terminated", "failed", "error", "warning", "started"})
 _LAST: Final = ("ago", "lastschedule")
 _WITH_OBJECT: Final = ("running", "finished", "succeeded")
-_NOW: Final = (
-    "is",
-    "are",
-    "currently",
-    "now",
-    "ist",
-    "sind",
-    "derzeit",
-    "est",
-    "sont",
-    "actuellement",
-    "está",
-    "están",
-)
-_THEN: Final = ("was", "were", "been", "had", "wurde", "wurden", "war", "été", "fue", "fueron", "sido", "got", "last")
 _WELL: Final = ("running", "ready", "succeeded", "bound", "available", "active")
 _TRUTHS: Final = ("true", "false", "unknown")
 
@@ -199,12 +183,12 @@ class Trial(Values):
             return are_nothing([each for other in named for each in self._lookup.of((other,))])
         self._note_condition(state)
         return shows(
-            self.record, state, last=self._has("last"), now=self._has_word(*_NOW) and not self._has_word(*_THEN)
+            self.record, state, last=self._has("last"), now=self._has_word("now") and not self._has_word("then")
         )
 
     def _is_none_of(self, state: str) -> bool:
         """`none is ready`: none at all, which is more than that not all are."""
-        is_none = any(token.text.casefold() in NOBODY for token in self.tokens)
+        is_none = any(token.text.casefold() in words_of("nobody") for token in self.tokens)
         is_none = is_none or any(one.has("none") and other.has("kind") for one, other in pairwise(self.tokens))
         fields = self._lookup.of(self._with_field(state)) if is_none else ()
         counts = [number.number("count") for number in numbers_of(self._lookup.of_path("ready", "current") or fields)]

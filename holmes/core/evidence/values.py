@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence.accounts import COPULAS, are_nothing
+from holmes.core.evidence.accounts import are_nothing
 from holmes.core.evidence.fields import (
     holds_text,
 )
@@ -29,7 +29,6 @@ _PAIR = re.compile(r"([\w./-]+)\s*[:=]\s*\"?([^\"\s]+)\"?")
 _PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
 _TIMES: Final = frozenset({"age", "lastseen", "duration", "startedat", "finishedat", "ago"})
 _GENERIC: Final = frozenset({"reason", "status", "phase", "state", "message", "note", "type"})
-_IN: Final = frozenset({"in", "im", "en", "dans", "de", "from", "aus", "du"})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -93,14 +92,14 @@ class Values(Numbers):
         """Whether it is the namespace of the record after a word like `in`."""
         beside = [*self.tokens[max(0, index - 1) : index], *self.tokens[index + 1 : index + 2]]
         before = self.tokens[index - 1].text.casefold() if index else ""
-        is_named = before in _IN or any(each.concept("kind") == "namespace" for each in beside)
+        is_named = before in words_of("in") or any(each.concept("kind") == "namespace" for each in beside)
         spaces = {each.value for each in self.record.fields if each.key == "namespace"} | {self.source.namespace}
         return is_named and self.tokens[index].text in spaces
 
     def _is_right_beside(self, index: int, run: Sequence[int]) -> bool:
         """Whether a key follows a name at once, or in a log entry after a copula: `a1 is the leader`."""
         between = {token.text.casefold() for token in self.tokens[index + 1 : run[0]]}
-        return run[0] == index + 1 or (self._is_text and bool(between & COPULAS))
+        return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
 
     def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
         """The fields that a quote like `app: checkout` gives with their value, of those that are named beside it."""
@@ -143,7 +142,11 @@ class Values(Numbers):
         """Whether a whole object that is cited as a whole has no such key: `no key DB_USER`."""
         keys = {part for each in self.record.fields for part in each.path}
         is_whole = self.record.form == "object" and not self.record.is_part and self.source.is_complete
-        return is_whole and self._has_word("key", "keys") and plain_key(token.text) not in keys
+        return (
+            is_whole
+            and any(t.text.casefold() in ("key", "keys") for t in self.tokens)
+            and plain_key(token.text) not in keys
+        )
 
     def _is_denied(self, text: str) -> bool:
         """Whether the record says `no` or `not` right before the words of a quote."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from holmes.core.evidence.lexicon import Tag, lexicon
+from holmes.core.evidence.lexicon import Tag, lexicon, words_of
 from holmes.core.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
@@ -29,34 +29,6 @@ _LONGEST_PHRASE = 4
 _LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
 _OF_LABELS: Final = frozenset({("neutral", ""), ("noun", "")})
 _NEW: Final = frozenset({";", ".", "!", "?"})
-NOBODY: Final = frozenset({"none", "keiner", "keine", "keines", "aucun", "aucune", "ninguno", "ninguna", "neither"})
-_PARTITIVES: Final = frozenset({"of", "der", "von", "des", "de", "d'", "den"})
-_SHARE_WORDS: Final = frozenset(
-    {
-        "of",
-        "out",
-        "the",
-        "its",
-        "their",
-        "these",
-        "those",
-        "von",
-        "den",
-        "der",
-        "ihren",
-        "seinen",
-        "sur",
-        "de",
-        "les",
-        "des",
-        "las",
-        "los",
-        "sus",
-        "ses",
-        "out of",
-        "d'",
-    }
-)
 _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
 
 
@@ -229,11 +201,17 @@ def _counts(before: Token | None, following: Sequence[Token]) -> bool:
         return True
     if not following or (before is not None and not (before.has("not") or before.shape == "end" or before.has("and"))):
         is_open = before is None or before.is_neutral
-        return is_open and bool(following) and (following[0].has("kind") or following[0].text.casefold() in _PARTITIVES)
+        return (
+            is_open
+            and bool(following)
+            and (following[0].has("kind") or following[0].text.casefold() in words_of("partitive"))
+        )
     first = following[0]
     if first.has("of which"):
         return True
-    return any(first.has(each) for each in ("kind", "field", "noun", "not")) or first.text.casefold() in _PARTITIVES
+    return any(first.has(each) for each in ("kind", "field", "noun", "not")) or first.text.casefold() in words_of(
+        "partitive"
+    )
 
 
 def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -260,9 +238,9 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
 def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...], int] | None:
     """The share that begins at `position`, with what stands in it, and where it ends."""
     token = tokens[position]
-    is_none = token.has("not") and token.text.casefold() in NOBODY
+    is_none = token.has("not") and token.text.casefold() in words_of("nobody")
     if token.has("all") and position + 1 < len(tokens):
-        place = position + 1 + (tokens[position + 1].text.casefold() in _SHARE_WORDS)
+        place = position + 1 + (tokens[position + 1].text.casefold() in words_of("share"))
         if place < len(tokens) and tokens[place].is_count:
             return (replace(_share(tokens[place], tokens[place]), tags=token.tags),), place + 1
         return None
@@ -273,7 +251,7 @@ def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...]
     kind = tokens[end : end + 1] if tokens[end : end + 1] and tokens[end].has("kind") else []
     end += len(kind)
     start = end
-    while end < len(tokens) and end < start + 3 and tokens[end].text.casefold() in _SHARE_WORDS:
+    while end < len(tokens) and end < start + 3 and tokens[end].text.casefold() in words_of("share"):
         end += 1
     if end == start or end >= len(tokens):
         return None
