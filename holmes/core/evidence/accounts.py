@@ -42,6 +42,7 @@ class Account:
     _open: set[int] = field(init=False)
     _denied: frozenset[int] = frozenset()
     _elements: list[frozenset[tuple[str, ...]]] = field(default_factory=list)
+    _said: set[int] = field(default_factory=set)
     _exact: list[tuple[int, bool]] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -251,7 +251,8 @@ class _Walk(Readings):
                 found.append(token)
             elif token.shape == "number" or token.is_value or token.has("state") or token.has("field"):
                 break
-        if not found and not self._subjects and not self._waiting:
+        is_text = all(record.form == "entry" for record in self._passage.cited)
+        if not found and not self._subjects and not self._waiting and not is_text:
             found = [token for token in tokens if self._is_subject(token)][:1]
         return found
 

@@ -128,7 +128,7 @@ class Numbers(Computed):
         counts_replicas = any(keys_of(self.tokens[place]) == REPLICAS for place in run)
         if not counts_replicas or not self._has("runs") or token.quantity is None:
             return True
-        ready = self._lookup.of_path("ready", "current") or self.record.of(("readyreplicas", "replicas"))
+        ready = self._lookup.of_path("ready", "current") or self.record.of(("readyreplicas",))
         return any(has_number(each, token.quantity) for each in ready[:1])
 
     def _all_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
@@ -213,6 +213,7 @@ class Numbers(Computed):
             self._is_text
             and sign == "="
             and self._is_only_count()
+            and not self._said
             and any(stands_beside(text, self.tokens, index) for text in self._texts())
         ):
             self.proved += 1
@@ -226,7 +227,7 @@ class Numbers(Computed):
                 self._open -= self._beside(index, "since")
                 is_only, is_keyed = True, False
             is_age_of_state = is_only and matching[0].key == "age" and self._has("state") and not self._is_as_old()
-            is_allowed = self._has("uses") and any(_ALLOWED & ways(each) for each in matching)
+            is_allowed = self._is_only_allowed(matching)
             is_shown = is_only and not (
                 is_age_of_state
                 or is_plain

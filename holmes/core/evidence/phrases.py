@@ -145,7 +145,7 @@ def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
 
 def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list[int]:
     """Where a token stands among the words of a record."""
-    if token.is_neutral or any(token.has(each) for each in ("not", "cause", "only")):
+    if token.is_neutral or any(token.has(each) for each in ("not", "cause", "only", "unreal")):
         return []
     number = token.quantity.number("count") if token.quantity is not None and token.is_count else None
     wanted = tokens_of(token.text if number is None else str(number)).casefold().split()
@@ -158,6 +158,8 @@ def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list
             places = [place for place in places if not words[place].endswith("ing")]
     else:
         places = [index for index in range(len(words)) if words[index : index + len(wanted)] == wanted]
+    if token.is_value:  # a namespace in a path is no name
+        places = [place for place in places if words[place + len(wanted) : place + len(wanted) + 1] != ["/"]]
     if number is not None:  # `1 of 3` are not three
         places = [place for place in places if words[max(0, place - 1) : place] not in (["of"], ["/"])]
     return places

@@ -18,7 +18,7 @@ from holmes.core.evidence.fields import (
 )
 from holmes.core.evidence.lexicon import lexicon, words_of
 from holmes.core.evidence.negation import denied_tokens
-from holmes.core.evidence.phrases import said_in, stem
+from holmes.core.evidence.phrases import is_unreal, said_in, stem
 from holmes.core.evidence.predicates import has_value, shows
 from holmes.core.evidence.records import plain_key
 from holmes.core.evidence.sources import canonical_kind
@@ -35,6 +35,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAID: Final = frozenset({"evicted", "oom", "killed", "crashed", "terminated", "failed", "error", "warning", "started"})
 _LAST: Final = ("ago", "lastschedule")
 _WITH_OBJECT: Final = ("running", "finished", "succeeded")
+_SHORT: Final = 3
 _WELL: Final = ("running", "ready", "succeeded", "bound", "available", "active")
 _TRUTHS: Final = ("true", "false", "unknown")
 
@@ -50,6 +51,12 @@ class Trial(Values):
             said = said_in(text, self.tokens, self._open, self._denied)
             self._open -= said
             self.proved += len(said) > 1
+            self._said |= said
+            self.doubts += [
+                each.text
+                for each in self.tokens
+                if each.is_neutral and _is_long(each) and is_unreal(text, each.text, self.tokens)
+            ]
         self._truth_values()
         for index in self._left("number"):
             self._number(index, self.tokens[index])
@@ -249,7 +256,8 @@ class Trial(Values):
         has_number = any(each.shape == "number" for each in self.tokens)
         exact = [is_exact for place, is_exact in self._exact if place > index]
         if token.has("stuck"):
-            return not any(each.concept("state") in _WELL for each in self.tokens)
+            states = [each.concept("state") for each in self.tokens if each.has("state")]
+            return bool(states) and not set(states) & set(_WELL)
         if token.has("only"):
             return bool(exact) and all(exact)
         if (token.has("line") and self._is_text) or (self._denied and token.text.casefold() in ("key", "keys")):
@@ -273,6 +281,10 @@ class Trial(Values):
         is_part = self._has("kind") and any(token.text.casefold() in name.split("-") for name in self.record.names)
         is_reason = self._is_text and stem(token.text) in reasons
         return bool(self._lookup.own(token)) or token.text in names or is_part or is_reason
+
+
+def _is_long(token: Token) -> bool:
+    return token.shape == "word" and len(token.text) > _SHORT
 
 
 def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:

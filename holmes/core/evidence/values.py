@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.accounts import are_nothing
 from holmes.core.evidence.fields import (
+    FREE_TEXT,
     holds_text,
 )
 from holmes.core.evidence.lexicon import words_of
@@ -77,6 +78,11 @@ class Values(Numbers):
     def _is_said_otherwise(self, index: int) -> bool:
         """Whether a log entry or event has a name in another role: denied, turned, or part of a path."""
         text = self.record.folded
+        is_field = any(
+            each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
+        )
+        if self._said and not is_field:
+            return True  # the rest is said in another order
         words = tokens_of(self.tokens[index].text).casefold()
         is_part = words in text and f"{words}/ " in text and words not in text.replace(f"{words}/ ", "")
         return is_part or is_turned(text, self.tokens, index) or is_unreal(text, words.strip(), self.tokens)
