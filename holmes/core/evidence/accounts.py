@@ -65,7 +65,7 @@ class Account:
 
     def _has_word(self, category: str) -> bool:
         """Whether a word of one of the plain lists of the lexicon is said."""
-        return any(token.text.casefold() in words_of(category) for token in self.tokens)
+        return any(word in words_of(category) for token in self.tokens for word in token.text.casefold().split())
 
     def _texts(self) -> Iterator[str]:
         """What the record says in sentences: all of a log entry or an event, the messages of an object."""

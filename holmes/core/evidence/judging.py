@@ -259,7 +259,7 @@ class _Walk(Readings):
 
 def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequence[Token]) -> bool:
     """Whether an assertion only names things: `the two volumes a`."""
-    if any(token.has("relation") and not token.has("neutral") for token in tokens):
+    if any(token.has("relation") and not token.has("neutral") for token in tokens) or len(set(named)) < len(named):
         return False
     return all(
         token in named

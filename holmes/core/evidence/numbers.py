@@ -101,7 +101,7 @@ class Numbers(Computed):
         found = tuple(
             each for each in fields if each.key in FREE_TEXT or any(measures(each, other) for other in quantities)
         )
-        return found or (fields if any("," in each.value for each in fields) else ())
+        return found or (fields if any("," in each.value and ":" not in each.value for each in fields) else ())
 
     def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
         """A number stands in these fields; without any, it is a share of several."""

@@ -166,7 +166,7 @@ class Trial(Values):
             if counts and claimed and counts != claimed:
                 self.doubts.append(token.text)  # `runs 5 replicas`, of which not all are ready
             return True  # `runs version v1.29`: what it has, not how it is
-        is_alone = all(each.is_neutral or each is token for each in self.tokens)
+        is_alone = all(each.is_neutral or each is token for each in self.tokens) and not self._has_word("copula")
         if is_alone and any(each.value == token.text for each in self.record.fields):
             self.proved += 1  # `(Error)`, after what it explains
             return True

@@ -66,14 +66,24 @@ class Values(Numbers):
         elif fields or (text in self.record.labels and has_value(self.record, text) is False):
             self.missing.append(text)
         else:
-            is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound)
-            stands = self._stands(token) and not self._is_denied(text)
-            if stands and self._is_text and self._is_said_otherwise(index):
-                self.doubts.append(text)
-                return
-            self._judge(text, shown=stands)
-            if stands and ((is_open and not self._is_text) or self._is_unplaced(token)):
-                self.doubts.append(text)
+            self._unbound_value(index, token, bound)
+
+    def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
+        """A name or a quote beside which no field of the record is named stands anywhere in it."""
+        text = token.text
+        stands = self._stands(token) and not self._is_denied(text)
+        if stands and self._is_text and self._is_said_otherwise(index):
+            self.doubts.append(text)
+            return
+        self._judge(text, shown=stands)
+        if self.record.form == "object":
+            self._note_elements([each for each in self.record.fields if each.value == text])
+        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        own = ("", self.source.kind, canonical_kind(self.record.kind))
+        is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
+        is_namesake = text in self.record.names and claimed not in own  # an account or claim of the same name
+        if stands and (is_open or is_namesake or self._is_unplaced(token)):
+            self.doubts.append(text)
 
     def _is_said_otherwise(self, index: int) -> bool:
         """Whether a log entry or event has a name in another role: denied, turned, or part of a path."""
