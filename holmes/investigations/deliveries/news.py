@@ -102,7 +102,7 @@ class NewsComposer:
         )
 
     def _summary(self, said: str) -> str:
-        return shortened(self._mask(" ".join(said.split())), _MOST_SUMMARY_CHARACTERS, mark="")
+        return shortened(self._mask(" ".join(said.split())), _MOST_SUMMARY_CHARACTERS)
 
     def _investigation(self, record: InvestigationRecord) -> InvestigationNews:
         return InvestigationNews(
