@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Final
 
 _NOT_NUMBERS: Final = frozenset({"estimated", "summaries"})
@@ -36,12 +37,8 @@ class RequestStats:
 
     def __add__(self, other: RequestStats) -> RequestStats:
         """The sum, field by field; `estimated` spreads."""
-        total = {
-            field.name: getattr(self, field.name) + getattr(other, field.name)
-            for field in fields(self)
-            if field.name not in _NOT_NUMBERS
-        }
-        summaries = _by_model((*self.summaries, *other.summaries))
+        total = {name: getattr(self, name) + getattr(other, name) for name in _numbers()}
+        summaries = _by_model((*self.summaries, *other.summaries)) if self.summaries or other.summaries else ()
         return RequestStats(**total, estimated=self.estimated or other.estimated, summaries=summaries)
 
     @property
@@ -96,3 +93,9 @@ def spend_by_model(stats: RequestStats) -> list[dict[str, str | int | float]]:
 
 
 NOTHING_SPENT = RequestStats()
+
+
+@cache
+def _numbers() -> tuple[str, ...]:
+    """The fields that are added."""
+    return tuple(field.name for field in fields(RequestStats) if field.name not in _NOT_NUMBERS)

@@ -12,6 +12,7 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.core.messages import AssistantMessage, Image, Text, ToolMessage
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 SMALLEST_ANSWERED_TOKENS = 60
 _DIFF_SHARE = 1 / 3
 _SMALLEST_CHARACTERS = 80
+_KEYS_KEPT = 64
 _ANSWER = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
 IDENTICAL_CALL = "Identical to the call"
 """How the result of a call begins that another call of the same reply answers."""
@@ -168,6 +170,7 @@ def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
     )
 
 
+@lru_cache(maxsize=_KEYS_KEPT)
 def call_key(call: ToolCall) -> _Key:
     """The call without its id; how the model wrote the JSON of its arguments does not matter."""
     if call.malformed is not None:
