@@ -200,8 +200,6 @@ class Numbers(Computed):
         matching = tuple(each for each in alike if has_number(each, quantity, sign))
         in_lines = (each for _, line in self.record.lines for each in quantities_in(line))
         is_there = bool(matching) or self.record.says(token.text) or any(quantity.equals(each) for each in in_lines)
-        is_ago = any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
-        is_alone = all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
         codes = {each.value for each in self.record.of(("status", "code", "statuscode"))}
         if self._is_text and token.text in codes:
             self.proved += 1
@@ -209,33 +207,45 @@ class Numbers(Computed):
             self.doubts.append(token.text)
         elif sign == "=" and not is_there:
             self._judge(token.text, shown=None if self._may_be_computed(token) else False)
-        elif (
-            self._is_text
-            and sign == "="
-            and self._is_only_count()
-            and not self._said
-            and any(stands_beside(text, self.tokens, index) for text in self._texts())
-        ):
-            self.proved += 1
         elif self._is_text:
-            self._judge(token.text, shown=True if quantity.is_time and sign == "=" and not is_ago else None)
+            self._judge(token.text, shown=(sign == "=" and self._is_said(index, quantity)) or None)
         else:
-            is_only = bool(matching) and (len({each.value for each in alike}) == 1 or is_alone) and not is_ago
-            is_plain = quantity.dimensions == {"count"} and not is_alone
-            is_as_old = any(each.key == "age" for each in matching) and self._is_as_old()
-            if is_as_old:
-                self._open -= self._beside(index, "since")
-                is_only, is_keyed = True, False
-            is_age_of_state = is_only and matching[0].key == "age" and self._has("state") and not self._is_as_old()
-            is_allowed = self._is_only_allowed(matching)
-            is_shown = is_only and not (
-                is_age_of_state
-                or is_plain
-                or is_keyed
-                or is_allowed
-                or (self._has("duration") and not self._is_as_old())
+            is_one = len({each.value for each in alike}) == 1
+            self._judge(
+                token.text, shown=self._is_only(index, quantity, matching, is_one=is_one, is_keyed=is_keyed) or None
             )
-            self._judge(token.text, shown=is_shown or None)
+
+    def _is_ago(self, index: int) -> bool:
+        return any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
+
+    def _is_said(self, index: int, quantity: Quantity) -> bool:
+        """Whether a log entry or an event has a number beside the same word, or as a point in time."""
+        is_loose = self._is_only_count() and not self._said
+        if is_loose and any(stands_beside(text, self.tokens, index) for text in self._texts()):
+            return True
+        return quantity.is_time and not self._is_ago(index)
+
+    def _is_only(
+        self, index: int, quantity: Quantity, matching: tuple[Field, ...], *, is_one: bool, is_keyed: bool
+    ) -> bool:
+        """Whether a number is the only one of its unit, and nothing beside it says that it means something else.
+
+        How old an object is does not say how long it has been in a state.
+        """
+        if any(each.key == "age" for each in matching) and self._is_as_old():
+            self._open -= self._beside(index, "since")
+            return not self._is_only_allowed(matching) and not self._is_plain_count(quantity)
+        if not matching or is_keyed or self._is_ago(index) or self._is_only_allowed(matching) or self._has("duration"):
+            return False
+        is_age_of_state = matching[0].key == "age" and self._has("state")
+        return (is_one or self._is_alone()) and not is_age_of_state and not self._is_plain_count(quantity)
+
+    def _is_alone(self) -> bool:
+        return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
+
+    def _is_plain_count(self, quantity: Quantity) -> bool:
+        """Whether it is a count with words that say nothing of what is counted."""
+        return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:
         """Whether no other plain number is said: which of several belongs where is told by their order alone."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.indented import objects_of
 from holmes.core.evidence.lexicon import lexicon
-from holmes.core.evidence.records import Field, Form, Record, parts_of, plain_key
+from holmes.core.evidence.records import Field, Record, parts_of, plain_key
 from holmes.core.evidence.sources import UNKNOWN_SOURCE
 
 if TYPE_CHECKING:
@@ -269,9 +269,3 @@ def _joined_words(words: Sequence[str]) -> Iterator[str]:
         pair = " ".join(words[position : position + 2])
         yield pair if pair in _TWO_WORDS else words[position]
         position += 2 if pair in _TWO_WORDS else 1
-
-
-def form_of(records: Sequence[Record]) -> Form | None:
-    """The form that all `records` share; None when they differ."""
-    forms = {record.form for record in records}
-    return next(iter(forms)) if len(forms) == 1 else None

@@ -22,7 +22,8 @@ from holmes.core.evidence.judgements import (
 from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.sets import judge_set, said_not_found
 from holmes.core.evidence.sources import canonical_kind
-from holmes.core.evidence.trial import NAME, Trial
+from holmes.core.evidence.trial import Trial
+from holmes.core.evidence.values import NAME
 from holmes.core.evidence.words import Token
 
 if TYPE_CHECKING:

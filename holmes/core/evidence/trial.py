@@ -13,16 +13,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.accounts import are_nothing
-from holmes.core.evidence.fields import (
-    numbers_of,
-)
+from holmes.core.evidence.fields import numbers_of
 from holmes.core.evidence.lexicon import lexicon, words_of
 from holmes.core.evidence.negation import denied_tokens
 from holmes.core.evidence.phrases import is_unreal, said_in, stem
 from holmes.core.evidence.predicates import has_value, shows
 from holmes.core.evidence.records import plain_key
 from holmes.core.evidence.sources import canonical_kind
-from holmes.core.evidence.values import NAME, Values
+from holmes.core.evidence.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from holmes.core.evidence.words import Token
 
 
-__all__ = ["NAME", "Trial"]
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAID: Final = frozenset({"evicted", "oom", "killed", "crashed", "terminated", "failed", "error", "warning", "started"})
 _LAST: Final = ("ago", "lastschedule")

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.evidence.accounts import are_nothing
-from holmes.core.evidence.fields import (
-    FREE_TEXT,
-    holds_text,
-)
+from holmes.core.evidence.fields import FREE_TEXT, holds_text
 from holmes.core.evidence.lexicon import words_of
 from holmes.core.evidence.numbers import Numbers
 from holmes.core.evidence.phrases import is_turned, is_unreal

@@ -2,7 +2,7 @@
 
 `own` was written beside the code. `blind` was written before it and without sight of it, and is only measured.
 `development` was written without sight of the code, too, and is there to learn from. `hostile` are false claims that
-were written against the code by somebody who read it, to find where it can be deceived.
+were written with the code in view, to find where it can be deceived.
 """
 
 from __future__ import annotations
