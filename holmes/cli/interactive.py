@@ -55,9 +55,12 @@ class InteractiveLoop:
 
         Files and piped text that came without a question go with the first one that is typed.
         """
-        pending = first
         if not first.text:
             self._renderer.notice("Ask a question, or type /help. Ctrl-C stops an answer, Ctrl-D leaves.")
+        with self._session.staying():
+            return await self._converse(first)
+
+    async def _converse(self, pending: Question) -> int:
         while True:
             if pending.text:
                 if (code := await self._answer(pending)) in _FATAL_EXIT_CODES:

@@ -9,10 +9,11 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ class Interrupts:
     def __init__(self) -> None:
         self._received: int | None = None
         self._targets: list[asyncio.Task[object]] = []
+        self._stays = False
 
     def __enter__(self) -> Self:
         """Take the signals over. The running task is cancelled when no other work runs."""
@@ -54,6 +56,15 @@ class Interrupts:
     def exit_code(self) -> int:
         """128 plus the number of the signal that ended everything."""
         return 128 + (self._received or signal.SIGINT)
+
+    @contextmanager
+    def staying(self) -> Iterator[None]:
+        """Within, Ctrl-C ends only what `run` does: pressed just before a prompt is drawn, it ends nothing."""
+        self._stays = True
+        try:
+            yield
+        finally:
+            self._stays = False
 
     async def run(self, work: Coroutine[object, object, T]) -> T:
         """Do `work`. A signal cancels it alone; when it is gone, `Interrupted` is raised."""
@@ -77,6 +88,8 @@ class Interrupts:
             asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: int) -> None:
+        if self._stays and number == signal.SIGINT and len(self._targets) == 1:
+            return
         if self._received is not None or not self._targets:
             _leave_now(number)
         self._received = number

@@ -20,6 +20,7 @@ from holmes.core.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from holmes.cli.interrupts import Interrupts
@@ -101,6 +102,10 @@ class Session:
             self.stats += transcript.stats
             self._report(masked, transcript, time.monotonic() - started_at)
         return transcript.end or RunEnd(answer=None, error="the investigation ended without a word", exit_code=1)
+
+    def staying(self) -> AbstractContextManager[None]:
+        """Within, Ctrl-C ends a question or a command, never the session."""
+        return self._parts.interrupts.staying()
 
     async def interruptible(self, work: Coroutine[object, object, None]) -> None:
         """Do `work`. Raises `Interrupted` when a signal ended it, and what `work` raises."""

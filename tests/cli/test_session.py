@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import signal
 import stat
@@ -370,6 +372,16 @@ def test_ctrl_c_ends_a_question_and_all_that_wait(tmp_path: Path) -> None:
         assert screen.exit_code() == 130
 
 
+def leave(screen: Terminal) -> int:
+    """Press Ctrl-D until it is taken: between two prompts the terminal swallows it. Returns the exit code."""
+    for _ in range(20):
+        screen.press("\x04")
+        time.sleep(0.5)
+        if screen.process.poll() is not None:
+            break
+    return screen.exit_code()
+
+
 def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) -> None:
     with terminal("loop", tmp_path, PROMPT_TOOLKIT_NO_CPR="1") as screen:
         screen.wait_for("holmes>")
@@ -397,12 +409,28 @@ def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) 
         screen.press("/nonsense\r")
         screen.wait_for("unknown command '/nonsense'")
         screen.press("\x03")
-        time.sleep(0.5)  # the prompt draws itself again before it takes the next key
-        screen.press("\x04")
-        assert screen.exit_code() == 0
+        assert leave(screen) == 0
     history = tmp_path / "history"
     assert "+why?" in history.read_text(encoding="utf-8")
     assert stat.S_IMODE(history.stat().st_mode) == 0o600
+
+
+async def test_ctrl_c_between_two_prompts_ends_nothing() -> None:
+    with Interrupts() as interrupts, interrupts.staying():
+        for _ in range(3):
+            await interrupts.run(asyncio.sleep(0))
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(0.01)
+
+
+async def test_ctrl_c_after_the_last_prompt_ends_the_program() -> None:
+    with Interrupts() as interrupts:
+        with interrupts.staying():
+            pass
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(1)
+    assert interrupts.exit_code == 130
 
 
 def test_a_history_file_that_broke_meanwhile_does_not_end_the_loop(tmp_path: Path) -> None:
@@ -416,9 +444,7 @@ def test_a_history_file_that_broke_meanwhile_does_not_end_the_loop(tmp_path: Pat
         time.sleep(0.5)
         screen.press("why?\r")
         screen.wait_for("claude · 2 steps")
-        time.sleep(0.5)
-        screen.press("\x04")
-        assert screen.exit_code() == 0
+        assert leave(screen) == 0
     assert "Traceback" not in screen.text
     assert "Errno" not in screen.text
 
