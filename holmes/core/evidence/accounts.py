@@ -95,7 +95,10 @@ class Account:
             yield (*left, *right)  # `requests 512Mi of memory`
             return
         ordered = (right, left) if right and right[0] == index + 1 else (left, right)
-        yield from (side for side in ordered if side)
+        for side in filter(None, ordered):
+            is_named = bool(self._lookup.of([self.tokens[place] for place in side]))
+            is_identifier = len(side) > 1 and side[-1] == index - 1 and side[-1] - side[-2] > 1
+            yield side[-1:] if is_identifier and not is_named else side  # `the change cause of revision 3`
 
     def _run_from(self, index: int, step: int) -> tuple[int, ...]:
         place = index + step
@@ -104,8 +107,10 @@ class Account:
             step > 0 and number is not None and not self.tokens[index].is_count and not self.tokens[index].parts
         )
         while 0 <= place < len(self.tokens) and self._may_pass(place):
-            if is_measure and self.tokens[place].text.casefold() in words_of("copula"):
-                return ()  # `500Gi is available`
+            if is_measure and (
+                self.tokens[place].has("not") or self.tokens[place].text.casefold() in words_of("copula")
+            ):
+                return ()  # `500Gi is available`, `3 days without a restart`
             place += step
         found: list[int] = []
         while 0 <= place < len(self.tokens):

@@ -119,7 +119,9 @@ class Computed(Account):
             named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
             totals = [each for each in self.record.fields if each.path == ("ready", "total")]
             if self.record.form == "row" and totals:
-                self._judge(token.text, shown=has_number(totals[0], token.quantity))
+                is_of_state = any(each.concept("state") in ("running", "ready") for each in self.tokens)
+                meant = self._lookup.of_path("ready", "current") if is_of_state else totals
+                self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
                 return True
             count = len(named)
         else:

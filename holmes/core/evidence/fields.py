@@ -118,7 +118,7 @@ class Lookup:
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
     """Whether a part of a value may be meant: the total of `1/2` only by a word for it, and of a target only that."""
-    if each.key == "current" and each.path[0] == "targets" and "target" in keys:
+    if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)
 

@@ -106,6 +106,8 @@ class _Walk(Readings):
             and self._last[-1] not in self._subjects
         ):
             self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
+            if any(token.concept("state") in ("exists", "notfound") for token in tokens):
+                tokens = (*self._last[-2:], *tokens)  # `the volume data, which does not exist`
         self._waiting = []
         if not goes_on or subjects:
             self._shared = None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _COMPLETED = re.compile(r"complet|finish|ended|succeed|abgeschlossen|fertig|terminé|complété|termin")
 _GOES_ON = re.compile(r"running|läuft|tourne|corriendo|ejecut", re.IGNORECASE)
-_TOOK = re.compile(r"took|lasted|dauerte|pris|dur[óé]|tardó", re.IGNORECASE)
+_TOOK = re.compile(r"took|lasted|need|dauerte|gebraucht|pris|dur[óé]|tardó|necesit", re.IGNORECASE)
 _STARTS: Final = ("startedat", "started", "starttime")
 _ENDS: Final = ("finishedat", "finished", "completiontime")
 _MOST_ENTRIES: Final = 12
@@ -31,6 +31,8 @@ _BEGINNING: Final = 80
 def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`ran for 12 seconds`: the duration of one record, or the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
+    if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
+        verb = None  # `running for 3 days without a restart`, of one record
     if verb is None and any(token.text.casefold() in ("in", "en") for token in tokens):
         verb = next((token for token in tokens if token.concept("state") == "succeeded"), None)
     number = next((token for token in tokens if token.shape == "number"), None)
@@ -47,8 +49,8 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
     if _is_another_time(verb, tokens, records[0]):
         return CITED
     times = _times_of(records[0])
-    if times is None:
-        return None if _GOES_ON.search(verb.text) else CITED
+    if times is None:  # a log entry may say so in its own words
+        return None if _GOES_ON.search(verb.text) or records[0].form == "entry" else CITED
     return CHECKED if any(number.quantity.equals(each) for each in times) else not_found(number.text)
 
 

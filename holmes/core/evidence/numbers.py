@@ -109,11 +109,18 @@ class Numbers(Computed):
         is_measured = "top" in self.source.words and self._has_word("configured")
         if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
             self.doubts.append(token.text)  # what it may use is not what it uses
+        if self._is_of_run_before(matching):
+            self.doubts.append(token.text)
         self._open -= {*run, *self._beside(index, "ago", "later")}
         self._open -= self._of_replicas() if not matching else set()
         self.proved += 1
         self._note_elements(matching)
         self._note_exact(index, matching)
+
+    def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
+        """Whether a number is one of the last state and the claim says that it runs: `Running with exit code 137`."""
+        is_before = bool(matching) and all("laststate" in each.path for each in matching)
+        return is_before and not self._lookup.last and any(each.concept("state") == "running" for each in self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
         """Whether a number is a limit, request or capacity that the claim does not call so, or that is used."""
@@ -182,7 +189,7 @@ class Numbers(Computed):
         """`2 of 3 replicas are available`: one field has the part, another the whole."""
         part, whole = token.parts
         wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
-        wholes = wholes or self.record.of(("total", "ready", "current"))
+        wholes = wholes or self._lookup.of_path("ready", "total") or self.record.of(("total", "ready", "current"))
         return (
             bool(fields)
             and all(has_number(each, part) for each in fields)
@@ -237,7 +244,8 @@ class Numbers(Computed):
             return not self._is_only_allowed(matching) and not self._is_plain_count(quantity)
         if not matching or is_keyed or self._is_ago(index) or self._is_only_allowed(matching) or self._has("duration"):
             return False
-        is_age_of_state = matching[0].key == "age" and self._has("state")
+        counts = any(each.is_count for each in self.tokens)
+        is_age_of_state = matching[0].key in ("age", "duration") and (self._has("state") or counts)
         return (is_one or self._is_alone()) and not is_age_of_state and not self._is_plain_count(quantity)
 
     def _is_alone(self) -> bool:

@@ -27,6 +27,7 @@ _MOST_PAIRS: Final = 300
 _SHORTEST_WORD: Final = 3
 _MOST_WORDS: Final = 400
 _FARTHEST: Final = 8
+_SHORT_WAY: Final = 3
 _LONGEST_KEY: Final = 4
 
 
@@ -36,10 +37,11 @@ def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
     found: list[Token] = []
     position = 0
     while position < len(tokens):
-        for length in range(_LONGEST_KEY, 1, -1):
+        for length in range(_LONGEST_KEY, 0, -1):
             run = tokens[position : position + length]
             key = plain_key("".join(token.text for token in run))
-            if len(run) == length and key in keys and all(token.shape == "word" for token in run):
+            is_phrase = len(run) > 1 or (" " in run[0].text and not run[0].has("kind"))
+            if is_phrase and len(run) == length and key in keys and all(token.shape == "word" for token in run):
                 text = " ".join(token.text for token in run)
                 last = frozenset({("last", "")}) if any(token.has("last") for token in run) else frozenset()
                 found.append(replace(run[0], text=text, tags=last | {("field", key)}))
@@ -61,30 +63,45 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
     stems = [stem(word) for word in words]
     told = _told(tokens)
     found = [
-        (place, at)
+        (place, at, len(tokens_of(tokens[place].text).split()))
         for place in sorted(places)
         for at in _positions(tokens[place], words, stems)[:_MOST_PLACES]
         if _is_unreal(words, at, told) is (place in denied) and not _is_turned(tokens, place, words, at)
     ][:_MOST_PAIRS]
-    counts = any(tokens[place].is_count for place, _ in found)
+    counts = any(tokens[place].is_count for place, *_ in found)
     best: list[tuple[int, int]] = []  # length of the chain that ends here, and the one before it
-    for index, (place, at) in enumerate(found):
+    for index, (place, at, _) in enumerate(found):
         length, before = 1, -1
-        for other in range(index):
-            is_next = found[other][0] < place and found[other][1] < at
-            if is_next and best[other][0] + 1 > length and _is_near(words, found[other][1], at, counts=counts):
+        for other, (other_place, start, size) in enumerate(found[:index]):
+            is_next = other_place < place and start < at
+            is_near = _is_near(words, start + size - 1, at, counts=counts)
+            is_near = is_near or (tokens[place].quoted and _is_reason_of(words[start + size : at]))
+            if is_next and best[other][0] + 1 > length and is_near:
                 length, before = best[other][0] + 1, other
         best.append((length, before))
-    chain: set[int] = set()
+    chain: list[tuple[int, int, int]] = []
     position = max(range(len(best)), key=lambda each: best[each][0], default=-1)
     while position >= 0:
-        chain.add(found[position][0])
+        chain.append(found[position])
         position = best[position][1]
-    content = {place for place in chain if not tokens[place].is_neutral}
-    last = max(content, default=-1)
-    if last >= 0 and tokens[last].shape == "number" and not stands_beside(text, tokens, last):
-        content.discard(last)
-    return content if len(content) > 1 else set()
+    if chain and tokens[chain[0][0]].shape == "number" and not stands_beside(text, tokens, chain[0][0]):
+        del chain[: not _follows(words, chain)]
+    return {place for place, *_ in chain} if len(chain) > 1 else set()
+
+
+def _is_reason_of(between: Sequence[str]) -> bool:
+    """Whether what comes after these words is the end of a chain of reasons: `failed: Get "http://a": timed out`."""
+    said = [word for word in between if word[:1].isalnum()]
+    return between[-1:] == [":"] and len(said) <= _FARTHEST and _ENDS.isdisjoint(set(between) - {"."})
+
+
+def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> bool:
+    """Whether between the last two of a chain only words stand that say nothing: `heap usage at 98%`."""
+    if len(chain) < 2:
+        return False
+    between = words[chain[1][1] + chain[1][2] : chain[0][1]]
+    plain = (words_of("neutral") | words_of("uses")) - words_of("then")
+    return 0 < len(between) <= _SHORT_WAY and all(word in plain for word in between)
 
 
 def stands_beside(text: str, tokens: Sequence[Token], index: int) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Form: TypeAlias = Literal["row", "object", "entry", "event"]
 _TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
 _JOINTS = re.compile(r" [:=]+(?= )")
+_SURGE = re.compile(r"(\d{1,9}%?) (max unavailable|max surge)")
 _REPEATED = re.compile(r"\(x(\d{1,9}) over (\w{1,20})\)")
 _NODE_PORT = re.compile(r"\d:(\d{1,5})/")
 _AGO = re.compile(r"\d{1,9} \((\w{1,20}) ago\)")
@@ -126,11 +127,12 @@ def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
     """
     for each in fields:
         value = each.value
-        if len(value) > _LONGEST_COMPOUND or not any(sign in value for sign in "/("):
+        if len(value) > _LONGEST_COMPOUND or not any(sign in value for sign in "/(%"):
             continue
-        if each.key == "ports":
-            yield from (Field(path=("nodeport",), value=port, line=each.line) for port in _NODE_PORT.findall(value))
-        elif match := _RATIO.fullmatch(value):
+        if each.key in ("ports", "rollingupdatestrategy"):
+            yield from _listed_parts(each)
+            continue
+        if match := _RATIO.fullmatch(value):
             names: tuple[str, ...] = (
                 ("cpu",) if each.path == ("targets",) else ()
             )  # as HPAs were shown before there were other metrics
@@ -147,6 +149,12 @@ def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
                 names = tuple(plain_key(part) for part in match[1].split("."))
                 yield Field(path=(*each.path, *names), value=f"{match[2]}/{match[3]}", line=each.line)
                 yield from _current_and_total(each, names, match[2], match[3])
+
+
+def _listed_parts(each: Field) -> Iterator[Field]:
+    yield from (Field(path=("nodeport",), value=port, line=each.line) for port in _NODE_PORT.findall(each.value))
+    for number, name in _SURGE.findall(each.value):
+        yield Field(path=(plain_key(name),), value=number, line=each.line)
 
 
 def _current_and_total(each: Field, names: tuple[str, ...], current: str, total: str) -> Iterator[Field]:

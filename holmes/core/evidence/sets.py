@@ -26,6 +26,7 @@ from holmes.core.evidence.sources import canonical_kind
 from holmes.core.evidence.sums import compared, extreme, holds, number_of, total
 
 _NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
+_UNQUOTED = re.compile(r"\"")
 _LONGEST_LINE: Final = 2_000
 _MOST_WORK: Final = 20_000
 """Tokens times records."""
@@ -72,7 +73,11 @@ def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]
     rest = [token for token in tokens if not (token.is_neutral or token.is_value or token.has("kind"))]
     if any(token.concept("state") != "notfound" and not token.has("field") for token in rest) or len(names) != 1:
         return None
-    return CHECKED if said_not_found(passage, names, next(iter(kinds), "")) else CITED
+    nouns = {token.text.casefold() for token in tokens if token.has("field") and not token.has("kind")}
+    is_told = all(
+        any(f"{noun} {names[0]}" in _UNQUOTED.sub("", each.folded) for each in passage.cited) for noun in nouns
+    )
+    return CHECKED if is_told and said_not_found(passage, names, next(iter(kinds), "")) else CITED
 
 
 def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:

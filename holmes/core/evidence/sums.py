@@ -41,6 +41,8 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
     holders = [record for value, record in values if value == best]
     if len(holders) != 1 or not holders[0].names & wanted:
         return not_found(word.text)
+    if any("/" in subject.text for subject in subjects):
+        return CITED  # which of several namespaces is meant
     rest = [token for token in rest if not (token.has("kind") or (key == "*" and token in fields))]
     return CHECKED if holds(passage, holders[0], rest) else CITED
 

@@ -34,6 +34,7 @@ _LAST: Final = ("ago", "lastschedule")
 _WITH_OBJECT: Final = ("running", "finished", "succeeded")
 _SHORT: Final = 3
 _WELL: Final = ("running", "ready", "succeeded", "bound", "available", "active")
+_PORTS = re.compile(r"(\d{1,5})(?::(\d{1,5}))?/(\w{3,4})")
 _TRUTHS: Final = ("true", "false", "unknown")
 
 
@@ -43,6 +44,7 @@ class Trial(Values):
 
     def run(self) -> Trial:
         """Judge every token, the more certain ones first."""
+        self._failed_verbs()
         self._denials()
         for text in self._texts():
             said = said_in(text, self.tokens, self._open, self._denied)
@@ -64,9 +66,38 @@ class Trial(Values):
             self._state(index, self.tokens[index])
         for index in sorted(self._open):
             self._word(index, self.tokens[index])
+        if not self._are_of_one_port():
+            self.doubts.append("ports")
         if len(self._elements) > 1 and not _fit_together(self._elements):
             self.doubts.append("elements")
         return self
+
+    def _failed_verbs(self) -> None:
+        """`cannot mount the volume`, `could not be scheduled`, of an event whose reason is `FailedMount`."""
+        reasons = [_CAMEL.sub(" ", each.value).casefold().split() for each in self.record.of(("reason",))]
+        verbs = {stem(part) for first, *rest in filter(None, reasons) if first == "failed" for part in rest[:1]}
+        for index, token in enumerate(self.tokens[:-1]):
+            following = (each for each in range(index + 1, len(self.tokens)) if not self.tokens[each].is_neutral)
+            after = next(following, -1)
+            if after not in self._open or token.text.casefold() not in words_of("could not"):
+                continue
+            words = {stem(word) for word in self.tokens[after].text.split()}
+            words |= {"schedul"} if self.tokens[after].concept("state") == "scheduled" else set()
+            if words & verbs:
+                self._open -= {index, after}
+                self.proved += 1
+
+    def _are_of_one_port(self) -> bool:
+        """Whether port, node port and protocol of a claim stand in one entry of `80:31234/TCP,53/UDP`."""
+        said = {token.text.casefold() for token in self.tokens}
+        for each in self.record.of(("ports",)):
+            entries = [frozenset(match) for match in _PORTS.findall(each.value.casefold())]
+            ports = said & {match[0] for match in _PORTS.findall(each.value)}
+            others = (said & frozenset().union(*entries)) - ports
+            wanted = [others | {port} for port in ports] or [others]
+            if others and not all(any(each <= entry for entry in entries) for each in wanted):
+                return False
+        return True
 
     def _left(self, what: str) -> Iterator[int]:
         """The tokens of one sort that are not accounted for yet, while that changes."""
@@ -232,7 +263,9 @@ class Trial(Values):
     def _is_of_another(self, index: int, token: Token) -> bool:
         """Whether a state is said of something else than the record: of the node of a pod."""
         own = {canonical_kind(self.record.kind), self.source.kind, "event"}
-        after = next((each for each in self.tokens[index + 1 :] if not each.is_neutral), None)
+        if token.concept("kind") == "pod" and self._has("none") and self._lookup.of_path("ready", "current"):
+            return False  # `no pod is ready` of a workload that counts them
+        after = next((each for each in self.tokens[index + 1 :] if not (each.is_neutral or each.has("not"))), None)
         is_of_state = after is not None and after.has("state") and not after.has("field")
         is_of_state = is_of_state or (
             after is not None and after.concept("state") in ("ready", "notready", "available")
@@ -255,10 +288,11 @@ class Trial(Values):
         if token.has("stuck"):
             states = [each.concept("state") for each in self.tokens if each.has("state")]
             return bool(states) and not set(states) & set(_WELL)
-        if token.has("only"):
-            return bool(exact) and all(exact)
-        if (token.has("line") and self._is_text) or (self._denied and token.text.casefold() in ("key", "keys")):
-            return True
+        if token.text.casefold() in words_of("rollout"):
+            return any(each.concept("state") == "progressing" for each in self.tokens)
+        is_key = bool(self._denied) and token.text.casefold() in ("key", "keys")
+        if token.has("only") or is_key or (token.has("line") and self._is_text):
+            return not token.has("only") or (bool(exact) and all(exact))
         if token.has("times") or token.has("yet"):
             return has_number or self._has("not")
         if token.has("field"):
@@ -276,7 +310,7 @@ class Trial(Values):
         names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
         reasons = {stem(part) for each in self.record.of(("reason",)) for part in _CAMEL.sub(" ", each.value).split()}
         is_part = self._has("kind") and any(token.text.casefold() in name.split("-") for name in self.record.names)
-        is_reason = self._is_text and stem(token.text) in reasons
+        is_reason = self._is_text and stem(token.text).removesuffix("er") in reasons
         return bool(self._lookup.own(token)) or token.text in names or is_part or is_reason
 
 

@@ -91,8 +91,17 @@ class Values(Numbers):
         if self._said and not is_field:
             return True  # the rest is said in another order
         words = tokens_of(self.tokens[index].text).casefold()
+        if self._is_of_another_noun(index, text.split(), words.split()):
+            return True
         is_part = words in text and f"{words}/ " in text and words not in text.replace(f"{words}/ ", "")
         return is_part or is_turned(text, self.tokens, index) or is_unreal(text, words.strip(), self.tokens)
+
+    def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
+        """Whether a text has another kind of thing before a name than the claim: `volume "certs"`, no Secret."""
+        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
+        told = {_noun(text[at - 1]) for at in places}
+        return bool(claimed and told) and "" not in told and claimed not in told
 
     def _is_of_another_kind(self, index: int) -> bool:
         """Whether the record says that what has this name is no such thing as the claim says."""
@@ -185,3 +194,8 @@ class Values(Numbers):
         around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
         parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
         return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
+
+
+def _noun(word: str) -> str:
+    """The kind of thing that a word of a text stands for; empty for none."""
+    return canonical_kind(word) or (word if word in ("volume", "image", "container") else "")

@@ -191,8 +191,10 @@ def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
             position += 1
         elif number == "1" and not _counts(tokens[position - 2] if position > 1 else None, following):
             yield replace(token, tags=frozenset({("neutral", "")}))
-        else:
+        elif number.isdigit():
             yield Token(shape="number", text=token.text, quantity=count_of(int(number)))
+        else:
+            yield replace(token, tags=frozenset({("unjudged", "")}))
 
 
 def _counts(before: Token | None, following: Sequence[Token]) -> bool:

@@ -15,9 +15,9 @@ from tests.core.evidence.corpus import CLAIMS, false_checked, recognised, result
 
 pytestmark = pytest.mark.row("N6")
 
-MEASURED = {"own": 0.91, "blind": 0.55, "development": 0.46}
+MEASURED = {"own": 0.95, "blind": 0.55, "development": 0.46}
 """The share of true claims with the expected outcome that must not be lost again."""
-DECEIVED = 0.035
+DECEIVED = 0.027
 """The share of hostile claims that are checked, which must not grow; the aim is none."""
 
 
