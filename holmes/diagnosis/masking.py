@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
-    """The report with `mask` applied to everything that quotes the cluster."""
+    """The report with `mask` applied to everything that quotes the cluster, to equal texts once."""
+    mask = cache(mask)
     return replace(
         report,
         incidents=tuple(_incident(incident, mask) for incident in report.incidents),

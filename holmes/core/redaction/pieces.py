@@ -37,6 +37,8 @@ BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 # The letters of long words made one sign, and a word that is long: fifteen bytes in base64, as `DB_PASSWORD=abc`.
 WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
 LONG_WORD: Final = b"a" * 20
+# In so short a piece a literal is found sooner than remembered.
+_SHORT_CHARACTERS: Final = 4096
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
 _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwxyz")))
@@ -74,6 +76,8 @@ class Window:
         """Whether `literal` is in the piece; with `folded` in any case. Asked once for each literal."""
         if not literal.isascii() and literal[-1] not in self.piece:
             return False
+        if len(self.piece) < _SHORT_CHARACTERS:
+            return literal in (self.lower if folded else self.piece)
         key = (literal, folded)
         if key not in self._known:
             self._known[key] = self._search(literal, folded=folded)

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.core.redaction import families
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.core.redaction.kinds import Kind
+
+_FEW_LITERALS: Final = 4
 
 
 @cache
@@ -41,8 +43,10 @@ def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
 
 
 @cache
-def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...]], ...]:
+def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...], bool], ...]:
     """The kinds in groups, each with a pattern that must be found in a text before its kinds are looked at.
+
+    The third part says that a group has few literals. Many of them cost more than one gate; few are known already.
 
     Tokens whose prefixes end in the same sign share one search: for that sign with a long word behind and one of the
     prefixes before it. Ordinary logs have no match, so forty kinds cost three searches.
@@ -51,7 +55,11 @@ def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...]], ...]
     for kind in kinds():
         groups.setdefault((_own_gate(kind), _sign_of(kind)), []).append(kind)
     return tuple(
-        (re.compile(gate) if gate else _gate_of(sign, members), tuple(members))
+        (
+            re.compile(gate) if gate else _gate_of(sign, members),
+            tuple(members),
+            sum(len(kind.literals) for kind in members) <= _FEW_LITERALS,
+        )
         for (gate, sign), members in sorted(groups.items())
     )
 

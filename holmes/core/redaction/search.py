@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from holmes.core.redaction.pieces import Window
     from holmes.core.redaction.views import View
 
-_FEW_LITERALS: Final = 4
 # Encodings inside of encodings are undone so often.
 _MOST_LEVELS: Final = 3
 
@@ -91,9 +90,7 @@ class Search:
 
 def _of_known_kinds(window: Window) -> Iterator[Span]:
     piece = window.piece
-    for gate, members in gated_kinds():
-        # Many literals cost more than one gate; few of them are known already or rare.
-        few = sum(len(kind.literals) for kind in members) <= _FEW_LITERALS
+    for gate, members, few in gated_kinds():
         # A single sign is found faster than any literal.
         if gate is not None and len(gate.pattern) == 1 and gate.pattern not in piece:
             continue
