@@ -65,8 +65,8 @@ def _masker() -> ObjectMasker | None:
     if not key:
         return None
     # Imported here: they cost as much as the rest, and redaction may be switched off.
-    from holmes.core.redaction.redactor import Redactor
     from holmes.kubernetes.object_masking import ObjectMasker
+    from holmes.redaction.redactor import Redactor
 
     return ObjectMasker(Redactor(bytes.fromhex(key)).redact)
 

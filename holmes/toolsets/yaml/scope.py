@@ -9,16 +9,16 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ToolError
 from holmes.kubernetes.scope import default_namespace, objection, scope_of
 from holmes.kubernetes.scope import refuse_outside as refuse_path
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
-    from holmes.core.tools import Tool
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
+    from holmes.values.tools import Tool
 
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"

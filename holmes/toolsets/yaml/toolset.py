@@ -12,22 +12,22 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import after_placeholder
-from holmes.core.errors import ToolError, masked
-from holmes.core.tools import ToolResult
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
 from holmes.toolsets.yaml.environment import REDACTION_KEY, process_environment
 from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description
 from holmes.toolsets.yaml.scope import default_variables, refuse_outside, with_namespace
+from holmes.values.cutting import after_placeholder
+from holmes.values.errors import ToolError, masked
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
-    from holmes.core.messages import ToolStatus
-    from holmes.core.tools import Tool, ToolInvocation
     from holmes.toolsets.process import ProcessOutcome
     from holmes.toolsets.yaml.definition import YamlTool, YamlToolsetDefinition
+    from holmes.values.environment import Environment
+    from holmes.values.messages import ToolStatus
+    from holmes.values.tools import Tool, ToolInvocation
 
 _ERROR_CHARACTERS = 500
 # What is left of a placeholder that begins before the cut.
