@@ -57,13 +57,14 @@ def shown_report(
             return "\n".join(_table(report, baseline, colours=colours, narrowed=narrowed))
 
 
-def headline(report: DiagnosisReport) -> str:
+def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
     """`3 incidents (2 critical, 1 warning) in namespace shop`; never a word that could be taken for "all healthy"."""
     where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
     place = where.replace("1 namespace", "namespace") if report.namespaces else "in the whole cluster"
     if not report.incidents:
         reservation = "" if report.complete else " in what could be checked"
-        return f"No incidents found {place}{reservation}"
+        chosen = " that match --kind, --selector, --rule or --severity" if narrowed else ""
+        return f"No incidents found{chosen} {place}{reservation}"
     counts = Counter(incident.severity for incident in report.incidents)
     parts = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
     return f"{counted(len(report.incidents), 'incident')} ({parts}) {place}"
@@ -73,7 +74,7 @@ def _table(
     report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool, narrowed: bool
 ) -> Iterator[str]:
     cost = report.cost
-    yield sanitized(headline(report))
+    yield sanitized(headline(report, narrowed=narrowed))
     yield f"{cost.list_calls} lists, {counted(cost.logs_read, 'log')}, {report.rules_run} rules, {cost.seconds:.1f} s"
     marks = _marks(report, baseline)
     for incident in report.incidents:
@@ -99,7 +100,7 @@ def _table(
 
 
 def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed: bool) -> Iterator[str]:
-    yield f"# {headline(report)}"
+    yield f"# {headline(report, narrowed=narrowed)}"
     marks = _marks(report, baseline)
     for incident in report.incidents:
         yield ""

@@ -192,6 +192,15 @@ def test_the_options_choose_among_the_incidents(
     assert len(report_from_json(done.stdout).incidents) == incidents
 
 
+def test_a_choice_that_nothing_matches_is_not_taken_for_a_healthy_cluster(home: Home, tmp_path: Path) -> None:
+    def broken(api: KubernetesApi) -> None:
+        api.on(PODS, listing([pod("web", containers={"web": waiting("ImagePullBackOff", "manifest unknown")})]))
+
+    done = scan_of(home, tmp_path, broken, "--kind", "foo")
+
+    assert done.stdout.startswith("No incidents found that match --kind")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from holmes.core.evidence.words import Token
 
 
+_SENTENCE = re.compile(r"\.(?=\s)")
 _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ago", "later")
 
 
@@ -71,7 +73,7 @@ class Account:
         """What the record says in sentences: all of a log entry or an event, the messages of an object."""
         is_json = bool(self.record.lines) and self.record.lines[0][1].lstrip().startswith("{")
         if self._is_text and not is_json:
-            yield self.record.folded
+            yield _by_sentences(" ".join(line for _, line in self.record.lines))
         else:
             yield from (tokens_of(each.value).casefold() for each in self.record.of(FREE_TEXT) if " " in each.value)
 
@@ -97,7 +99,9 @@ class Account:
         ordered = (right, left) if right and right[0] == index + 1 else (left, right)
         for side in filter(None, ordered):
             is_named = bool(self._lookup.of([self.tokens[place] for place in side]))
-            is_identifier = len(side) > 1 and side[-1] == index - 1 and side[-1] - side[-2] > 1
+            is_identifier = (
+                self.record.form == "row" and len(side) > 1 and side[-1] == index - 1 and side[-1] - side[-2] > 1
+            )
             yield side[-1:] if is_identifier and not is_named else side  # `the change cause of revision 3`
 
     def _run_from(self, index: int, step: int) -> tuple[int, ...]:
@@ -156,6 +160,10 @@ class Account:
                 if each.key == "status" and any(plain_key(label) in names for label in each.labels)
             ]
         )
+
+
+def _by_sentences(text: str) -> str:
+    return tokens_of(_SENTENCE.sub(" ; ", text)).casefold()
 
 
 def are_nothing(fields: Sequence[Field]) -> bool | None:

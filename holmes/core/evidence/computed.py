@@ -120,7 +120,12 @@ class Computed(Account):
             totals = [each for each in self.record.fields if each.path == ("ready", "total")]
             if self.record.form == "row" and totals:
                 is_of_state = any(each.concept("state") in ("running", "ready") for each in self.tokens)
-                meant = self._lookup.of_path("ready", "current") if is_of_state else totals
+                ready = self._lookup.of_path("ready", "current")
+                is_part = ready and ready[0].value != totals[0].value
+                if is_of_state and is_part and not any(each.concept("state") == "ready" for each in self.tokens):
+                    self.doubts.append(token.text)
+                    return True  # one may run and not be ready
+                meant = ready if is_of_state else totals
                 self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
                 return True
             count = len(named)

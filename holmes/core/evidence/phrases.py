@@ -28,6 +28,7 @@ _SHORTEST_WORD: Final = 3
 _MOST_WORDS: Final = 400
 _FARTHEST: Final = 8
 _SHORT_WAY: Final = 3
+_AT: Final = frozenset({"at", "is", "are", "with", "status"})
 _LONGEST_KEY: Final = 4
 
 
@@ -40,7 +41,9 @@ def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
         for length in range(_LONGEST_KEY, 0, -1):
             run = tokens[position : position + length]
             key = plain_key("".join(token.text for token in run))
-            is_phrase = len(run) > 1 or (" " in run[0].text and not run[0].has("kind"))
+            is_phrase = len(run) > 1 or (
+                " " in run[0].text and not any(run[0].has(each) for each in ("kind", "state", "not", "compare", "gap"))
+            )
             if is_phrase and len(run) == length and key in keys and all(token.shape == "word" for token in run):
                 text = " ".join(token.text for token in run)
                 last = frozenset({("last", "")}) if any(token.has("last") for token in run) else frozenset()
@@ -100,7 +103,7 @@ def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> boo
     if len(chain) < 2:
         return False
     between = words[chain[1][1] + chain[1][2] : chain[0][1]]
-    plain = (words_of("neutral") | words_of("uses")) - words_of("then")
+    plain = words_of("uses") | _AT
     return 0 < len(between) <= _SHORT_WAY and all(word in plain for word in between)
 
 

@@ -33,6 +33,7 @@ _SAID: Final = frozenset({"evicted", "oom", "killed", "crashed", "terminated", "
 _LAST: Final = ("ago", "lastschedule")
 _WITH_OBJECT: Final = ("running", "finished", "succeeded")
 _SHORT: Final = 3
+_OF_OTHERS: Final = frozenset(map(stem, ("create", "get", "kill", "delete", "update", "bind", "binding")))
 _WELL: Final = ("running", "ready", "succeeded", "bound", "available", "active")
 _PORTS = re.compile(r"(\d{1,5})(?::(\d{1,5}))?/(\w{3,4})")
 _TRUTHS: Final = ("true", "false", "unknown")
@@ -76,7 +77,11 @@ class Trial(Values):
         """`cannot mount the volume`, `could not be scheduled`, of an event whose reason is `FailedMount`."""
         reasons = [_CAMEL.sub(" ", each.value).casefold().split() for each in self.record.of(("reason",))]
         verbs = {stem(part) for first, *rest in filter(None, reasons) if first == "failed" for part in rest[:1]}
+        verbs -= _OF_OTHERS
+        denials = sum(each.has("not") and not each.quoted for each in self.tokens)
         for index, token in enumerate(self.tokens[:-1]):
+            if denials > token.has("not"):
+                continue  # `has not failed to mount`
             following = (each for each in range(index + 1, len(self.tokens)) if not self.tokens[each].is_neutral)
             after = next(following, -1)
             if after not in self._open or token.text.casefold() not in words_of("could not"):
@@ -289,7 +294,8 @@ class Trial(Values):
             states = [each.concept("state") for each in self.tokens if each.has("state")]
             return bool(states) and not set(states) & set(_WELL)
         if token.text.casefold() in words_of("rollout"):
-            return any(each.concept("state") == "progressing" for each in self.tokens)
+            is_done = any(each.value == "NewReplicaSetAvailable" for each in self.record.of(("reason",)))
+            return not is_done and any(each.concept("state") == "progressing" for each in self.tokens)
         is_key = bool(self._denied) and token.text.casefold() in ("key", "keys")
         if token.has("only") or is_key or (token.has("line") and self._is_text):
             return not token.has("only") or (bool(exact) and all(exact))
@@ -310,7 +316,9 @@ class Trial(Values):
         names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
         reasons = {stem(part) for each in self.record.of(("reason",)) for part in _CAMEL.sub(" ", each.value).split()}
         is_part = self._has("kind") and any(token.text.casefold() in name.split("-") for name in self.record.names)
-        is_reason = self._is_text and stem(token.text).removesuffix("er") in reasons
+        first = next((each for each in self.tokens if not each.is_neutral), None)
+        is_actor = token is first and token.text.casefold() == "scheduler" and "schedul" in reasons
+        is_reason = self._is_text and (stem(token.text) in reasons or is_actor)
         return bool(self._lookup.own(token)) or token.text in names or is_part or is_reason
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.row("N6")
 
 MEASURED = {"own": 0.95, "blind": 0.55, "development": 0.46}
 """The share of true claims with the expected outcome that must not be lost again."""
-DECEIVED = 0.027
+DECEIVED = 0.03
 """The share of hostile claims that are checked, which must not grow; the aim is none."""
 
 
