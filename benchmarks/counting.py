@@ -17,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, ToolCall, ToolCallId, ToolMessage
-from holmes.core.tokens import TokenCounter
+from holmes.tokens import TokenCounter
+from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolCall, ToolCallId, ToolMessage
 
 ROUNDS = (25, 50, 100, 200, 400)
 PROMISED_ROUNDS = 200

@@ -20,9 +20,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.events import AssistantReplied, CompactionStarted
-from holmes.core.messages import (
+from holmes.llm.codec import MessageCodec
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
+from holmes.toolsets.kubernetes_logs.toolset import KubernetesLogsToolset
+from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.environment import Environment
+from holmes.values.events import AssistantReplied, CompactionStarted
+from holmes.values.messages import (
     AssistantMessage,
     Message,
     SystemMessage,
@@ -32,13 +37,8 @@ from holmes.core.messages import (
     ToolMessage,
     user_text,
 )
-from holmes.core.model import ModelLimits, ModelRequest
-from holmes.core.tools import Tool, Toolset
-from holmes.llm.codec import MessageCodec
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
-from holmes.toolsets.kubernetes_logs.toolset import KubernetesLogsToolset
-from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.model import ModelLimits, ModelRequest
+from holmes.values.tools import Tool, Toolset
 from tests.support.investigations import build_loop
 from tests.support.toolsets import echo_toolset
 

@@ -22,18 +22,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.policy_provider import Meter, Prices, ScriptedInvestigator, visible_facts
 from benchmarks.policy_world import TOOL_NAMES, Fact, World
-from holmes.core.errors import ResultStoreError
-from holmes.core.events import AnswerFinished, HistoryCompacted, ToolResultsMasked
 from holmes.core.investigation import LoopModel, LoopParts, LoopPrompts
-from holmes.core.messages import Message, ResultId, StoredResult, SystemMessage, ToolCallId, user_text
 from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.core.policy import ContextPolicy
-from holmes.core.steps import DirectStepRunner
-from holmes.core.tokens import TokenCounter
 from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolInvocation, ToolResult
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.prompts import render_prompt
+from holmes.tokens import TokenCounter
+from holmes.values.errors import ResultStoreError
+from holmes.values.events import AnswerFinished, HistoryCompacted, ToolResultsMasked
+from holmes.values.messages import Message, ResultId, StoredResult, SystemMessage, ToolCallId, user_text
+from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolInvocation, ToolResult
 
 ROUNDS = 150
 WINDOW_TOKENS = 128_000

@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.policy_world import Fact, World
-from holmes.core.errors import ContextOverflow
-from holmes.core.messages import (
+from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.tokens import TokenCounter
+from holmes.values.errors import ContextOverflow
+from holmes.values.messages import (
     AssistantMessage,
     Message,
     SystemMessage,
@@ -24,11 +26,9 @@ from holmes.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from holmes.core.model import EmitEvent, ModelLimits, ModelReply, ModelRequest
-from holmes.core.results import label_of, output_text
-from holmes.core.stats import RequestStats
-from holmes.core.tokens import TokenCounter
-from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.values.model import EmitEvent, ModelLimits, ModelReply, ModelRequest
+from holmes.values.results import label_of, output_text
+from holmes.values.stats import RequestStats
 
 SECONDS_PER_REQUEST = 20.0
 CACHE_SECONDS = 300.0

@@ -15,8 +15,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.preview_corpora import FAMILIES, Case, Family, corpus
-from holmes.core.previews import head_and_tail, prefix_that_fits, structured_preview
-from holmes.core.tokens import TokenCounter
+from holmes.previews import head_and_tail, prefix_that_fits, structured_preview
+from holmes.tokens import TokenCounter
 
 BUDGETS = (150, 300, 1_000)
 FIRST_SEED = 1_000

@@ -29,7 +29,7 @@ from base64 import b64encode
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from benchmarks.storing import json_text, log_text, peak_megabytes
-from holmes.core.redaction.redactor import Redactor
+from holmes.redaction.redactor import Redactor
 
 kind, size = sys.argv[2], int(sys.argv[3])
 DENSE_LINE = (

@@ -20,12 +20,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from holmes.core.messages import Text, ToolCallId, ToolMessage
-from holmes.core.redaction.redactor import Redactor, redact_off_loop
-from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.result_storage import store_tool_message
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
+from holmes.redaction.redactor import Redactor, redact_off_loop
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
+from holmes.values.messages import Text, ToolCallId, ToolMessage
 
 SIZE_BYTES = 20_000_000
 CAP_TOKENS = 25_000
@@ -42,7 +42,7 @@ import asyncio, sys, tempfile
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 from benchmarks.storing import json_text, peak_megabytes, spill
-from holmes.core.tokens import TokenCounter
+from holmes.tokens import TokenCounter
 from holmes.stores.result_store import FileResultStore
 
 counter = TokenCounter()

@@ -8,11 +8,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError, ToolError
 from holmes.investigations.alerts.intake_plan import IntakePlan
 from holmes.investigations.alerts.intake_state import IntakeRules, IntakeState
 from holmes.investigations.alerts.routes import LabelPattern, Route, Routes
 from holmes.settings.located import nearest
+from holmes.values.errors import ConfigError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from holmes.core.approvals import Approver
-    from holmes.core.events import AgentEvent
-    from holmes.core.tools import ToolInvocation
+    from holmes.values.events import AgentEvent
+    from holmes.values.tools import ToolInvocation
 
 _APPROVER: ContextVar[Approver | None] = ContextVar("holmes_approver", default=None)
 

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holmes.app import openai_messages
-from holmes.core.errors import ConfigError
-from holmes.core.messages import ToolMessage
 from holmes.stores.conversation_store import is_conversation, read_lines
 from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.values.errors import ConfigError
+from holmes.values.messages import ToolMessage
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import Message
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message
 
 _OPENAI_KEYS = frozenset({"content", "tool_call_id"})
 

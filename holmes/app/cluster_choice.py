@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ClusterUnreachable
+from holmes.values.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from holmes.core.errors import HolmesError
     from holmes.settings.settings import Settings
+    from holmes.values.errors import HolmesError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 import httpx
 
-from holmes.core.errors import ConfigError
 from holmes.destinations.slack import SlackDestination
 from holmes.destinations.webhook import WebhookDestination
 from holmes.settings.alerts import UPSTREAM_SLACK, SlackSettings, WebhookSettings
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

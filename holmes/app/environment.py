@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.environment import Environment
 from holmes.kubernetes.scope import SCOPE_VARIABLE, within
 from holmes.settings.process import process_environment
 from holmes.settings.tool_environment import tool_environment
+from holmes.values.environment import Environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

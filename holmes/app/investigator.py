@@ -18,8 +18,6 @@ from holmes.app.redaction import mask_process, text_mask
 from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
-from holmes.core.messages import SystemMessage, Text, UserMessage, user_text
-from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.upkeep import compact_conversation, context_usage
@@ -28,24 +26,26 @@ from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
+from holmes.values.messages import SystemMessage, Text, UserMessage, user_text
+from holmes.values.steps import DirectStepRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 
+    from holmes.app.model_registry import ConfiguredModel
     from holmes.app.models import ModelChain
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.small_windows import FittedTools
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.approvals import Approver
-    from holmes.core.events import AgentEvent
     from holmes.core.investigation import LoopModel
-    from holmes.core.messages import Message
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.results import ResultStore
-    from holmes.core.tools import Toolset
     from holmes.core.upkeep import ContextUsage
-    from holmes.llm.registry import ConfiguredModel
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
+    from holmes.values.results import ResultStore
+    from holmes.values.tools import Toolset
 
 _SECONDS_PER_DAY = 86_400
 _BYTES_PER_MEGABYTE = 1_000_000

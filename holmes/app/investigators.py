@@ -15,13 +15,13 @@ from holmes.app.investigator import Guards, open_assembly, result_store
 from holmes.app.requests import AskRequest, RunParts
 from holmes.app.toolset_watch import ToolsetWatch
 from holmes.app.toolsets import require_cluster
-from holmes.core.errors import ConfigError
 from holmes.investigations.budget import Budget, Budgeted
 from holmes.investigations.periodic import running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
 from holmes.telemetry.replays import ReplayNotes
 from holmes.telemetry.run_attributes import RunAttributes
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
     from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
-    from holmes.core.events import AgentEvent
-    from holmes.core.model import ChatModel
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.results import ResultStore
-    from holmes.core.steps import StepRunner
     from holmes.investigations.values import InvestigationRecord
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.values.events import AgentEvent
+    from holmes.values.model import ChatModel
+    from holmes.values.results import ResultStore
+    from holmes.values.steps import StepRunner
 
 
 CHAT: Final = "chat"

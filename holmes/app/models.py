@@ -7,15 +7,15 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holmes.app.context_policies import context_policy
+from holmes.app.model_registry import build_model
 from holmes.core.calibration import Calibration
-from holmes.core.errors import ConfigError
 from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
-from holmes.llm.registry import build_model
 from holmes.settings.settings import reveal
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from holmes.llm.registry import ConfiguredModel
+    from holmes.app.model_registry import ConfiguredModel
     from holmes.settings.model_list import ModelEntry
     from holmes.settings.settings import Settings
 

@@ -9,22 +9,22 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from holmes.app.redaction import make_redactor
-from holmes.core.errors import ConfigError
-from holmes.core.redaction.messages import redact_message_off_loop
-from holmes.core.stats import spend_by_model
 from holmes.core.truncation.offload import offload_context
+from holmes.redaction.messages import redact_message_off_loop
 from holmes.stores.message_codec import stored_result_to_json
 from holmes.stores.result_store import FileResultStore
+from holmes.values.errors import ConfigError
+from holmes.values.stats import spend_by_model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.app.chat_documents import ChatDocument
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import Message, StoredResult
-    from holmes.core.results import ResultStore
     from holmes.core.truncation.offload import OffloadMetadata, OffloadOptions, OffloadOutcome
     from holmes.settings.settings import Settings
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, StoredResult
+    from holmes.values.results import ResultStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

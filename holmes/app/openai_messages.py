@@ -12,7 +12,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from holmes.core.messages import (
+from holmes.core.truncation.masking.replacement import looks_masked
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     SystemMessage,
@@ -23,11 +24,10 @@ from holmes.core.messages import (
     UserMessage,
     joined_text,
 )
-from holmes.core.truncation.masking.replacement import looks_masked
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import Message, Part
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, Part
 
 _ROLES = "system, developer, user, assistant, tool"
 

@@ -7,11 +7,11 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import mask_errors
-from holmes.core.redaction.escape_sequences import strip_escape_sequences
-from holmes.core.redaction.logging import RedactingFilter
-from holmes.core.redaction.redactor import Redactor
+from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.logging import RedactingFilter
+from holmes.redaction.redactor import Redactor
 from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
+from holmes.values.errors import mask_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,17 +12,17 @@ import ssl
 import sys
 from typing import TYPE_CHECKING
 
-from holmes.core.environment import Environment
-from holmes.core.errors import HolmesError, ToolError
 from holmes.kubernetes.errors import error_of_answer
 from holmes.kubernetes.login import ClusterLogin
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.transport import connection_error, open_http_client
 from holmes.settings.process import process_environment
 from holmes.settings.tool_environment import tool_environment
+from holmes.values.environment import Environment
+from holmes.values.errors import HolmesError, ToolError
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 _KEYS = ("api-key", "webhook-key")
 _KEY_BYTES = 30

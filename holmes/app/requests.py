@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holmes.core.approvals import Approver
-    from holmes.core.messages import Image, Message
-    from holmes.core.model import ChatModel
-    from holmes.core.steps import StepRunner
+    from holmes.values.messages import Image, Message
+    from holmes.values.model import ChatModel
+    from holmes.values.steps import StepRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

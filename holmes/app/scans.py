@@ -11,10 +11,10 @@ from holmes.diagnosis.scan import scan
 from holmes.kubernetes.client import ClusterClient
 
 if TYPE_CHECKING:
-    from holmes.core.findings import DiagnosisReport
     from holmes.diagnosis.scan import ScanRequest
     from holmes.kubernetes.state_reader import Progress
     from holmes.settings.settings import Settings
+    from holmes.values.findings import DiagnosisReport
 
 
 async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progress | None = None) -> DiagnosisReport:

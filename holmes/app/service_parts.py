@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from holmes import __version__
 from holmes.app.alert_intake import destinations_of
 from holmes.app.alerts import alert_routes
-from holmes.core.redaction.redactor import Redactor
 from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import queue_finished
@@ -18,6 +17,7 @@ from holmes.investigations.keys import shared_key
 from holmes.investigations.queue import InvestigationQueue, QueueSettings
 from holmes.investigations.replicas import Replicas
 from holmes.investigations.worker import InvestigationWorker, WorkerParts
+from holmes.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.app.investigators import Investigators
-    from holmes.core.results import ResultStore
     from holmes.investigations.database import Database
     from holmes.investigations.values import InvestigationRecord
     from holmes.settings.settings import Settings
+    from holmes.values.results import ResultStore
 
 DEFAULT_DATABASE = "investigations.db"
 

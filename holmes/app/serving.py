@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.results import ResultStore
     from holmes.investigations.alerts.intake import AlertIntake
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
     from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.values.results import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
 """How long one thread may keep the others of this process waiting. Python's default is five times as long."""

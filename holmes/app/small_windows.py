@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.results import LINES_TOOL, SEARCH_TOOL
 from holmes.toolsets.selected import Selected
+from holmes.values.results import LINES_TOOL, SEARCH_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.tokens import TokenCounter
-    from holmes.core.tools import Toolset
+    from holmes.tokens import TokenCounter
+    from holmes.values.tools import Toolset
 
 SMALL_WINDOW_TOKENS: Final = 16_000
 SCHEMA_SHARE: Final = 0.12

@@ -12,15 +12,15 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.toolsets import open_toolsets
-from holmes.core.errors import HolmesError
 from holmes.investigations.periodic import repeat
 from holmes.toolsets.statuses import ToolsetStatus
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holmes.app.toolsets import OpenToolsets
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
 _LONGEST_PAUSE_FACTOR: Final = 20

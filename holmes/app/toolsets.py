@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     from holmes.core.approvals import Approver
     from holmes.core.investigation import LoopModel
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.results import ResultStore
-    from holmes.core.tools import Toolset
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue
     from holmes.toolsets.readiness import Readiness
     from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.values.results import ResultStore
+    from holmes.values.tools import Toolset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

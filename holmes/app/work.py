@@ -32,8 +32,8 @@ from holmes.investigations.retention import delete_old
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.queue import InvestigationQueue
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Final
 from holmes.app import work_messages
 from holmes.app.memory import limit_arenas
 from holmes.app.work import open_work
-from holmes.core.errors import HolmesError
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from holmes.app.work import Work
     from holmes.app.work_messages import Order, Report
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.app import work_messages
 from holmes.app.work_main import ENDING_SIGNALS, work
-from holmes.core.errors import HolmesError
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from holmes.app.work_messages import Order, Report
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.toolsets.statuses import ToolsetStatus
 

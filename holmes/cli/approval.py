@@ -16,7 +16,7 @@ from holmes.cli.sanitize import one_line, sanitized
 
 if TYPE_CHECKING:
     from holmes.cli.rendering import Renderer
-    from holmes.core.tools import ToolInvocation
+    from holmes.values.tools import ToolInvocation
 
 _GATHERING_SECONDS = 0.05
 """How long the first question waits for the other calls of the reply, so that it can say how many there are."""

@@ -27,9 +27,9 @@ from holmes.cli.session import Session, SessionParts
 from holmes.cli.streams import is_terminal, write_line
 from holmes.cli.toolset_lines import report_lines
 from holmes.cli.transcript import RunEnd, Transcript
-from holmes.core.errors import ConfigError, HolmesError
 from holmes.telemetry.readers import traced
 from holmes.telemetry.run_attributes import RunAttributes
+from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from holmes.cli.inputs import Question
     from holmes.cli.interrupts import Interrupts
     from holmes.core.approvals import Approver
-    from holmes.core.messages import Message
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.stores.conversation_store import Conversation, ConversationStore
     from holmes.telemetry.tracing import InvestigationTracer
+    from holmes.values.messages import Message
 
 
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holmes.cli.sanitize import one_line
-from holmes.core.events import AnswerFinished, ToolCallFinished
-from holmes.core.evidence import MarkerGroup, marker_of, scan_markers
-from holmes.core.messages import ToolMessage, UserMessage
+from holmes.evidence import MarkerGroup, marker_of, scan_markers
+from holmes.values.events import AnswerFinished, ToolCallFinished
+from holmes.values.messages import ToolMessage, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from holmes.core.events import AgentEvent, Citation
-    from holmes.core.evidence import Marker
-    from holmes.core.messages import ResultId, StoredResult
+    from holmes.evidence import Marker
+    from holmes.values.events import AgentEvent, Citation
+    from holmes.values.messages import ResultId, StoredResult
 
 _DESCRIPTION_CHARACTERS = 80
 _OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_found": "not found there"}

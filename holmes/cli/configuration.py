@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

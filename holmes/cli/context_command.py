@@ -17,9 +17,9 @@ from holmes.cli.options import verbose_option
 
 if TYPE_CHECKING:
     from holmes.app.offload import OffloadedDocument
-    from holmes.core.json_types import JsonObject
     from holmes.core.policy import Mode
     from holmes.settings.settings import Settings
+    from holmes.values.json_types import JsonObject
 
 _PATH = click.Path(path_type=Path)
 _TOKENS = click.IntRange(min=0)

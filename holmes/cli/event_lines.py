@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from holmes.cli.sanitize import one_line, sanitized
 from holmes.cli.wording import counted, duration, price, size, tokens, usage
-from holmes.core.events import (
+from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -29,12 +29,12 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.core.messages import Image
-from holmes.core.results import output_text
+from holmes.values.messages import Image
+from holmes.values.results import output_text
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import ToolMessage
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import ToolMessage
 
 _NAMES_CHARACTERS = 120
 _MASKS = {"fingerprint": "a line each", "preview": "previews", "path": "paths"}

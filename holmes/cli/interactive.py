@@ -11,7 +11,7 @@ from holmes.cli.interrupts import Interrupted
 from holmes.cli.sanitize import one_line
 from holmes.cli.streams import write_line
 from holmes.cli.wording import spending
-from holmes.core.errors import HolmesError
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -21,10 +21,10 @@ from holmes.cli.rendering import choose_renderer
 from holmes.cli.sanitize import one_line
 from holmes.cli.session import Session, SessionParts
 from holmes.cli.streams import is_terminal, write_line
-from holmes.core.errors import ConfigError, HolmesError
 from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
 from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
 from holmes.sources.label_matchers import matches_all
+from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from holmes.cli.interrupts import Interrupts
     from holmes.cli.investigate_job import InvestigateJob
     from holmes.cli.rendering import Renderer
-    from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.values import AlertGroup, NewInvestigation
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
 _MOST_FILE_BYTES: Final = 64_000_000

@@ -23,7 +23,7 @@ from holmes.cli.run_summary import RunSummary
 from holmes.cli.sanitize import one_line, sanitized
 from holmes.cli.streams import write_line
 from holmes.cli.wording import duration
-from holmes.core.events import (
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     AttemptDiscarded,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from holmes.cli.event_lines import Detail, Style
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import ToolCallId
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import ToolCallId
 
 _STYLES: dict[Style, str] = {"good": "green", "bad": "red", "warning": "yellow", "dim": "dim"}
 _FRAMES_PER_SECOND = 8

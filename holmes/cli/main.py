@@ -18,7 +18,7 @@ from typing import Final
 import click
 
 from holmes import __version__
-from holmes.core.errors import HolmesError, mask_errors, masked
+from holmes.values.errors import HolmesError, mask_errors, masked
 
 _SUBCOMMANDS: Final = {
     "ask": ("holmes.cli.ask_command:ask", "Ask why something in a cluster does not work."),
@@ -57,9 +57,9 @@ def _add_env_file(context: click.Context, _: click.Parameter, path: Path | None)
     if path is None or context.resilient_parsing:
         return
     # Imported here: only who names a file needs them.
-    from holmes.core.errors import ConfigError
     from holmes.settings.errors import SettingsError
     from holmes.settings.process import add_env_file
+    from holmes.values.errors import ConfigError
 
     try:
         add_env_file(path)
@@ -126,9 +126,9 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Find the root cause of Kubernetes problems."""
     # Imported here: `holmes --help` does not need them.
-    from holmes.core.errors import ConfigError
     from holmes.settings.errors import SettingsError
     from holmes.settings.process import trust_own_authorities
+    from holmes.values.errors import ConfigError
 
     try:
         trust_own_authorities()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from holmes.core.redaction.redactor import redact_off_loop
+from holmes.redaction.redactor import redact_off_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from holmes.cli.inputs import Question
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
 
 MaskQuestion: TypeAlias = "Callable[[Question], Coroutine[object, object, Question]]"
 """The same question without secrets."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from holmes.cli.interrupts import Interrupted
-from holmes.core.errors import HolmesError
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine

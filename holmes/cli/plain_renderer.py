@@ -11,13 +11,13 @@ from holmes.cli.event_lines import event_lines
 from holmes.cli.run_summary import RunSummary
 from holmes.cli.sanitize import one_line, sanitized
 from holmes.cli.streams import write_line
-from holmes.core.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
+from holmes.values.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holmes.cli.event_lines import Detail
-    from holmes.core.events import AgentEvent
+    from holmes.values.events import AgentEvent
 
 
 class PlainRenderer:

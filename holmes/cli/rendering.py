@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holmes.cli.event_lines import Detail
-    from holmes.core.events import AgentEvent
+    from holmes.values.events import AgentEvent
 
 
 class Renderer(Protocol):

@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError, HolmesError
-from holmes.core.stats import spend_by_model
 from holmes.stores.message_codec import message_to_json, stored_result_to_json
+from holmes.values.errors import ConfigError, HolmesError
+from holmes.values.stats import spend_by_model
 
 if TYPE_CHECKING:
     from holmes.cli.transcript import Transcript
-    from holmes.core.events import ToolCallFinished
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.stats import RequestStats
+    from holmes.values.events import ToolCallFinished
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.stats import RequestStats
 
 REPORT_VERSION = 1
 _PROBE_BYTES = 4096

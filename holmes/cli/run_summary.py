@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holmes.cli.wording import cost_line
-from holmes.core.events import AgentEvent, AnswerFinished, AssistantReplied, RunFailed, ToolCallFinished, TurnStarted
-from holmes.core.stats import RequestStats
+from holmes.values.events import AgentEvent, AnswerFinished, AssistantReplied, RunFailed, ToolCallFinished, TurnStarted
+from holmes.values.stats import RequestStats
 
 
 class RunSummary:

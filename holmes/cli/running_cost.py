@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.events import (
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     AttemptDiscarded,
@@ -18,10 +18,10 @@ from holmes.core.events import (
     ModelSwitched,
     RunFailed,
 )
-from holmes.core.stats import RequestStats
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
+    from holmes.values.events import AgentEvent
 
 
 class RunningCost:

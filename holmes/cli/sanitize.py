@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holmes.core.cutting import shortened
+from holmes.values.cutting import shortened
 
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clear

@@ -19,9 +19,9 @@ from holmes.cli.options import verbose_option
 if TYPE_CHECKING:
     from holmes.app.cluster_choice import ClusterChoice
     from holmes.cli.interrupts import Interrupts
-    from holmes.core.findings import DiagnosisReport, Severity
     from holmes.diagnosis.scan import ScanRequest
     from holmes.settings.settings import Settings
+    from holmes.values.findings import DiagnosisReport, Severity
 
 Format = Literal["table", "json", "yaml", "markdown"]
 EXIT_FOUND = 1
@@ -151,7 +151,7 @@ async def _scan(
     from holmes.app.scans import scan_cluster
     from holmes.cli.progress import ListProgress
     from holmes.cli.streams import write_line
-    from holmes.core.errors import ClusterUnreachable
+    from holmes.values.errors import ClusterUnreachable
 
     with interrupts:
         async with chosen_cluster(settings, cluster) as chosen:
@@ -200,8 +200,8 @@ def _labels(selector: str | None) -> tuple[tuple[str, str], ...]:
 
 def _baseline(file: Path) -> DiagnosisReport:
     from holmes.cli.inputs import read_text_file
-    from holmes.core.errors import ConfigError
-    from holmes.core.findings_json import report_from_json
+    from holmes.values.errors import ConfigError
+    from holmes.values.findings_json import report_from_json
 
     try:
         return report_from_json(read_text_file(file))
@@ -211,8 +211,8 @@ def _baseline(file: Path) -> DiagnosisReport:
 
 
 def _fails(report: DiagnosisReport, baseline: DiagnosisReport | None, fail_on: Severity) -> bool:
-    from holmes.core.findings import SEVERITIES
     from holmes.diagnosis.comparison import compare
+    from holmes.values.findings import SEVERITIES
 
     incidents = report.incidents if baseline is None else compare(baseline, report).new
     worst = SEVERITIES.index(fail_on)

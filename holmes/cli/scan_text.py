@@ -10,16 +10,16 @@ import click
 
 from holmes.cli.sanitize import sanitized
 from holmes.cli.wording import counted
-from holmes.core.cutting import shortened
-from holmes.core.findings import SEVERITIES
-from holmes.core.findings_json import report_to_document, report_to_json
 from holmes.diagnosis.comparison import compare
 from holmes.kubernetes.moments import duration, moment
+from holmes.values.cutting import shortened
+from holmes.values.findings import SEVERITIES
+from holmes.values.findings_json import report_to_document, report_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import DiagnosisReport, Evidence, Incident
+    from holmes.values.findings import DiagnosisReport, Evidence, Incident
 
 _WIDTH: Final = 118
 _LABEL_WIDTH: Final = 10

@@ -12,11 +12,11 @@ from holmes.cli.interrupts import Interrupted
 from holmes.cli.report_file import make_report, write_report
 from holmes.cli.running_cost import RunningCost
 from holmes.cli.transcript import RunEnd, Transcript
-from holmes.core.cutting import shortened
-from holmes.core.errors import HolmesError
-from holmes.core.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
-from holmes.core.messages import Text, UserMessage
-from holmes.core.stats import RequestStats
+from holmes.values.cutting import shortened
+from holmes.values.errors import HolmesError
+from holmes.values.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
+from holmes.values.messages import Text, UserMessage
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from holmes.cli.interrupts import Interrupts
     from holmes.cli.masking import MaskQuestion
     from holmes.cli.rendering import Renderer
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import Message
     from holmes.core.upkeep import ContextUsage
     from holmes.stores.conversation_store import Conversation, ConversationStore
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
 
 Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
 """Starts an investigation of a question that continues these messages."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.cli.running_cost import RunningCost
-from holmes.core.events import (
+from holmes.stores.conversation_store import ConversationStoreError
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     HistoryCompacted,
@@ -18,15 +19,14 @@ from holmes.core.events import (
     ToolResultsMasked,
     TurnStarted,
 )
-from holmes.stores.conversation_store import ConversationStoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.core.events import AgentEvent, Citation
-    from holmes.core.messages import Message, UserMessage
-    from holmes.core.stats import RequestStats
     from holmes.stores.conversation_store import Conversation
+    from holmes.values.events import AgentEvent, Citation
+    from holmes.values.messages import Message, UserMessage
+    from holmes.values.stats import RequestStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.stats import RequestStats
+    from holmes.values.stats import RequestStats
 
 
 def counted(count: int, noun: str) -> str:

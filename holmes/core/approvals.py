@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.core.tools import ToolResult, WrapperToolset
+from holmes.values.tools import ToolResult, WrapperToolset
 
 if TYPE_CHECKING:
-    from holmes.core.tools import ToolInvocation
+    from holmes.values.tools import ToolInvocation
 
 
 class Approver(Protocol):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.model import EmitEvent
+    from holmes.values.events import AgentEvent
+    from holmes.values.model import EmitEvent
 
 _QUEUE_SIZE = 256
 

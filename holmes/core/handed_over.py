@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.evidence import result_ids
-from holmes.core.messages import NOTHING_HANDED_OVER, HandedOver, ResultId, Text, UserMessage
+from holmes.evidence import result_ids
+from holmes.values.messages import NOTHING_HANDED_OVER, HandedOver, ResultId, Text, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 _ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
 # Data that goes with a question stands in a fence, and what a client sent without a signature in a quotation.

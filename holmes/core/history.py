@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
-from holmes.core.messages import Message
-from holmes.core.tokens import CERTAINLY_OVER, TokenCounter, upper_bound_tokens
+from holmes.tokens import CERTAINLY_OVER, TokenCounter, upper_bound_tokens
+from holmes.values.messages import Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,8 +11,6 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from holmes.core.errors import CompactionInsufficientError
-from holmes.core.events import HookFired
 from holmes.core.hooks import (
     CallTool,
     CompactContext,
@@ -23,18 +21,20 @@ from holmes.core.hooks import (
     hook_call_id,
     hook_note,
 )
-from holmes.core.messages import SystemMessage, ToolCall, user_text
 from holmes.core.truncation.context import budget_of
 from holmes.core.truncation.cooldown import is_cooling_down
 from holmes.core.truncation.input_context_window_limiter import compact_on_request, is_triggered
+from holmes.values.errors import CompactionInsufficientError
+from holmes.values.events import HookFired
+from holmes.values.messages import SystemMessage, ToolCall, user_text
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holmes.core.hooks import Hook, Moment
     from holmes.core.investigation import Investigation, LoopParts
-    from holmes.core.messages import ToolMessage
     from holmes.core.policy import ContextPolicy
+    from holmes.values.messages import ToolMessage
 
 Invoke: TypeAlias = "Callable[[ToolCall, str], Awaitable[ToolMessage]]"
 

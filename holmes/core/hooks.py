@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from holmes.core.messages import ToolCallId, user_text
+from holmes.values.messages import ToolCallId, user_text
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import ToolMessage, UserMessage
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import ToolMessage, UserMessage
 
 AUTO_COMPACT_ID = "_auto_compact"
 _CALL_ID = re.compile(r"hook-(.+)-\d+")

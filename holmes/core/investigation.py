@@ -10,18 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from holmes.core.calibration import Calibration
-from holmes.core.errors import CompactionInsufficientError, ContextOverflow, ModelError
-from holmes.core.events import ContextOverflowed, ModelSwitched, PromptShortened, RunFailed, ToolResultSpilled
-from holmes.core.evidence.citations import CitationFilter, verify_citations
-from holmes.core.evidence.verification import CitationVerifier
 from holmes.core.handed_over import HandedOverSoFar
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, UserMessage
-from holmes.core.model import ModelRequest
-from holmes.core.redaction.messages import redacted_requests
 from holmes.core.reply_use import ReplyUse
-from holmes.core.stats import RequestStats
-from holmes.core.tokens import make_counter
 from holmes.core.tools_utils.pointers import round_limit_text
 from holmes.core.tools_utils.repeated_calls import RepeatedCalls
 from holmes.core.tools_utils.round_cap import cap_round
@@ -30,21 +21,30 @@ from holmes.core.truncation.context import CompactionContext
 from holmes.core.truncation.guard import CompactionGuard
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
+from holmes.evidence.citations import CitationFilter, verify_citations
+from holmes.evidence.verification import CitationVerifier
+from holmes.redaction.messages import redacted_requests
+from holmes.tokens import make_counter
+from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
+from holmes.values.events import ContextOverflowed, ModelSwitched, PromptShortened, RunFailed, ToolResultSpilled
+from holmes.values.messages import AssistantMessage, UserMessage
+from holmes.values.model import ModelRequest
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.errors import HolmesError
-    from holmes.core.events import Citation
-    from holmes.core.messages import HandedOver, Message, ToolCall, ToolMessage
-    from holmes.core.model import ChatModel, EmitEvent, ModelReply
     from holmes.core.policy import ContextPolicy
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.results import ResultStore
-    from holmes.core.steps import StepRunner
-    from holmes.core.tokens import TokenCounter
     from holmes.core.tools_utils.tool_executor import ToolExecutor
     from holmes.core.truncation.context import CompactionOutcome
+    from holmes.redaction.redactor import Redactor
+    from holmes.tokens import TokenCounter
+    from holmes.values.errors import HolmesError
+    from holmes.values.events import Citation
+    from holmes.values.messages import HandedOver, Message, ToolCall, ToolMessage
+    from holmes.values.model import ChatModel, EmitEvent, ModelReply
+    from holmes.values.results import ResultStore
+    from holmes.values.steps import StepRunner
 
 _SMALLEST_RESULT_CAP_TOKENS = 500
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ModelError
+from holmes.values.cutting import shortened
+from holmes.values.errors import ModelError
 
 if TYPE_CHECKING:
-    from holmes.core.model import ModelReply
+    from holmes.values.model import ModelReply
 
 MAX_EMPTY_REPLIES = 2
 MAX_USELESS_REPLIES = 5

@@ -9,10 +9,19 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from holmes.core.concurrently import concurrently
-from holmes.core.errors import HolmesError, ModelError, StepLimitReached
 from holmes.core.event_stream import stream_events
-from holmes.core.events import (
+from holmes.core.hook_runner import HookRunner
+from holmes.core.investigation import Investigation
+from holmes.core.tools_utils.reply_calls import bound_reply
+from holmes.core.tools_utils.tool_context_window_limiter import (
+    SpillOutcome,
+    spill_oversized_tool_result,
+)
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.core.tools_utils.tool_result_message import tool_result_message
+from holmes.values.concurrently import concurrently
+from holmes.values.errors import HolmesError, ModelError, StepLimitReached
+from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -21,25 +30,16 @@ from holmes.core.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from holmes.core.hook_runner import HookRunner
-from holmes.core.investigation import Investigation
-from holmes.core.messages import AssistantMessage, user_text
-from holmes.core.tools_utils.reply_calls import bound_reply
-from holmes.core.tools_utils.tool_context_window_limiter import (
-    SpillOutcome,
-    spill_oversized_tool_result,
-)
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
-from holmes.core.tools_utils.tool_result_message import tool_result_message
+from holmes.values.messages import AssistantMessage, user_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from holmes.core.events import AgentEvent
     from holmes.core.investigation import LoopParts
-    from holmes.core.messages import Message, ToolCall, ToolMessage
-    from holmes.core.model import EmitEvent, ModelReply
     from holmes.core.tools_utils.reply_calls import BoundedReply
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message, ToolCall, ToolMessage
+    from holmes.values.model import EmitEvent, ModelReply
 
 
 class ToolCallingLLM:

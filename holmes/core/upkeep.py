@@ -9,26 +9,26 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.errors import HolmesError
 from holmes.core.event_stream import stream_events
-from holmes.core.events import HistoryReplaced
 from holmes.core.hooks import CompactContext, ContextPressure, MessageCount
 from holmes.core.investigation import Investigation
-from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage
 from holmes.core.truncation.context import budget_of
 from holmes.core.truncation.cooldown import is_cooling_down
 from holmes.core.truncation.input_context_window_limiter import compact_on_request
+from holmes.values.errors import HolmesError
+from holmes.values.events import HistoryReplaced
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from holmes.core.events import AgentEvent
     from holmes.core.history import History
     from holmes.core.investigation import LoopParts
-    from holmes.core.messages import Message
-    from holmes.core.model import EmitEvent
     from holmes.core.policy import ContextPolicy
     from holmes.core.truncation.context import Budget
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
+    from holmes.values.model import EmitEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from holmes.core.json_types import JsonObject
     from holmes.destinations.message import IncidentNews
     from holmes.destinations.slack_blocks import SlackMessage
+    from holmes.values.json_types import JsonObject
 
 EVENT_TYPE: Final = "holmes_incident"
 _CHANNEL_ID: Final = re.compile(r"[CGD][A-Z0-9]{7,}")

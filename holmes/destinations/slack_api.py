@@ -18,7 +18,7 @@ from holmes.llm.errors import retry_after_seconds
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 _TIMEOUT_SECONDS: Final = 20.0
 _LONGEST_REPLY_BYTES: Final = 5_000_000

@@ -11,19 +11,19 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import shortened
-from holmes.core.evidence import scan_markers
 from holmes.destinations.slack_markdown import markdown_pieces, sections
 from holmes.destinations.slack_text import code, cut, escaped, length, link, one_line
+from holmes.evidence import scan_markers
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from holmes.core.events import CitationOutcome
-    from holmes.core.evidence import Marker
-    from holmes.core.json_types import JsonObject
     from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+    from holmes.evidence import Marker
+    from holmes.values.events import CitationOutcome
+    from holmes.values.json_types import JsonObject
 
 SECTION_UNITS: Final = 2_900
 MESSAGE_UNITS: Final = 9_000

@@ -29,8 +29,8 @@ from holmes.llm.errors import retry_after_seconds
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject
     from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+    from holmes.values.json_types import JsonObject
 
 BODY_VERSION: Final = "1"
 _TIMEOUT_SECONDS: Final = 20.0

@@ -6,9 +6,9 @@ import importlib
 import pkgutil
 from functools import cache
 
-from holmes.core.errors import ConfigError
 from holmes.diagnosis import rules
 from holmes.diagnosis.rule import Rule
+from holmes.values.errors import ConfigError
 
 
 @cache

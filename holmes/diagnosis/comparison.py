@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.findings import DiagnosisReport, Incident
+    from holmes.values.findings import DiagnosisReport, Incident
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.findings import SEVERITIES, Finding
 from holmes.kubernetes.moments import written
+from holmes.values.findings import SEVERITIES, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holmes.core.findings import ObjectRef
     from holmes.diagnosis.rule import Fault, Rule
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 
 def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:

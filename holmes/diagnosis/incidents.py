@@ -9,18 +9,18 @@ import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import SEVERITIES, Incident, ObjectRef
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.links import Links, rank
 from holmes.kubernetes.fields import boolean
 from holmes.kubernetes.moments import moment
+from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.core.findings import Change, Finding
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Change, Finding
 
 _ID_CHARACTERS: Final = 8
 _MOST_CHANGES: Final = 5

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import SEVERITIES
 from holmes.diagnosis.engine import workload_ref
 from holmes.kubernetes.fields import text_map
+from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.findings import Finding, ObjectRef
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Finding, ObjectRef
 
 GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
 """Rules that say that something fails, and not what is wrong: behind every other at the same culprit."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.core.findings import DiagnosisReport, Finding, Incident
+    from holmes.values.findings import DiagnosisReport, Finding, Incident
 
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:

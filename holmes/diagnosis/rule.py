@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from holmes.kubernetes.cluster_state import ClusterState
 
 if TYPE_CHECKING:
-    from holmes.core.findings import Evidence, ObjectRef, Role, Severity
     from holmes.kubernetes.cluster_state import LogKey
+    from holmes.values.findings import Evidence, ObjectRef, Role, Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

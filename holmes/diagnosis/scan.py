@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ConfigError
-from holmes.core.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
 from holmes.diagnosis.catalogue import chosen_rules
 from holmes.diagnosis.engine import merged_findings, workload_ref
 from holmes.diagnosis.facts.nearest import hint
@@ -26,15 +24,17 @@ from holmes.kubernetes.log_reader import LogLimits, read_logs
 from holmes.kubernetes.moments import written
 from holmes.kubernetes.scope import within
 from holmes.kubernetes.state_reader import ReadLimits, StateReader
+from holmes.values.errors import ConfigError
+from holmes.values.findings import SEVERITIES, DiagnosisReport, KindCount, NotChecked, ScanCost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holmes.core.findings import Finding, Incident, ObjectRef
     from holmes.diagnosis.rule import Fault, Rule
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import ClusterState, Gap, GapCategory, LogKey
     from holmes.kubernetes.state_reader import Progress
+    from holmes.values.findings import Finding, Incident, ObjectRef
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3

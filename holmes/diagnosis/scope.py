@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import SEVERITIES
 from holmes.kubernetes.fields import text_map
 from holmes.kubernetes.selectors import matches_map
+from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.findings import Incident, ObjectRef, Severity
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Incident, ObjectRef, Severity
 
 _SHORT_NAMES: Final = {
     "po": "pod", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset", "ds": "daemonset",

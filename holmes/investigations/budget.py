@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ModelError
+from holmes.values.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holmes.core.model import ChatModel, EmitEvent, ModelLimits, ModelReply, ModelRequest
+    from holmes.values.model import ChatModel, EmitEvent, ModelLimits, ModelReply, ModelRequest
 
 
 class Budget:

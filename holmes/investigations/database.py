@@ -19,8 +19,8 @@ from sqlalchemy import create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
-from holmes.core.errors import ConfigError, HolmesError
 from holmes.investigations.schema import METADATA
+from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

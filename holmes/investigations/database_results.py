@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select, update
 
-from holmes.core.errors import HolmesError, ResultStoreError
-from holmes.core.messages import ResultId, StoredResult
 from holmes.investigations.journal import insert_once
 from holmes.investigations.schema import RESULTS
+from holmes.values.errors import HolmesError, ResultStoreError
+from holmes.values.messages import ResultId, StoredResult
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from holmes.core.messages import ToolCallId
     from holmes.investigations.database import Database
+    from holmes.values.messages import ToolCallId
 
 ID_CHARACTERS = 16
 MOST_BYTES = 256 * 1024 * 1024

@@ -7,8 +7,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from holmes.core.errors import ModelError
 from holmes.investigations.step_codec import UnreadableStep, step_from_bytes
+from holmes.values.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

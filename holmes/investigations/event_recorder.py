@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from holmes.investigations.wire_events import NOTICE, wire_events
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
-    from holmes.core.json_types import JsonObject
     from holmes.investigations.journal import Journal
+    from holmes.values.events import AgentEvent
+    from holmes.values.json_types import JsonObject
 
 _PASSING: Final = frozenset({"text_delta", "attempt_discarded"})
 """What is worth seeing only while it happens."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, func, or_, select, update
 
-from holmes.core.errors import HolmesError
 from holmes.investigations.periodic import repeat
 from holmes.investigations.schema import INVESTIGATIONS
 from holmes.investigations.values import FINAL_STATES, UNFINISHED_STATES, InvestigationId
 from holmes.investigations.workflows import Workflows, WorkflowSettings
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

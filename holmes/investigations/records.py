@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import and_, func, insert, or_, select, update
 
-from holmes.core.stats import NOTHING_SPENT
 from holmes.investigations.closing import close_by_hand
 from holmes.investigations.incident_lists import EVERY_INCIDENT, list_incidents
 from holmes.investigations.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
@@ -19,6 +18,7 @@ from holmes.investigations.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIO
 from holmes.investigations.texts import storable
 from holmes.investigations.time_ids import time_id
 from holmes.investigations.values import FINAL_STATES, InvestigationId
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,6 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from holmes.core.stats import ModelSpend, RequestStats
 from holmes.investigations.values import (
     Alert,
     Incident,
@@ -17,6 +16,7 @@ from holmes.investigations.values import (
     KnownAlert,
     StoredEvent,
 )
+from holmes.values.stats import ModelSpend, RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,16 +11,16 @@ import json
 from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from holmes.core.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
-from holmes.core.model import ModelReply
-from holmes.core.stats import RequestStats
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
 from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.values.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
+from holmes.values.model import ModelReply
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 _TYPES: Final[Mapping[str, type]] = {
     each.__name__: each

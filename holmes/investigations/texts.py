@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import overload
 
-from holmes.core.characters import whole_characters
+from holmes.values.characters import whole_characters
 
 
 @overload

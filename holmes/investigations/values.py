@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
 
-from holmes.core.stats import NOTHING_SPENT
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from holmes.core.stats import RequestStats
+    from holmes.values.stats import RequestStats
 
 InvestigationId = NewType("InvestigationId", str)
 IncidentId = NewType("IncidentId", str)

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, assert_never
 
-from holmes.core.events import (
+from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -32,15 +32,15 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.core.messages import Image
-from holmes.core.results import output_text
-from holmes.core.stats import spend_by_model, tokens_of
+from holmes.values.messages import Image
+from holmes.values.results import output_text
+from holmes.values.stats import spend_by_model, tokens_of
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import AssistantMessage, ToolCall
-    from holmes.core.stats import RequestStats
+    from holmes.values.events import AgentEvent
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import AssistantMessage, ToolCall
+    from holmes.values.stats import RequestStats
 
 NOTICE: Final = "notice"
 

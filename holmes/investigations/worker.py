@@ -15,27 +15,27 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import func, select, update
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ClusterUnreachable, HolmesError
-from holmes.core.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
-from holmes.core.evidence.markers import without_markers
+from holmes.evidence.markers import without_markers
 from holmes.investigations.durable_steps import DurableStepRunner
 from holmes.investigations.event_recorder import EventRecorder
 from holmes.investigations.journal import Journal, Lease, LostInvestigation
 from holmes.investigations.rows import investigation_of, stats_to_json
 from holmes.investigations.schema import INCIDENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.texts import storable
+from holmes.values.cutting import shortened
+from holmes.values.errors import ClusterUnreachable, HolmesError
+from holmes.values.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from sqlalchemy import Connection
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.stats import RequestStats
-    from holmes.core.steps import StepRunner
     from holmes.investigations.database import Database
     from holmes.investigations.values import InvestigationId, InvestigationRecord, InvestigationState
+    from holmes.values.events import AgentEvent
+    from holmes.values.stats import RequestStats
+    from holmes.values.steps import StepRunner
 
 MAX_BARREN_ATTEMPTS = 10
 _CLUSTER_PAUSE_SECONDS = 5.0

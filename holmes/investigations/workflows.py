@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from holmes.core.errors import HolmesError
 from holmes.investigations.database import DatabaseDamaged, is_damage
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ClusterUnreachable
+from holmes.values.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Self
 
-from holmes.core.errors import ToolError
 from holmes.kubernetes.errors import Forbidden, Gone
 from holmes.kubernetes.fields import child, children, integer, text
 from holmes.kubernetes.login import ClusterLogin
 from holmes.kubernetes.scope import refuse_outside, scope_of
 from holmes.kubernetes.sender import ClientLimits, RequestSender
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
 
 RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
 """The header with which the server of a recording names its namespaces, when they are not all of the cluster's."""

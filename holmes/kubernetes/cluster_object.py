@@ -9,14 +9,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.findings import ObjectRef
 from holmes.kubernetes import fields
 from holmes.kubernetes.moments import moment
 from holmes.kubernetes.views import owner_of
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.kubernetes.views import OwnerView
+    from holmes.values.json_types import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -17,9 +17,9 @@ from holmes.kubernetes.selectors import matches_map, matches_selector
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from holmes.core.findings import ObjectRef
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.values.findings import ObjectRef
+    from holmes.values.json_types import JsonObject
 
 
 GapCategory: TypeAlias = Literal["forbidden", "absent", "late", "limit", "failed"]

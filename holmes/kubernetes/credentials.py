@@ -17,9 +17,9 @@ from holmes.kubernetes.exec_plugin import run_exec_plugin
 from holmes.kubernetes.fields import text
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.access import ClusterAccess
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
 
 _TOKEN_FILE_LIFETIME_SECONDS = 60.0  # a kubelet replaces the file at any time; client-go reads it once a minute too
 _RENEWAL_MARGIN_SECONDS = 30.0

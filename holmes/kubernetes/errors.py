@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ToolError, masked
 from holmes.kubernetes.fields import text
+from holmes.values.cutting import shortened
+from holmes.values.errors import ToolError, masked
 
 _SUBJECT = re.compile(r'User "([^"]+)"')
 

@@ -17,17 +17,17 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened, without_last_word
-from holmes.core.errors import masked
 from holmes.kubernetes.fields import child, text
+from holmes.values.cutting import shortened, without_last_word
+from holmes.values.errors import masked
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
     from collections.abc import Mapping
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.access import ClusterAccess, ExecPlugin
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
 
 TIMEOUT_SECONDS = 30.0
 _OUTPUT_LIMIT_BYTES = 1_000_000

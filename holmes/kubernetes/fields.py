@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 
 def at(value: JsonValue, *path: str) -> JsonValue:

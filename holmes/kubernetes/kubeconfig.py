@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.core.addresses import fault_of_address
-from holmes.core.errors import ClusterUnreachable, ConfigError
 from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
 from holmes.kubernetes.fields import boolean, child, children, text, texts
 from holmes.kubernetes.scope import scope_of
+from holmes.values.addresses import fault_of_address
+from holmes.values.errors import ClusterUnreachable, ConfigError
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 IN_CLUSTER_CONTEXT = "in-cluster"

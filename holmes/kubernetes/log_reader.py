@@ -11,12 +11,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.concurrently import concurrently
-from holmes.core.cutting import without_last_word
-from holmes.core.errors import HolmesError
-from holmes.core.findings import NotChecked
 from holmes.kubernetes.errors import ApiError
 from holmes.kubernetes.paths import api_path
+from holmes.values.concurrently import concurrently
+from holmes.values.cutting import without_last_word
+from holmes.values.errors import HolmesError
+from holmes.values.findings import NotChecked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

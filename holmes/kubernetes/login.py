@@ -16,8 +16,8 @@ from holmes.kubernetes.kubeconfig import SERVICE_ACCOUNT, load_access
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.environment import Environment
     from holmes.kubernetes.access import ClusterAccess
+    from holmes.values.environment import Environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,13 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.redaction.escape_sequences import strip_escape_sequences
-from holmes.core.redaction.names import strength_of
+from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.names import strength_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 REMOVED: Final = "(REDACTED)"
 _TORN: Final[dict[str, JsonValue]] = {}  # stands for JSON that is none any more; compared by identity

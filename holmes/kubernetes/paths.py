@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from holmes.core.errors import ToolError
+from holmes.values.errors import ToolError
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ConfigError
 from holmes.kubernetes.errors import ApiPath, Forbidden
 from holmes.kubernetes.kinds import EVENT, KINDS
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.environment import Environment
+    from holmes.values.environment import Environment
 
 SCOPE_VARIABLE: Final = "HOLMES_SCOPED_NAMESPACES"
 """Where tools find it in their `Environment`."""

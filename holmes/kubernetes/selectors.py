@@ -9,7 +9,7 @@ from holmes.kubernetes.fields import children, text, text_map, texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 
 def matches_map(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

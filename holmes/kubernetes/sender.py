@@ -14,18 +14,18 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.core.errors import ClusterUnreachable, HolmesError, ToolError
 from holmes.kubernetes.errors import ApiPath, ReadCutOff, error_of_answer
 from holmes.kubernetes.transport import connection_error, open_http_client
+from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
     import httpx
 
-    from holmes.core.environment import Environment
     from holmes.kubernetes.access import ClusterAccess
     from holmes.kubernetes.credentials import Credentials, CredentialSource
+    from holmes.values.environment import Environment
 
 T = TypeVar("T")
 

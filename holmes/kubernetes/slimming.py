@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import without_last_word
 from holmes.kubernetes.fields import child, children, text
+from holmes.values.cutting import without_last_word
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _LONGEST_VALUE_CHARACTERS: Final = 16_384

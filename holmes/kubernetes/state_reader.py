@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from holmes.core.errors import ClusterUnreachable, HolmesError, ToolError
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
 from holmes.kubernetes.custom_kinds import custom_kinds
@@ -21,13 +20,14 @@ from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS, Kind
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.slimming import slim
+from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import GapCategory
+    from holmes.values.json_types import JsonObject
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Without a second choice: a server that does not know this form must not send the content instead."""

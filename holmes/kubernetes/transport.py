@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     import httpx
 
-    from holmes.core.environment import Environment
-    from holmes.core.errors import ClusterUnreachable
     from holmes.kubernetes.access import ClusterAccess
     from holmes.kubernetes.credentials import Credentials
+    from holmes.values.environment import Environment
+    from holmes.values.errors import ClusterUnreachable
 
 CONNECT_TIMEOUT_SECONDS = 5.0
 IDLE_TIMEOUT_SECONDS = 30.0

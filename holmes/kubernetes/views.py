@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from holmes.kubernetes.fields import boolean, child, children, integer, text
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 ContainerRole: TypeAlias = Literal["init", "container", "ephemeral"]
 

@@ -9,17 +9,17 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.concurrently import concurrently
-from holmes.core.errors import ToolError
 from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text, text_map, texts
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.views import owner_of, pod_view
+from holmes.values.concurrently import concurrently
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.views import PodView
+    from holmes.values.json_types import JsonObject
 
 _POD_LIMIT = 2_000
 

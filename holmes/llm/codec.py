@@ -12,8 +12,8 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from holmes.core.characters import whole_characters
-from holmes.core.messages import (
+from holmes.values.characters import whole_characters
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     SystemMessage,
@@ -26,8 +26,8 @@ from holmes.core.messages import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message, Part
-    from holmes.core.tools import Tool
+    from holmes.values.messages import Message, Part
+    from holmes.values.tools import Tool
 
 Wire: TypeAlias = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""How one model is reached: what the application hands to `holmes.llm.registry.build_model`.
+"""How one model is reached: what the application hands to `holmes.app.model_registry.build_model`.
 
 The application makes it from the settings and the model list; nothing here reads variables or files. Values that may
 be secret (key, headers, further arguments) never show in `repr`.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

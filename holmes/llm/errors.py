@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ContextOverflow, ModelError, masked
-from holmes.core.redaction.known_keys import without_known_keys
 from holmes.llm.overflow import names_another_cause, overflow_window
+from holmes.redaction.known_keys import without_known_keys
+from holmes.values.cutting import shortened
+from holmes.values.errors import ContextOverflow, ModelError, masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.model import ModelLimits
 from holmes.llm.request_arguments import thinking_tokens
+from holmes.values.model import ModelLimits
 
 if TYPE_CHECKING:
-    from holmes.core.model import ImageFormula
     from holmes.llm.config import LitellmModelConfig
     from holmes.llm.model_facts import ModelFacts
+    from holmes.values.model import ImageFormula
 
 _LOCAL_WINDOW_TOKENS = 32_768
 _DEFAULT_WINDOW_TOKENS = 200_000

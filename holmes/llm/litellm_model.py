@@ -11,11 +11,6 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from holmes.core.characters import whole_characters
-from holmes.core.events import AttemptDiscarded
-from holmes.core.messages import AssistantMessage, Reasoning
-from holmes.core.model import ModelReply
-from holmes.core.stats import RequestStats
 from holmes.llm import litellm_loader
 from holmes.llm.codec import MessageCodec
 from holmes.llm.errors import UnusableAnswer, describe_failure, model_error
@@ -30,15 +25,20 @@ from holmes.llm.retries import AttemptFailed, RetryPolicy, with_retries
 from holmes.llm.served_window import served_window_tokens
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 from holmes.llm.usage import Billing, counts_of, estimated_counts
+from holmes.values.characters import whole_characters
+from holmes.values.events import AttemptDiscarded
+from holmes.values.messages import AssistantMessage, Reasoning
+from holmes.values.model import ModelReply
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.model import EmitEvent, FinishReason, ModelLimits, ModelRequest
     from holmes.llm.config import LitellmModelConfig
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.litellm_stream import StreamUsage
     from holmes.llm.model_facts import ModelFacts
     from holmes.llm.prompt_cache import CacheMarks
     from holmes.llm.watched_answer import AnswerLimits
+    from holmes.values.model import EmitEvent, FinishReason, ModelLimits, ModelRequest
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -108,7 +108,7 @@ class LitellmModel:
         await litellm_loader.close_connections()
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Answer `request`; see `holmes.core.model.ChatModel`. Raises `ConfigError` as `check` does."""
+        """Answer `request`; see `holmes.values.model.ChatModel`. Raises `ConfigError` as `check` does."""
         ready = await self._ready()
         billed = RequestStats()
 

@@ -13,14 +13,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holmes.core.events import TextDelta
 from holmes.llm.errors import StreamCut, UnusableAnswer, causes, unusable_answer
+from holmes.values.events import TextDelta
 
 if TYPE_CHECKING:
-    from holmes.core.model import EmitEvent
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.reply_assembler import ReplyAssembler
     from holmes.llm.watched_answer import AnswerLimits
+    from holmes.values.model import EmitEvent
 
 # What code says that meets data of another shape than it was written for; the errors of JSON, Unicode and pydantic are
 # ValueErrors. Only reading a stream turns them into a broken answer: anywhere else they are bugs and shall be seen.

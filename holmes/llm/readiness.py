@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.addresses import fault_of_address
-from holmes.core.errors import ConfigError
+from holmes.values.addresses import fault_of_address
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from holmes.llm.config import LitellmModelConfig

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.core.stats import RequestStats
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tenacity import RetryCallState
 
-    from holmes.core.errors import ModelError
+    from holmes.values.errors import ModelError
 
 T = TypeVar("T")
 

@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from holmes.core.errors import ConfigError, ContextOverflow, HolmesError, ModelError
-from holmes.core.events import TextDelta
-from holmes.core.messages import AssistantMessage, Reasoning, ToolCall, ToolCallId
-from holmes.core.model import FinishReason, ModelLimits, ModelReply, ModelRequest
-from holmes.core.stats import RequestStats
+from holmes.values.errors import ConfigError, ContextOverflow, HolmesError, ModelError
+from holmes.values.events import TextDelta
+from holmes.values.messages import AssistantMessage, Reasoning, ToolCall, ToolCallId
+from holmes.values.model import FinishReason, ModelLimits, ModelReply, ModelRequest
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.model import EmitEvent
+    from holmes.values.model import EmitEvent
 
 _MAX_SCRIPT_BYTES = 10_000_000
 DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_096, vision=True)

@@ -12,9 +12,9 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from holmes.core.characters import whole_characters
 from holmes.core.hooks import hook_of
-from holmes.core.messages import ToolCall, ToolCallId
+from holmes.values.characters import whole_characters
+from holmes.values.messages import ToolCall, ToolCallId
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

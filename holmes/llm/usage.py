@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from holmes.core.stats import RequestStats
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from holmes.llm.config import Prices

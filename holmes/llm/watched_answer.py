@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from holmes.core.cutting import excerpt
 from holmes.llm.errors import UnusableAnswer, named_status, provider_text
+from holmes.values.cutting import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

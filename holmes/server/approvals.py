@@ -11,19 +11,19 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.events import AssistantReplied, ToolCallFinished, ToolCallStarted
 from holmes.core.hooks import hook_of
-from holmes.core.messages import AssistantMessage
-from holmes.core.model import ModelReply
-from holmes.core.stats import NOTHING_SPENT
+from holmes.values.events import AssistantReplied, ToolCallFinished, ToolCallStarted
+from holmes.values.messages import AssistantMessage
+from holmes.values.model import ModelReply
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import ToolCall, ToolCallId
-    from holmes.core.model import ChatModel, EmitEvent, ModelLimits, ModelRequest
-    from holmes.core.tools import ToolInvocation
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import ToolCall, ToolCallId
+    from holmes.values.model import ChatModel, EmitEvent, ModelLimits, ModelRequest
+    from holmes.values.tools import ToolInvocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.app.requests import AskRequest
-from holmes.core.errors import ConfigError
 from holmes.core.hooks import hook_of
-from holmes.core.messages import Image, UserMessage
 from holmes.server.approvals import ChatApprover
 from holmes.server.images import images_of
 from holmes.server.json_answers import schema_of
+from holmes.values.errors import ConfigError
+from holmes.values.messages import Image, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import Message, ToolCall
     from holmes.server.chat_documents import ChatRequest, ToolDecision
     from holmes.server.conversations import Conversation, ConversationCodec
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import Message, ToolCall
 
 _GO_ON = "The decisions about the tool calls that waited for approval are made. Go on."
 

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from holmes.app.investigators import budgeted
 from holmes.app.requests import AskRequest, RunParts
-from holmes.core.events import (
+from holmes.core.hooks import hook_note, hook_of
+from holmes.investigations.chat_costs import ChatCosts
+from holmes.investigations.wire_events import WireEvent, arguments_of, tool_result_data, usage_metadata, wire_events
+from holmes.server.approvals import Replay, ReplayedModel, until_approval
+from holmes.server.json_answers import find_json, mismatch
+from holmes.settings.model import BUILTIN_MODEL
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     HistoryCompacted,
@@ -21,27 +27,21 @@ from holmes.core.events import (
     ToolCallFinished,
     ToolResultsMasked,
 )
-from holmes.core.hooks import hook_note, hook_of
-from holmes.core.messages import AssistantMessage, Text, UserMessage
-from holmes.core.stats import NOTHING_SPENT
-from holmes.investigations.chat_costs import ChatCosts
-from holmes.investigations.wire_events import WireEvent, arguments_of, tool_result_data, usage_metadata, wire_events
-from holmes.server.approvals import Replay, ReplayedModel, until_approval
-from holmes.server.json_answers import find_json, mismatch
-from holmes.settings.model import BUILTIN_MODEL
+from holmes.values.messages import AssistantMessage, Text, UserMessage
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from holmes.app.serving import Service
-    from holmes.core.events import AgentEvent
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import Message
-    from holmes.core.model import ChatModel
-    from holmes.core.stats import RequestStats
     from holmes.server.approvals import PendingCall
     from holmes.server.chat_jobs import ChatJob
     from holmes.server.conversations import ConversationCodec
+    from holmes.values.events import AgentEvent
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message
+    from holmes.values.model import ChatModel
+    from holmes.values.stats import RequestStats
 
 MISFIT_CODE: Final = 422
 _REPAIRS = 1

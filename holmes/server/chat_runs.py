@@ -13,13 +13,13 @@ import uuid
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import HolmesError
 from holmes.investigations.keys import shared_key
 from holmes.server.chat_production import ChatProduction, failure
 from holmes.server.conversations import ConversationCodec
 from holmes.server.errors import ApiError, api_error, one_line
 from holmes.server.event_log import EventLog
 from holmes.server.limits import ChatSlots
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

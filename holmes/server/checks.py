@@ -12,11 +12,6 @@ from fastapi import APIRouter, Request
 
 from holmes.app.requests import AskRequest
 from holmes.app.serving import Service
-from holmes.core.errors import HolmesError
-from holmes.core.findings import DiagnosisReport
-from holmes.core.findings_json import report_from_json
-from holmes.core.json_types import JsonObject
-from holmes.core.messages import ResultId
 from holmes.investigations.wire_events import WireEvent
 from holmes.server.chat import finished
 from holmes.server.chat_documents import CheckAnswer, CheckRequest
@@ -26,6 +21,11 @@ from holmes.server.clients import client_of
 from holmes.server.errors import ApiError, documented
 from holmes.server.json_answers import find_json
 from holmes.settings.model import BUILTIN_MODEL
+from holmes.values.errors import HolmesError
+from holmes.values.findings import DiagnosisReport
+from holmes.values.findings_json import report_from_json
+from holmes.values.json_types import JsonObject
+from holmes.values.messages import ResultId
 
 _DEFAULT_SECONDS: Final = 300.0
 _DIAGNOSE_TOOL: Final = "kubernetes_diagnose"

@@ -62,7 +62,7 @@ def _require_extra() -> None:
     """Raises `ConfigError` when the packages of the extra are not there."""
     import importlib.util
 
-    from holmes.core.errors import ConfigError
+    from holmes.values.errors import ConfigError
 
     if missing := [name for name in _EXTRA_MODULES if importlib.util.find_spec(name) is None]:
         raise ConfigError(f"{_EXTRA} (missing: {', '.join(missing)})")
@@ -74,7 +74,6 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
 
     from holmes.app.redaction import make_redactor
     from holmes.app.work_process import work_process
-    from holmes.core.errors import ConfigError
     from holmes.server.listening import listen
     from holmes.server.logs import set_up_logs
     from holmes.server.running import ServerJob, run_server
@@ -82,6 +81,7 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
     from holmes.settings.load import load_settings
     from holmes.settings.process import process_environment
     from holmes.settings.server import blank_keys
+    from holmes.values.errors import ConfigError
 
     environment = process_environment()
     try:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.openai_messages import Decoder, encoded
-from holmes.core.errors import ConfigError
-from holmes.core.messages import (
+from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.values.errors import ConfigError
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     SystemMessage,
@@ -26,11 +27,10 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.stores.message_codec import message_from_json, message_to_json
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import Message, Part, ToolCall
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, Part, ToolCall
 
 MAX_MESSAGES: Final = 5_000
 FIELD: Final = "holmes"

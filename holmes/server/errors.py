@@ -17,9 +17,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHttpException
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ClusterUnreachable, ConfigError, HolmesError, ModelError, masked
 from holmes.investigations.database import DatabaseUnavailable
+from holmes.values.cutting import shortened
+from holmes.values.errors import ClusterUnreachable, ConfigError, HolmesError, ModelError, masked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,11 +10,11 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ConfigError
-from holmes.core.messages import Image
+from holmes.values.errors import ConfigError
+from holmes.values.messages import Image
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 MAX_IMAGES: Final = 20
 MAX_IMAGE_BYTES: Final = 5_000_000

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ConfigError
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _DEPTH: Final = 64

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from holmes.core.errors import ConfigError
 from holmes.server.connections import guarded
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     import ssl

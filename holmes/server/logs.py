@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TextIO
 
 from holmes.app.redaction import mask_process
-from holmes.core.errors import ConfigError
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
 
 _LEVELS: Final = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 _MINUTE: Final = 60.0

@@ -15,9 +15,9 @@ import nh3
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from holmes.core.cutting import shortened
-from holmes.core.evidence import markers_in
+from holmes.evidence import markers_in
 from holmes.server.page_format import visible
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from markdown_it.utils import EnvType, OptionsDict
 
-    from holmes.core.evidence import Marker
+    from holmes.evidence import Marker
 
 MAX_CHARACTERS: Final = 200_000
 _MARKER: Final = re.compile(r"\[\[[^\]\n]{1,196}\]\]")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
-from holmes.core.redaction.redactor import redact_off_loop
 from holmes.investigations.values import NewInvestigation
+from holmes.redaction.redactor import redact_off_loop
 from holmes.server.limits import InvestigationSlots, spent_budget
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from holmes.app.serving import Service

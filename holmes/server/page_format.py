@@ -6,13 +6,13 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from holmes.core.cutting import shortened
-from holmes.core.evidence import without_markers
+from holmes.evidence import without_markers
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.stats import RequestStats
+    from holmes.values.stats import RequestStats
 
 _MINUTE = 60
 _HOUR = 3_600

@@ -27,7 +27,7 @@ from holmes.server.step_views import Timeline, json_map, result_of, stored_ids, 
 
 if TYPE_CHECKING:
     from holmes.app.serving import Service
-    from holmes.core.evidence import Marker
+    from holmes.evidence import Marker
     from holmes.investigations.values import InvestigationRecord, StoredEvent
     from holmes.server.step_views import Gauges
 

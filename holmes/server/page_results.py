@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from fastapi.responses import Response
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ResultId
 from holmes.server.page_login import problem
 from holmes.server.page_rendering import render
 from holmes.server.result_views import PICTURE_TYPES, cited_range, cited_window, window_of
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from holmes.app.serving import Service
-    from holmes.core.messages import StoredResult
+    from holmes.values.messages import StoredResult
 
     T = TypeVar("T")
 

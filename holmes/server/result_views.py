@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import before_placeholder
-from holmes.core.evidence import NumberedText
+from holmes.evidence import NumberedText
 from holmes.server.page_format import count, visible
+from holmes.values.cutting import before_placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,11 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import Response
 
 from holmes.app.serving import Service
-from holmes.core.errors import ResultStoreError
-from holmes.core.evidence import NumberedText
-from holmes.core.messages import ResultId
+from holmes.evidence import NumberedText
 from holmes.server.errors import ApiError, documented
 from holmes.server.result_views import PICTURE_TYPES, lines_range
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ResultId
 
 _MOST_LINES: Final = 100_000
 _AS_SENT: Final = frozenset({"application/json", *PICTURE_TYPES})

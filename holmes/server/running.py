@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from holmes.app.cluster_choice import ClusterChoice
     from holmes.app.serving import Service
     from holmes.app.work_process import WorkProcess
-    from holmes.core.redaction.redactor import Redactor
     from holmes.investigations.database import Database, DatabaseDamaged
+    from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 MEDIA_TYPE: Final = "text/event-stream"
 STREAM_DOCUMENTATION: Final = {

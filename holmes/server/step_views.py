@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.core.evidence import Marker
-from holmes.core.messages import ResultId
+from holmes.evidence import Marker
 from holmes.server.markdown_html import render_answer
 from holmes.server.page_format import clock_offset, count, duration, money, one_line, without_citations
+from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from holmes.core.events import CitationOutcome
     from holmes.investigations.values import StoredEvent
+    from holmes.values.events import CitationOutcome
 
 StepKind: TypeAlias = Literal["tool", "thought", "note", "trouble"]
 JsonMap: TypeAlias = Mapping[str, object]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
 from holmes.settings.settings import reveal
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from holmes.settings.server import ServerSettings

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.logs import LogKey, RecordedLog
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _IDS: Final = uuid.UUID("6f0f3a52-8f0e-5a53-9a0c-5f3d1f6f2b11")
 _PAST_FIELDS: Final = frozenset(

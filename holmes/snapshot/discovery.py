@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from holmes.kubernetes.fields import boolean, child, children, text, texts
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

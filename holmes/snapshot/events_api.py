@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
     from holmes.snapshot.discovery import ResourceType
+    from holmes.values.json_types import JsonObject
 
 CORE_EVENTS: Final = ("", "events")
 NEW_EVENTS: Final = ("events.k8s.io", "events")

@@ -11,15 +11,15 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.redaction.secret_values import may_be_shown
-from holmes.core.redaction.values import looks_random
 from holmes.kubernetes.fields import text_map
 from holmes.kubernetes.object_masking import REMOVED
+from holmes.redaction.secret_values import may_be_shown
+from holmes.redaction.values import looks_random
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 # Whole archives (the releases of helm) turn up nowhere else.
 _LONGEST_CHARACTERS: Final = 16 * 1024

@@ -10,19 +10,19 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ConfigError
 from holmes.kubernetes.fields import text
 from holmes.snapshot.assembly import Assembly, assemble
 from holmes.snapshot.layout import inside
 from holmes.snapshot.recording import parsed_json
+from holmes.values.errors import ConfigError
 from holmes.yaml_documents import YamlError, refuse_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.recording import Recording
+    from holmes.values.json_types import JsonObject, JsonValue
 
 ENDINGS: Final = (".json", ".yaml", ".yml")
 _FILE_LIMIT_BYTES: Final = 256 * 1024 * 1024

@@ -10,19 +10,19 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden
 from holmes.kubernetes.fields import child, children, integer, text
 from holmes.kubernetes.paths import api_path, checked_name
 from holmes.snapshot.logs import LogKey
 from holmes.snapshot.recording import Unread
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.client import ClusterClient
     from holmes.snapshot.scrubbing import Scrubber
+    from holmes.values.json_types import JsonObject
 
 _AT_ONCE = 8
 _READ_FACTOR = 16

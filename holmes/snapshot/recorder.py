@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError, ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.paths import checked_name
@@ -23,14 +22,15 @@ from holmes.snapshot.recorded_logs import LogLimits, LogReader
 from holmes.snapshot.recording import Unread
 from holmes.snapshot.scrubbing import Scrubber
 from holmes.snapshot.writer import RecordingWriter
+from holmes.values.errors import ConfigError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject
-    from holmes.core.redaction.redactor import Redactor
     from holmes.kubernetes.client import ClusterClient
+    from holmes.redaction.redactor import Redactor
+    from holmes.values.json_types import JsonObject
 
 _NODE_LEASES = "kube-node-lease"
 _NODE_EVENTS = "default"

@@ -10,19 +10,19 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ConfigError
 from holmes.kubernetes.fields import boolean, child, children, integer, text, texts
 from holmes.snapshot.discovery import Discovery, ResourceType
 from holmes.snapshot.layout import DISCOVERY, FORMAT, LOGS, MANIFEST, OBJECTS, OPENAPI, inside
 from holmes.snapshot.logs import LogKey, RecordedLog
 from holmes.snapshot.times import moment
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 

@@ -16,9 +16,9 @@ from holmes.kubernetes.object_masking import REMOVED, ObjectMasker
 from holmes.snapshot.logs import without_timestamp
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.snapshot.known_secrets import KnownSecrets
+    from holmes.values.json_types import JsonObject, JsonValue
 
 REMOVED_BASE64: Final = base64.b64encode(REMOVED.encode()).decode()
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

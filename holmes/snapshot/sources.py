@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
 from holmes.snapshot.cluster_dump import is_cluster_dump, load_cluster_dump
 from holmes.snapshot.manifests import load_manifests
 from holmes.snapshot.recording import is_recording, load_recording
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path

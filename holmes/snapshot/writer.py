@@ -15,16 +15,16 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.core.errors import ConfigError, HolmesError
 from holmes.snapshot.layout import DISCOVERY, FORMAT, MANIFEST, log_file, objects_file, openapi_file
 from holmes.snapshot.recording import is_recording
+from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.discovery import Discovery, ResourceType
     from holmes.snapshot.logs import LogKey
+    from holmes.values.json_types import JsonObject, JsonValue
 
 T = TypeVar("T")
 

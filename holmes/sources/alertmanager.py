@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx
 
-from holmes.core.errors import ConfigError, HolmesError
+from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import regex
 
-from holmes.core.errors import ConfigError, ToolError
 from holmes.toolsets.patterns import LONGEST_OF_USERS, bounded_pattern
+from holmes.values.errors import ConfigError, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -21,16 +21,16 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from holmes.core.errors import HolmesError
-from holmes.core.messages import ResultId
 from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.values.errors import HolmesError
+from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import Message
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import Message
 
 _VERSION = 1
 _RESULT_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")

@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never, get_args
 
-from holmes.core.messages import (
+from holmes.values.messages import (
     AssistantMessage,
     CompactionMark,
     Image,
@@ -30,8 +30,8 @@ from holmes.core.messages import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.messages import Message, Part
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, Part
 
 
 def message_to_json(message: Message) -> JsonObject:

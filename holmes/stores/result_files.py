@@ -13,8 +13,8 @@ import stat
 import uuid
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from holmes.core.previews import readable_json
-from holmes.core.previews.json_view import MAX_JSON_VIEW_CHARACTERS
+from holmes.previews import readable_json
+from holmes.previews.json_view import MAX_JSON_VIEW_CHARACTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

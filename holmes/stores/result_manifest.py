@@ -18,8 +18,8 @@ import uuid
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import ResultId
 from holmes.stores.result_files import BLOBS_FOLDER, open_regular
+from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

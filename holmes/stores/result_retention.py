@@ -21,8 +21,8 @@ from holmes.stores.result_manifest import RemovedEntry
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from holmes.core.messages import ResultId
     from holmes.stores.result_manifest import ManifestEntry, ResultManifest
+    from holmes.values.messages import ResultId
 
 GRACE_SECONDS: Final = 3_600.0
 """What was used within this time is never deleted: a running investigation may still need it."""

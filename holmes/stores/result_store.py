@@ -22,18 +22,18 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import HolmesError, ResultStoreError
-from holmes.core.messages import ResultId, StoredResult
 from holmes.stores.folder_lock import folder_lock
 from holmes.stores.result_files import BLOBS_FOLDER, give_name, json_view, open_regular, write_blob
 from holmes.stores.result_manifest import ManifestEntry, ResultManifest
 from holmes.stores.result_retention import RetentionRules, SweepReport, sweep, would_remove
+from holmes.values.errors import HolmesError, ResultStoreError
+from holmes.values.messages import ResultId, StoredResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from holmes.core.messages import ToolCallId
+    from holmes.values.messages import ToolCallId
 
 ID_CHARACTERS = 12
 MAX_ID_CHARACTERS = 4_096

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
 from prometheus_client.exposition import choose_encoder
 
 from holmes import __version__
-from holmes.core.events import (
+from holmes.telemetry.instruments import Instruments
+from holmes.telemetry.label_values import KnownValues, LimitedValues
+from holmes.telemetry.merged_figures import MergedFigures
+from holmes.telemetry.queue_gauges import QueueGauges
+from holmes.telemetry.run_metrics import RunMetrics
+from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -36,21 +41,16 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.telemetry.instruments import Instruments
-from holmes.telemetry.label_values import KnownValues, LimitedValues
-from holmes.telemetry.merged_figures import MergedFigures
-from holmes.telemetry.queue_gauges import QueueGauges
-from holmes.telemetry.run_metrics import RunMetrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from prometheus_client import Metric
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.stats import RequestStats
     from holmes.telemetry.queue_gauges import QueueReading
     from holmes.telemetry.replays import ReplayNotes
+    from holmes.values.events import AgentEvent
+    from holmes.values.stats import RequestStats
 
 Outcome: TypeAlias = Literal["answered", "failed", "cancelled"]
 DeliveryOutcome: TypeAlias = Literal["delivered", "retried", "gave_up"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.core.events import CompactionFailed, CompactionStarted, HistoryCompacted, ToolResultsMasked
-from holmes.core.stats import NOTHING_SPENT
+from holmes.values.events import CompactionFailed, CompactionStarted, HistoryCompacted, ToolResultsMasked
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
-    from holmes.core.messages import ToolCallId, ToolStatus
-    from holmes.core.stats import RequestStats
+    from holmes.values.messages import ToolCallId, ToolStatus
+    from holmes.values.stats import RequestStats
 
 CANCELLED: Final = "cancelled"
 CONTEXT_OVERFLOW: Final = "context_overflow"

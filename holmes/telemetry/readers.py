@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from types import TracebackType
 
-    from holmes.core.events import AgentEvent
     from holmes.telemetry.metrics import Metrics
     from holmes.telemetry.replays import ReplayNotes
     from holmes.telemetry.run_attributes import RunAttributes
     from holmes.telemetry.tracing import InvestigationTracer
+    from holmes.values.events import AgentEvent
 
 
 class Reader(Protocol):

@@ -10,21 +10,21 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from holmes.core.events import (
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.values.events import (
     AssistantReplied,
     CompactionFailed,
     HistoryCompacted,
     ToolCallFinished,
     ToolResultSpilled,
 )
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import ToolCallId
-    from holmes.core.steps import StepRunner
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import ToolCallId
+    from holmes.values.steps import StepRunner
 
 T = TypeVar("T")
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Protocol, Self
 
-from holmes.core.events import (
+from holmes.telemetry.operations import CANCELLED, ModelCall
+from holmes.telemetry.timeline import Timeline
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     AttemptDiscarded,
@@ -19,16 +21,14 @@ from holmes.core.events import (
     RunFailed,
     TurnStarted,
 )
-from holmes.core.stats import NOTHING_SPENT, RequestStats
-from holmes.telemetry.operations import CANCELLED, ModelCall
-from holmes.telemetry.timeline import Timeline
+from holmes.values.stats import NOTHING_SPENT, RequestStats
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Literal
 
-    from holmes.core.events import AgentEvent
     from holmes.telemetry.replays import ReplayNotes
+    from holmes.values.events import AgentEvent
 
 _NANOSECONDS = 1_000_000_000
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, assert_never
 
-from holmes.core.events import (
+from holmes.telemetry.operations import (
+    CONTEXT_OVERFLOW,
+    NO_REPLY,
+    TOOL_ERROR,
+    UNKNOWN_TOOL,
+    Compaction,
+    ModelCall,
+    Retry,
+    ToolRun,
+)
+from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -31,27 +41,17 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.core.messages import Text
-from holmes.core.stats import NOTHING_SPENT
-from holmes.telemetry.operations import (
-    CONTEXT_OVERFLOW,
-    NO_REPLY,
-    TOOL_ERROR,
-    UNKNOWN_TOOL,
-    Compaction,
-    ModelCall,
-    Retry,
-    ToolRun,
-)
+from holmes.values.messages import Text
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import ToolCallId
-    from holmes.core.stats import RequestStats
     from holmes.telemetry.operations import Operation
     from holmes.telemetry.replays import ReplayNotes
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import ToolCallId
+    from holmes.values.stats import RequestStats
 
 _NANOSECONDS = 1_000_000_000
 _PARTS_OF_COMPACTIONS = (CompactionStarted, HistoryCompacted, CompactionFailed, ToolResultsMasked)

@@ -15,21 +15,21 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from holmes import __version__
-from holmes.core.events import AnswerFinished, HistoryReplaced, RunFailed
 from holmes.telemetry.incoming import incoming_trace
 from holmes.telemetry.model_identity import BUILTIN_PROVIDER, ModelIdentity
 from holmes.telemetry.operations import CANCELLED, Compaction, ModelCall, ToolRun
 from holmes.telemetry.timeline import Timeline
+from holmes.values.events import AnswerFinished, HistoryReplaced, RunFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.stats import RequestStats
     from holmes.telemetry.operations import Operation
     from holmes.telemetry.replays import ReplayNotes
     from holmes.telemetry.run_attributes import RunAttributes
+    from holmes.values.events import AgentEvent
+    from holmes.values.stats import RequestStats
 
 Attributes: TypeAlias = dict[str, str | int | float | bool]
 

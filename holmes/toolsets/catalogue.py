@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
 from holmes.toolsets.registry import discover_factories
 from holmes.toolsets.statuses import ToolsetStatus
 from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
@@ -23,6 +22,7 @@ from holmes.toolsets.yaml.loader import (
     with_current_names,
     written_toolsets,
 )
+from holmes.values.errors import ConfigError
 from holmes.yaml_documents import YamlDocument
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from pathlib import Path
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonValue
     from holmes.toolsets.registry import PythonToolsetFactory
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
     from holmes.toolsets.yaml.schema import ToolsetKeys
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonValue
     from holmes.yaml_documents import KeyPath
 
 _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ToolError
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from regex import Pattern

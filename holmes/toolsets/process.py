@@ -17,14 +17,14 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import without_last_word
-from holmes.core.errors import ToolError
 from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
+from holmes.values.cutting import without_last_word
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.core.environment import Environment
+    from holmes.values.environment import Environment
 
 DEFAULT_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 

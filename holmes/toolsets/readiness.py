@@ -12,19 +12,19 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import masked
 from holmes.toolsets.statuses import SuccessCache, ToolsetStatus, check_key
 from holmes.toolsets.yaml.prerequisites import Obstacle, command_obstacle, has_commands, quick_obstacle
 from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.errors import masked
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
     from pathlib import Path
 
-    from holmes.core.tools import Toolset
     from holmes.toolsets.catalogue import Catalogue, PythonToolset
     from holmes.toolsets.registry import ToolsetContext
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.values.tools import Toolset
 
 DEFAULT_DEADLINE_SECONDS = 20.0
 

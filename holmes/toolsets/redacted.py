@@ -10,13 +10,13 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
-from holmes.core.redaction.escape_sequences import strip_escape_sequences
-from holmes.core.redaction.redactor import redact_off_loop
-from holmes.core.tools import WrapperToolset
+from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.redactor import redact_off_loop
+from holmes.values.tools import WrapperToolset
 
 if TYPE_CHECKING:
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.tools import ToolInvocation, ToolResult
+    from holmes.redaction.redactor import Redactor
+    from holmes.values.tools import ToolInvocation, ToolResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from importlib.metadata import EntryPoint
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonValue
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.tools import Toolset
+    from holmes.redaction.redactor import Redactor
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import Toolset
 
 ENTRY_POINT_GROUP = "holmes.toolsets"
 

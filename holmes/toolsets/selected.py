@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.tools import WrapperToolset
+from holmes.values.tools import WrapperToolset
 
 if TYPE_CHECKING:
-    from holmes.core.tools import Tool
+    from holmes.values.tools import Tool
 
 
 @dataclass(frozen=True, slots=True)

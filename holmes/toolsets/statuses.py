@@ -21,7 +21,7 @@ from holmes import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.environment import Environment
+    from holmes.values.environment import Environment
 
 ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
 

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.app.chat_documents import read_chat_document
-from holmes.core.errors import ConfigError
-from holmes.core.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
 from holmes.stores.message_codec import message_to_json
+from holmes.values.errors import ConfigError
+from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from tests.support.conversations import histories, png
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 PICTURE = png(20, 10)
 URL = f"data:image/png;base64,{base64.b64encode(PICTURE.data).decode()}"

@@ -10,12 +10,12 @@ import pytest
 
 from holmes.app.alerts import alert_routes
 from holmes.app.destinations import open_destinations
-from holmes.core.errors import ConfigError
 from holmes.investigations.database import Database
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.worker import DeliveryWorker
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings
+from holmes.values.errors import ConfigError
 from tests.destinations.incidents import news
 from tests.destinations.receiver import Receiver
 from tests.investigations.deliveries_of import IMPATIENT, add_incident, queue, settled

@@ -7,17 +7,17 @@ import os
 from pathlib import Path
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import Toolset
 from holmes.llm.codec import MessageCodec
 from holmes.prompts import render_prompt
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.kubernetes_diagnosis.toolset import KubernetesDiagnosisToolset
 from holmes.toolsets.kubernetes_logs.toolset import KubernetesLogsToolset
 from holmes.toolsets.stored_results import StoredResultsToolset
 from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.environment import Environment
+from holmes.values.tools import Toolset
 
 GOLDEN = Path(__file__).parent / "golden"
 MAX_TOKENS = 6_000

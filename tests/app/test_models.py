@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from holmes.app.models import build_models
 from holmes.app.toolsets import OpenToolsets
 from holmes.core.investigation import LoopModel
-from holmes.core.messages import AssistantMessage
 from holmes.core.policy import ContextPolicy
 from holmes.settings.load import load_settings
 from holmes.stores.result_store import FileResultStore
 from holmes.toolsets.readiness import Readiness
 from holmes.toolsets.stored_results import StoredResultsToolset
+from holmes.values.messages import AssistantMessage
 from tests.support.counting_model import CountingModel
 
 if TYPE_CHECKING:

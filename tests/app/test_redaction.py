@@ -10,7 +10,7 @@ import pytest
 PROGRAM = """
 import logging
 from holmes.app.redaction import mask_logs
-from holmes.core.redaction.redactor import Redactor
+from holmes.redaction.redactor import Redactor
 redactor = Redactor(bytes(32))
 mask_logs(redactor)
 mask_logs(redactor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holmes.core.events import (
+from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
     ApprovalRequired,
@@ -21,7 +21,7 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.core.messages import (
+from holmes.values.messages import (
     AssistantMessage,
     Message,
     ResultId,
@@ -34,7 +34,7 @@ from holmes.core.messages import (
     ToolStatus,
     user_text,
 )
-from holmes.core.stats import RequestStats
+from holmes.values.stats import RequestStats
 
 STATS = RequestStats(prompt_tokens=22_000, completion_tokens=1_400, cached_tokens=18_000, cost=0.0123, calls=2)
 PODS = ToolCall(id=ToolCallId("call-1"), name="kubectl_get", arguments='{"kind": "pods", "namespace": "shop"}')

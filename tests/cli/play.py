@@ -24,7 +24,10 @@ from holmes.cli.masking import question_mask
 from holmes.cli.rendering import choose_renderer
 from holmes.cli.session import Session, SessionParts
 from holmes.core.approvals import ApprovalGate
-from holmes.core.events import (
+from holmes.core.upkeep import ContextUsage
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.stores.conversation_store import ConversationStore
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     CompactionStarted,
@@ -32,12 +35,9 @@ from holmes.core.events import (
     HistoryReplaced,
     TextDelta,
 )
-from holmes.core.messages import AssistantMessage
-from holmes.core.stats import RequestStats
-from holmes.core.tools import Tool, ToolInvocation
-from holmes.core.upkeep import ContextUsage
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.stores.conversation_store import ConversationStore
+from holmes.values.messages import AssistantMessage
+from holmes.values.stats import RequestStats
+from holmes.values.tools import Tool, ToolInvocation
 from tests.cli.events import ANSWER, EVENTS, FAILURE, PODS, STATS, finished, started, tool_message
 from tests.support.investigations import QUESTION, build_loop
 from tests.support.toolsets import FunctionToolset, echo, tool
@@ -45,8 +45,8 @@ from tests.support.toolsets import FunctionToolset, echo, tool
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import Message
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
 
 COMPACTION_STATS = RequestStats(
     prompt_tokens=9_000,

@@ -11,8 +11,8 @@ from holmes.cli.citations import CitedSource, CitedSources, render_citations
 from holmes.cli.event_lines import Detail
 from holmes.cli.live_renderer import LiveRenderer
 from holmes.cli.plain_renderer import PlainRenderer
-from holmes.core.events import AgentEvent, AnswerFinished, AssistantReplied, AttemptDiscarded, Citation, TextDelta
-from holmes.core.messages import AssistantMessage, Message, ResultId, StoredResult, Text, ToolMessage, user_text
+from holmes.values.events import AgentEvent, AnswerFinished, AssistantReplied, AttemptDiscarded, Citation, TextDelta
+from holmes.values.messages import AssistantMessage, Message, ResultId, StoredResult, Text, ToolMessage, user_text
 from tests.cli.events import PODS, STATS, finished
 
 pytestmark = pytest.mark.row("N6")

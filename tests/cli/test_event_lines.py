@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.cli.event_lines import Detail, event_lines
-from holmes.core.events import (
+from holmes.core.policy import ContextPolicy, SpillPolicy
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.stores.result_store import FileResultStore
+from holmes.values.events import (
     AttemptDiscarded,
     CompactionStarted,
     ContextOverflowed,
@@ -17,11 +20,8 @@ from holmes.core.events import (
     ToolResultsMasked,
     ToolResultSpilled,
 )
-from holmes.core.messages import Image, ResultId, StoredResult
-from holmes.core.policy import ContextPolicy, SpillPolicy
-from holmes.core.stats import RequestStats
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.stores.result_store import FileResultStore
+from holmes.values.messages import Image, ResultId, StoredResult
+from holmes.values.stats import RequestStats
 from tests.cli.events import LOGS, PODS, finished, tool_message
 from tests.support.investigations import build_loop, events_of
 from tests.support.toolsets import echo_toolset
@@ -29,7 +29,7 @@ from tests.support.toolsets import echo_toolset
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.events import AgentEvent
+    from holmes.values.events import AgentEvent
 
 COMPACTED = HistoryCompacted(
     strategy="summarize",

@@ -13,7 +13,7 @@ import pytest
 from holmes.app.requests import Attachment
 from holmes.cli.inputs import Question
 from holmes.cli.masking import question_mask
-from holmes.core.redaction.redactor import Redactor
+from holmes.redaction.redactor import Redactor
 from holmes.stores.conversation_store import ConversationStore
 from tests.support.command_line import Home
 from tests.support.kubernetes_api import document, kubernetes_api, write_kubeconfig

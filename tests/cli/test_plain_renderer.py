@@ -8,7 +8,7 @@ import pytest
 
 from holmes.cli.event_lines import Detail
 from holmes.cli.plain_renderer import PlainRenderer
-from holmes.core.events import AgentEvent, ToolCallFinished
+from holmes.values.events import AgentEvent, ToolCallFinished
 from tests.cli.events import ANSWER, EVENTS, FAILURE, LOGS, PODS, finished, tool_message
 
 if TYPE_CHECKING:

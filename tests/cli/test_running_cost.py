@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from holmes.cli.running_cost import RunningCost
 from holmes.cli.transcript import Transcript
-from holmes.core.errors import ModelError
-from holmes.core.events import (
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.stores.conversation_store import ConversationStore
+from holmes.values.errors import ModelError
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     AttemptDiscarded,
@@ -18,17 +20,15 @@ from holmes.core.events import (
     ModelSwitched,
     RunFailed,
 )
-from holmes.core.messages import AssistantMessage
-from holmes.core.stats import RequestStats
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.stores.conversation_store import ConversationStore
+from holmes.values.messages import AssistantMessage
+from holmes.values.stats import RequestStats
 from tests.support.investigations import QUESTION, build_loop
 from tests.support.toolsets import echo_toolset
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.events import AgentEvent
+    from holmes.values.events import AgentEvent
 
 
 def spent(cost: float, compactions: int = 0) -> RequestStats:

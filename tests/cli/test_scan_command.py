@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holmes.core.findings_json import report_from_json
+from holmes.values.findings_json import report_from_json
 from tests.support.command_line import Finished, Home
 from tests.support.kubernetes_api import (
     Answer,

@@ -25,11 +25,11 @@ from holmes.cli.interrupts import Interrupts
 from holmes.cli.masking import question_mask
 from holmes.cli.plain_renderer import PlainRenderer
 from holmes.cli.session import Compact, Session, SessionParts
-from holmes.core.errors import HolmesError
-from holmes.core.events import AgentEvent, CompactionFailed, HistoryReplaced, RunFailed, ToolResultsMasked
-from holmes.core.messages import Message, Text, UserMessage, user_text
-from holmes.core.stats import RequestStats
 from holmes.stores.conversation_store import ConversationStore
+from holmes.values.errors import HolmesError
+from holmes.values.events import AgentEvent, CompactionFailed, HistoryReplaced, RunFailed, ToolResultsMasked
+from holmes.values.messages import Message, Text, UserMessage, user_text
+from holmes.values.stats import RequestStats
 from tests.cli.events import ANSWER, CONVERSATION
 from tests.cli.play import compact, measure
 from tests.cli.terminal import Terminal

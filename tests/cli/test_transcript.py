@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.cli.transcript import Transcript
-from holmes.core.events import AssistantReplied, HistoryCompacted, ToolResultsMasked
-from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, user_text
-from holmes.core.stats import RequestStats
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
+from holmes.values.events import AssistantReplied, HistoryCompacted, ToolResultsMasked
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, user_text
+from holmes.values.stats import RequestStats
 from tests.cli.events import ASSISTANT_CALLS, LOGS_RESULT, PODS, PODS_RESULT, QUESTION, STATS, finished
 from tests.support.counting_model import CountingModel, tool_call
 from tests.support.investigations import build_loop
@@ -21,9 +21,9 @@ from tests.support.toolsets import echo_toolset
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import Message
-    from holmes.core.model import ModelRequest
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
 
 SHORTER: tuple[Message, ...] = (
     SystemMessage(text="be thorough"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holmes.cli.wording import cost_line, dollars, duration, price, size, spending, tokens, usage
-from holmes.core.stats import RequestStats
+from holmes.values.stats import RequestStats
 
 
 @pytest.mark.parametrize(

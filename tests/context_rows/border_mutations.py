@@ -149,7 +149,7 @@ BORDER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S11",
         what="an estimate decides about a cap",
-        file="holmes/core/tokens/estimator.py",
+        file="holmes/tokens/estimator.py",
         snippet="        return self._exact or self",
         replacement="        return self",
         test="tests/core/test_estimates_near_a_limit.py::"

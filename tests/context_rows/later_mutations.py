@@ -207,10 +207,10 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S11",
         what="four characters are a token, whatever the text",
-        file="holmes/core/tokens/estimator.py",
+        file="holmes/tokens/estimator.py",
         snippet="CHARACTERS_PER_TOKEN[content_of(text)])",
         replacement='CHARACTERS_PER_TOKEN["prose"])',
-        test="tests/core/test_tokens.py::test_the_estimator_knows_code_json_sql_prose_and_the_rest_by_their_beginning",
+        test="tests/tokens/test_tokens.py::test_the_estimator_knows_code_json_sql_prose_and_the_rest_by_their_beginning",
     ),
     Mutation(
         row="S12",
@@ -226,10 +226,10 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="N1",
         what="every text is plain text",
-        file="holmes/core/previews/structured.py",
+        file="holmes/previews/structured.py",
         snippet="    read = _reader(detect(text))",
         replacement='    read = _reader("text" if detect(text) else "binary")',
-        test="tests/core/previews/test_structured.py::test_a_pattern_that_stops_midway_is_told",
+        test="tests/previews/test_structured.py::test_a_pattern_that_stops_midway_is_told",
     ),
     Mutation(
         row="N2",
@@ -253,15 +253,15 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
         file="holmes/core/investigation.py",
         snippet="        if not self.current.policy.evidence.unchanged_answers:",
         replacement="        if self.current.policy.evidence is not None:",
-        test="tests/core/evidence/test_in_the_loop.py::test_a_poll_is_answered_in_a_line_and_goes_on_after_a_restart",
+        test="tests/evidence/test_in_the_loop.py::test_a_poll_is_answered_in_a_line_and_goes_on_after_a_restart",
     ),
     Mutation(
         row="N6",
         what="citations are believed unread",
-        file="holmes/core/evidence/verification.py",
+        file="holmes/evidence/verification.py",
         snippet="                found = await asyncio.to_thread(judge_cited, texts, markers, claim, deadline)",
         replacement="                found = markers if texts and deadline else ()",
-        test="tests/core/evidence/test_in_the_loop.py::"
+        test="tests/evidence/test_in_the_loop.py::"
         "test_an_answer_streams_is_kept_and_is_given_with_the_same_checked_citations",
     ),
     Mutation(

@@ -114,10 +114,10 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="T14",
         what="no first items after the outline",
-        file="holmes/core/previews/outlines.py",
+        file="holmes/previews/outlines.py",
         snippet="_blocks(tree, cap_tokens) + _first_items(walk.first_items, cap_tokens)",
         replacement="_blocks(tree, cap_tokens)",
-        test="tests/core/previews/test_structured.py::test_a_json_array_ends_with_its_first_items_as_valid_json",
+        test="tests/previews/test_structured.py::test_a_json_array_ends_with_its_first_items_as_valid_json",
     ),
     Mutation(
         row="T15",

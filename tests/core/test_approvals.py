@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holmes.core.approvals import ApprovalGate
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.support.toolsets import FunctionToolset, echo, tool
 
 

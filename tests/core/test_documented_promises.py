@@ -9,23 +9,23 @@ import pytest
 import yaml
 
 from holmes.app.context_policies import context_policy
-from holmes.core.errors import ContextOverflow
-from holmes.core.events import HistoryCompacted, RunFailed, ToolResultsMasked
 from holmes.core.hooks import CompactContext, Hook, TurnCount
-from holmes.core.messages import AssistantMessage, ToolMessage, user_text
 from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.core.policy import ContextPolicy
-from holmes.core.tokens import TokenCounter
 from holmes.llm.scripted import ScriptedModel
 from holmes.settings.load import load_settings
+from holmes.tokens import TokenCounter
+from holmes.values.errors import ContextOverflow
+from holmes.values.events import HistoryCompacted, RunFailed, ToolResultsMasked
+from holmes.values.messages import AssistantMessage, ToolMessage, user_text
 from tests.core.test_named_policies_in_the_loop import Played
 from tests.support.investigations import QUESTION, build_loop, events_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.messages import Message
-    from holmes.core.model import ModelRequest
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
 
 # The block of Digitorn's document, with its numbers.
 EXECUTION = {

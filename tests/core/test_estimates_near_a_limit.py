@@ -10,11 +10,8 @@ from dataclasses import replace
 import pytest
 
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, ToolCallId, ToolMessage, user_text
 from holmes.core.policies import named_policy
 from holmes.core.policy import SpillPolicy, TriggerPolicy
-from holmes.core.previews import prefix_that_fits, suffix_that_fits
-from holmes.core.tokens import CERTAINLY_OVER, EstimatingCounter, TokenCounter, make_counter, utf8_bytes
 from holmes.core.tools_utils.round_cap import cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
@@ -25,6 +22,9 @@ from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, is_triggered
 from holmes.core.truncation.shrink import cut_tool_message, shrink_round
 from holmes.core.truncation.summary import removed_groups
+from holmes.previews import prefix_that_fits, suffix_that_fits
+from holmes.tokens import CERTAINLY_OVER, EstimatingCounter, TokenCounter, make_counter, utf8_bytes
+from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolCallId, ToolMessage, user_text
 from tests.core.truncation.summaries import context_for, history_of, job_for
 from tests.support.counting_model import CountingModel
 from tests.support.result_stores import MemoryStore

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from holmes.core.concurrently import concurrently
-from holmes.core.errors import ModelError
 from holmes.core.event_stream import stream_events
-from holmes.core.events import AgentEvent, TextDelta
-from holmes.core.model import EmitEvent
+from holmes.values.concurrently import concurrently
+from holmes.values.errors import ModelError
+from holmes.values.events import AgentEvent, TextDelta
+from holmes.values.model import EmitEvent
 
 
 async def collect(produce_count: int) -> list[AgentEvent]:

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.events import AnswerFinished
 from holmes.core.handed_over import with_handed_over
-from holmes.core.messages import (
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
+from holmes.toolsets.stored_results import StoredResultsToolset
+from holmes.values.events import AnswerFinished
+from holmes.values.messages import (
     NOTHING_HANDED_OVER,
     HandedOver,
     Message,
@@ -21,13 +25,9 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.model import ModelRequest
-from holmes.core.results import RESULT_TOOLS
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import ToolInvocation, ToolResult
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.stores.result_store import FileResultStore
-from holmes.toolsets.stored_results import StoredResultsToolset
+from holmes.values.model import ModelRequest
+from holmes.values.results import RESULT_TOOLS
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.conversations import png
 from tests.support.investigations import QUESTION, build_loop, events_of
 from tests.support.toolsets import FunctionToolset, tool

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.core.history import History
-from holmes.core.messages import Message, user_text
-from holmes.core.tokens import TokenCounter, message_texts, utf8_bytes
+from holmes.tokens import TokenCounter, message_texts, utf8_bytes
+from holmes.values.messages import Message, user_text
 from tests.support.conversations import histories
 
 

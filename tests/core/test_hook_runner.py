@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.events import AnswerFinished, HistoryCompacted, HookFired
 from holmes.core.hooks import (
     Always,
     CallTool,
@@ -21,16 +20,17 @@ from holmes.core.hooks import (
     TurnCount,
     auto_compact_hook,
 )
-from holmes.core.messages import AssistantMessage, SystemMessage, UserMessage
 from holmes.core.policy import ContextPolicy, MaskingPolicy, SummaryPolicy
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.values.events import AnswerFinished, HistoryCompacted, HookFired
+from holmes.values.messages import AssistantMessage, SystemMessage, UserMessage
 from tests.support.counting_model import CountingModel, is_summary_request, pairing_errors, tool_call
 from tests.support.investigations import build_loop, events_of
 from tests.support.toolsets import echo_toolset
 
 if TYPE_CHECKING:
     from holmes.core.hooks import Action, Condition, Moment
-    from holmes.core.model import ModelRequest
+    from holmes.values.model import ModelRequest
 
 LINE = Log(message="turn {turn}: {tokens} tokens, {messages} messages {other}")
 

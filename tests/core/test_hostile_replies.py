@@ -6,14 +6,21 @@ from itertools import pairwise
 
 import pytest
 
-from holmes.core.events import AgentEvent, AnswerFinished, AssistantReplied, ModelSwitched, RunFailed, ToolCallFinished
-from holmes.core.messages import AssistantMessage, Message, ToolMessage
-from holmes.core.model import ModelRequest
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.reply_calls import MAX_ANSWERED_CALLS, MAX_RUNNING_CALLS
 from holmes.llm.scripted import ScriptedCall, ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
-from holmes.llm.triage.conversation import read_turn
+from holmes.tokens import TokenCounter
+from holmes.triage.conversation import read_turn
+from holmes.values.events import (
+    AgentEvent,
+    AnswerFinished,
+    AssistantReplied,
+    ModelSwitched,
+    RunFailed,
+    ToolCallFinished,
+)
+from holmes.values.messages import AssistantMessage, Message, ToolMessage
+from holmes.values.model import ModelRequest
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.counting_model import pairing_errors
 from tests.support.investigations import build_loop, events_of
 from tests.support.toolsets import FunctionToolset, echo_toolset, tool

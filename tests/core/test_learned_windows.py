@@ -7,15 +7,15 @@ import json
 import pytest
 
 from holmes.core.calibration import Calibration
-from holmes.core.errors import ContextOverflow
-from holmes.core.events import AnswerFinished, HistoryCompacted, PromptShortened, ToolResultsMasked
 from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.messages import AssistantMessage, ToolCall, ToolCallId
-from holmes.core.model import ModelReply, ModelRequest
 from holmes.core.policy import ContextPolicy
-from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.values.errors import ContextOverflow
+from holmes.values.events import AnswerFinished, HistoryCompacted, PromptShortened, ToolResultsMasked
+from holmes.values.messages import AssistantMessage, ToolCall, ToolCallId
+from holmes.values.model import ModelReply, ModelRequest
+from holmes.values.steps import DirectStepRunner
 from tests.support.counting_model import CountingModel, model_reply
 from tests.support.investigations import PROMPTS, QUESTION, build_loop, events_of
 from tests.support.toolsets import echo_toolset

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.events import AnswerFinished, HistoryCompacted, ToolResultsMasked
-from holmes.core.messages import AssistantMessage
-from holmes.core.tools import ToolResult
 from holmes.stores.result_store import FileResultStore
+from holmes.values.events import AnswerFinished, HistoryCompacted, ToolResultsMasked
+from holmes.values.messages import AssistantMessage
+from holmes.values.tools import ToolResult
 from tests.support.counting_model import CountingModel, is_summary_request, pairing_errors, tool_call
 from tests.support.investigations import QUESTION, build_loop
 from tests.support.toolsets import FunctionToolset, tool
@@ -18,8 +18,8 @@ from tests.support.toolsets import FunctionToolset, tool
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.model import ModelRequest
-    from holmes.core.tools import ToolInvocation
+    from holmes.values.model import ModelRequest
+    from holmes.values.tools import ToolInvocation
 
 ROUNDS = 1_000
 RESETS = (HistoryCompacted, ToolResultsMasked)

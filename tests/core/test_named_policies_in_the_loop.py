@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.app.context_policies import context_policy
-from holmes.core.errors import ModelError
-from holmes.core.events import (
+from holmes.core.hooks import Always, CompactContext, Hook, TurnCount
+from holmes.core.policies import named_policy
+from holmes.core.policy import ContextPolicy, TriggerPolicy
+from holmes.llm.scripted import ScriptedModel, ScriptedReply
+from holmes.settings.load import load_settings
+from holmes.stores.result_store import FileResultStore
+from holmes.values.errors import ModelError
+from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
     CompactionFailed,
@@ -20,15 +26,9 @@ from holmes.core.events import (
     RunFailed,
     ToolResultsMasked,
 )
-from holmes.core.hooks import Always, CompactContext, Hook, TurnCount
-from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, user_text
-from holmes.core.model import ModelLimits
-from holmes.core.policies import named_policy
-from holmes.core.policy import ContextPolicy, TriggerPolicy
-from holmes.core.tools import ToolInvocation, ToolResult
-from holmes.llm.scripted import ScriptedModel, ScriptedReply
-from holmes.settings.load import load_settings
-from holmes.stores.result_store import FileResultStore
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, user_text
+from holmes.values.model import ModelLimits
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.counting_model import CountingModel, is_summary_request, pairing_errors, tool_call
 from tests.support.investigations import QUESTION, build_loop
 from tests.support.toolsets import FunctionToolset, tool
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.core.hooks import Moment
-    from holmes.core.messages import Message
-    from holmes.core.model import ModelRequest
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
 
 LINE = "2026-11-22T01:00:{:02d}Z checkout-{} GET /cart took {} ms\n"
 

@@ -6,10 +6,10 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from holmes.core.errors import ConfigError
 from holmes.core.hooks import CompactContext, ContextPressure, Hook
 from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.core.policy import ContextPolicy
+from holmes.values.errors import ConfigError
 
 SEEDS = ("altimate", "digitorn", "flowllm", "holmesgpt", "octo")
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.events import AnswerFinished, ToolResultSpilled
-from holmes.core.messages import Image, ToolMessage, user_text
-from holmes.core.model import ModelRequest
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import ToolInvocation, ToolResult, Toolset
 from holmes.llm.codec import MessageCodec
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
 from holmes.toolsets.stored_results import StoredResultsToolset
+from holmes.values.events import AnswerFinished, ToolResultSpilled
+from holmes.values.messages import Image, ToolMessage, user_text
+from holmes.values.model import ModelRequest
+from holmes.values.tools import ToolInvocation, ToolResult, Toolset
 from tests.support.conversations import png
 from tests.support.investigations import QUESTION, build_loop, events_of
 from tests.support.toolsets import FunctionToolset, tool

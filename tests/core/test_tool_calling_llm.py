@@ -9,8 +9,13 @@ from typing import TypeVar
 
 import pytest
 
-from holmes.core.errors import ContextOverflow, ModelError, ResultStoreError
-from holmes.core.events import (
+from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.policy import ContextPolicy
+from holmes.core.tool_calling_llm import ToolCallingLLM
+from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.llm.scripted import ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
+from holmes.values.errors import ContextOverflow, ModelError, ResultStoreError
+from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -23,16 +28,11 @@ from holmes.core.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.messages import AssistantMessage, Message, Reasoning, ToolCall, ToolMessage, UserMessage, user_text
-from holmes.core.model import ModelLimits, ModelRequest
-from holmes.core.policy import ContextPolicy
-from holmes.core.stats import RequestStats
-from holmes.core.steps import DirectStepRunner
-from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools import ToolInvocation, ToolResult
-from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.llm.scripted import ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
+from holmes.values.messages import AssistantMessage, Message, Reasoning, ToolCall, ToolMessage, UserMessage, user_text
+from holmes.values.model import ModelLimits, ModelRequest
+from holmes.values.stats import RequestStats
+from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.investigations import PROMPTS, QUESTION, build_loop, events_of
 from tests.support.toolsets import FunctionToolset, echo, echo_toolset, tool
 
@@ -263,7 +263,7 @@ async def test_a_broken_store_ends_the_run_with_its_error_and_not_with_a_hang() 
 
 
 async def test_pictures_of_a_result_stay_in_its_message() -> None:
-    from holmes.core.messages import Image
+    from holmes.values.messages import Image
 
     picture = Image(data=b"\x89PNG", media_type="image/png")
 
@@ -358,7 +358,7 @@ def count_request() -> Callable[[ModelRequest], int]:
     """Counts a request from its text alone, as a provider would, each message once."""
     from functools import cache
 
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
 
     counter = TokenCounter("o200k_base")
     count = cache(counter.count_message)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.events import HistoryCompacted, HistoryReplaced, RunFailed
 from holmes.core.hooks import Always, CompactContext, Hook, Log, MessageCount, auto_compact_hook
 from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.messages import AssistantMessage, SystemMessage, Text, ToolCallId, ToolMessage, user_text
 from holmes.core.policy import ContextPolicy, TriggerPolicy
-from holmes.core.steps import DirectStepRunner
-from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.upkeep import ContextUsage, compact_conversation, context_usage
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
+from holmes.values.events import HistoryCompacted, HistoryReplaced, RunFailed
+from holmes.values.messages import AssistantMessage, SystemMessage, Text, ToolCallId, ToolMessage, user_text
+from holmes.values.steps import DirectStepRunner
 from tests.support.counting_model import CountingModel, pairing_errors, tool_call
 from tests.support.investigations import PROMPTS
 from tests.support.toolsets import echo_toolset
@@ -23,7 +23,7 @@ from tests.support.toolsets import echo_toolset
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 COUNTER = TokenCounter()
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from holmes.core.approvals import ApprovalGate, Approver
-from holmes.core.events import AgentEvent, AnswerFinished, ApprovalRequired, HookFired, ToolCallFinished
 from holmes.core.hooks import CallTool, Hook, TurnCount
 from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.model import ModelRequest
 from holmes.core.policy import ContextPolicy
-from holmes.core.redaction.redactor import Redactor
-from holmes.core.steps import DirectStepRunner, StepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools import ToolInvocation, ToolResult, Toolset
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.redaction.redactor import Redactor
 from holmes.toolsets.redacted import Redacted
+from holmes.values.events import AgentEvent, AnswerFinished, ApprovalRequired, HookFired, ToolCallFinished
+from holmes.values.model import ModelRequest
+from holmes.values.steps import DirectStepRunner, StepRunner
+from holmes.values.tools import ToolInvocation, ToolResult, Toolset
 from tests.support.investigations import PROMPTS, QUESTION
 from tests.support.toolsets import FunctionToolset, echo, tool
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.support.slack_server import SlackServer, Trouble, rate_limited
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
     from tests.support.slack_messages import SlackCall
 
 

@@ -35,11 +35,11 @@ from typing import Any, Final
 
 import yaml
 
-from holmes.core.findings import ObjectRef
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, LogKey, Reading
 from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.moments import moment, written
+from holmes.values.findings import ObjectRef
 
 ROWS: Final = Path(__file__).parent / "rows"
 NOW: Final = moment("2026-11-22T05:00:00Z") or 0.0

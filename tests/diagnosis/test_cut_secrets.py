@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import pytest
 
-from holmes.core.errors import mask_errors
-from holmes.core.findings import DiagnosisReport, ScanCost
-from holmes.core.findings_json import report_to_json
-from holmes.core.redaction.redactor import Redactor
 from holmes.diagnosis.catalogue import all_rules
 from holmes.diagnosis.engine import findings_of
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.masking import masked_report
 from holmes.kubernetes.cluster_state import ClusterState
 from holmes.kubernetes.slimming import slim
+from holmes.redaction.redactor import Redactor
+from holmes.values.errors import mask_errors
+from holmes.values.findings import DiagnosisReport, ScanCost
+from holmes.values.findings_json import report_to_json
 from tests.diagnosis.row_cases import ROWS, raw_cases, state_of
 
 # Wherever a text is cut, one of them is cut in half. Nothing here is a real secret.

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from holmes.core.findings import Evidence, Finding, Incident, ObjectRef
 from holmes.diagnosis.incidents import incidents_of
 from holmes.kubernetes.cluster_state import ClusterState
+from holmes.values.findings import Evidence, Finding, Incident, ObjectRef
 from tests.diagnosis.row_cases import state_of
 
 SHOP: dict[str, Any] = yaml.safe_load(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holmes.core.findings import Finding
 from holmes.diagnosis.catalogue import all_rules
 from holmes.diagnosis.engine import findings_of
+from holmes.values.findings import Finding
 from tests.diagnosis.row_cases import ROWS, raw_cases, state_of
 
 STILL_TOLD: Final = {

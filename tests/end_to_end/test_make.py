@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.messages import UserMessage
 from holmes.stores.conversation_store import ConversationStore
+from holmes.values.messages import UserMessage
 from tests.support.command_line import Finished, Home
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from holmes.core.json_types import JsonObject, JsonValue
+from holmes.values.json_types import JsonObject, JsonValue
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "helm" / "holmes"

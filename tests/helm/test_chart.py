@@ -12,8 +12,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import holmes
-from holmes.core.json_types import JsonObject
 from holmes.settings.table import between_markers
+from holmes.values.json_types import JsonObject
 from tests.helm.chart import CHART, DATABASE, ROOT, Helm
 from tests.helm.dockerfile import DOCKERFILE, stages
 from tests.helm.value_sets import VALUE_SETS

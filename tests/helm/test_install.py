@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from holmes.core.json_types import JsonObject
+from holmes.values.json_types import JsonObject
 from tests.cluster.fixtures import Cluster, create_namespace
 from tests.cluster.layout import NODE_NAME, REGISTRY, Layout
 from tests.helm.chart import CHART, Helm, at

@@ -15,8 +15,8 @@ import httpx
 import pytest
 import yaml
 
-from holmes.core.json_types import JsonObject
 from holmes.kubernetes.kinds import KINDS
+from holmes.values.json_types import JsonObject
 from tests.cluster.fixtures import Cluster, create_namespace
 from tests.helm.chart import CHART, Helm, Manifests, at, items
 

@@ -9,7 +9,7 @@ from uuid import NAMESPACE_DNS, uuid5
 import pytest
 import yaml
 
-from holmes.core.json_types import JsonObject, JsonValue
+from holmes.values.json_types import JsonObject, JsonValue
 from tests.helm.chart import CHART, ROOT, Helm
 
 # Nothing here is a real secret; composed, so that nothing looks like one either.

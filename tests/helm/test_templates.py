@@ -10,8 +10,8 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from holmes.core.json_types import JsonObject
 from holmes.settings.load import load_settings
+from holmes.values.json_types import JsonObject
 from tests.cluster.fixtures import Cluster, create_namespace
 from tests.helm.chart import CHART, DATABASE, Helm, Manifests, at, items
 from tests.helm.value_sets import HOLMESGPT, VALUE_SETS

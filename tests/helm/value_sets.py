@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Final
 
-from holmes.core.json_types import JsonObject
+from holmes.values.json_types import JsonObject
 from tests.support.certificates import make_certificates
 
 _KEY: Final[JsonObject] = {

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.errors import ModelError
-from holmes.core.messages import AssistantMessage, SystemMessage
-from holmes.core.model import ModelReply, ModelRequest
-from holmes.core.stats import RequestStats
 from holmes.investigations.budget import Budget, Budgeted
 from holmes.investigations.chat_costs import ChatCosts
 from holmes.investigations.database import Database
 from holmes.investigations.records import InvestigationRecords
 from holmes.investigations.schema import STEPS
+from holmes.values.errors import ModelError
+from holmes.values.messages import AssistantMessage, SystemMessage
+from holmes.values.model import ModelReply, ModelRequest
+from holmes.values.stats import RequestStats
 from tests.support.counting_model import CountingModel, EventLog, model_reply
 
 REQUEST = ModelRequest(messages=(SystemMessage(text="x"),), tools=(), tool_choice="none", max_output_tokens=100)

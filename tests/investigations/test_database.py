@@ -11,12 +11,12 @@ import psutil
 import pytest
 from sqlalchemy import Connection, text
 
-from holmes.core.errors import ConfigError, ResultStoreError
-from holmes.core.messages import ResultId, ToolCallId
 from holmes.investigations.database import Database, DatabaseUnavailable
 from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.records import InvestigationRecords
 from holmes.investigations.values import NewInvestigation
+from holmes.values.errors import ConfigError, ResultStoreError
+from holmes.values.messages import ResultId, ToolCallId
 from tests.services.fixtures import PostgresqlServer
 
 

@@ -7,9 +7,6 @@ import asyncio
 import pytest
 from sqlalchemy import insert, select, update
 
-from holmes.core.messages import AssistantMessage
-from holmes.core.model import ModelReply
-from holmes.core.stats import NOTHING_SPENT, RequestStats
 from holmes.investigations.database import Database
 from holmes.investigations.durable_steps import DurableStepRunner
 from holmes.investigations.journal import Journal, Lease, LostInvestigation
@@ -19,6 +16,9 @@ from holmes.investigations.replicas import Replicas
 from holmes.investigations.rows import stats_to_json
 from holmes.investigations.schema import EVENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.values import InvestigationId
+from holmes.values.messages import AssistantMessage
+from holmes.values.model import ModelReply
+from holmes.values.stats import NOTHING_SPENT, RequestStats
 
 ID = InvestigationId("one")
 

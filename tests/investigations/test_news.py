@@ -6,8 +6,6 @@ import json
 
 from sqlalchemy import Connection, insert, update
 
-from holmes.core.redaction.redactor import Redactor
-from holmes.core.stats import RequestStats
 from holmes.destinations.message import IncidentNews
 from holmes.investigations.database import Database
 from holmes.investigations.deliveries.news import NewsComposer
@@ -16,6 +14,8 @@ from holmes.investigations.records import add_investigation
 from holmes.investigations.rows import stats_to_json
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.redaction.redactor import Redactor
+from holmes.values.stats import RequestStats
 from tests.investigations.deliveries_of import NOW, add_incident, queue, rows
 
 

@@ -6,7 +6,6 @@ import time
 
 from sqlalchemy import Column, insert, select, update
 
-from holmes.core.messages import ToolCallId
 from holmes.investigations.database import Database
 from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.journal import Journal, Lease
@@ -14,6 +13,7 @@ from holmes.investigations.records import InvestigationRecords
 from holmes.investigations.retention import delete_old
 from holmes.investigations.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, RESULTS, STEPS
 from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.values.messages import ToolCallId
 
 DAY = 86_400.0
 

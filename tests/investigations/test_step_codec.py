@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.messages import (
+from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
+from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.investigations.step_codec import UnreadableStep, cost_of, step_from_bytes, step_to_bytes
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     Reasoning,
@@ -19,11 +22,8 @@ from holmes.core.messages import (
     ToolCallId,
     ToolMessage,
 )
-from holmes.core.model import ModelReply
-from holmes.core.stats import RequestStats
-from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
-from holmes.investigations.step_codec import UnreadableStep, cost_of, step_from_bytes, step_to_bytes
+from holmes.values.model import ModelReply
+from holmes.values.stats import RequestStats
 
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=40)  # surrogates included: tools print anything
 STORED = st.builds(

@@ -7,7 +7,8 @@ from typing import get_args
 
 import pytest
 
-from holmes.core.events import (
+from holmes.investigations.wire_events import wire_events
+from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
     ApprovalRequired,
@@ -31,7 +32,7 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.core.messages import (
+from holmes.values.messages import (
     AssistantMessage,
     Reasoning,
     ResultId,
@@ -42,8 +43,7 @@ from holmes.core.messages import (
     ToolMessage,
     user_text,
 )
-from holmes.core.stats import RequestStats
-from holmes.investigations.wire_events import wire_events
+from holmes.values.stats import RequestStats
 
 STATS = RequestStats(prompt_tokens=22_000, completion_tokens=1_400, cached_tokens=18_000, cost=0.0123, calls=2)
 CALL = ToolCall(id=ToolCallId("call-1"), name="kubectl_get", arguments='{"kind": "pods"}')

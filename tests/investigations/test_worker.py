@@ -10,10 +10,6 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from holmes.core.errors import ClusterUnreachable
-from holmes.core.events import AgentEvent, AnswerFinished, ModelSwitched, RunFailed
-from holmes.core.stats import NOTHING_SPENT, RequestStats
-from holmes.core.steps import StepRunner
 from holmes.investigations.database import Database
 from holmes.investigations.records import InvestigationRecords
 from holmes.investigations.values import InvestigationRecord, NewInvestigation
@@ -23,6 +19,10 @@ from holmes.investigations.worker import (
     WorkerParts,
     root_cause,
 )
+from holmes.values.errors import ClusterUnreachable
+from holmes.values.events import AgentEvent, AnswerFinished, ModelSwitched, RunFailed
+from holmes.values.stats import NOTHING_SPENT, RequestStats
+from holmes.values.steps import StepRunner
 
 Play = Callable[[InvestigationRecord, StepRunner], AsyncGenerator[AgentEvent, None]]
 

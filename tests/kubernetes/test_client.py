@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable, ToolError
 from holmes.kubernetes.client import ClusterClient, ClusterInfo
 from holmes.kubernetes.errors import ApiError, Forbidden, NotFound, ReadCutOff
 from holmes.kubernetes.sender import ClientLimits
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable, ToolError
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.exec_plugin import run_exec_plugin
 from holmes.kubernetes.kubeconfig import load_access
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable
 from tests.support.certificates import Certificates, make_certificates
 from tests.support.kubernetes_api import (
     Answer,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable, ConfigError
 from holmes.kubernetes.kubeconfig import load_access
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable, ConfigError
 
 Json = dict[str, Any]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holmes.core.environment import Environment
-from holmes.core.findings import ObjectRef
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.log_reader import LogLimits, read_logs
+from holmes.values.environment import Environment
+from holmes.values.findings import ObjectRef
 from tests.support.kubernetes_api import Answer, KubernetesApi, write_kubeconfig
 
 

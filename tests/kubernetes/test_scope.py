@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.app.environment import with_choices
-from holmes.core.environment import Environment
-from holmes.core.errors import ConfigError
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.errors import Forbidden, NotFound
@@ -20,6 +16,10 @@ from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.toolsets.kubernetes_diagnosis.toolset import DIAGNOSE, KubernetesDiagnosisToolset
 from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, KubernetesLogsToolset
+from holmes.values.environment import Environment
+from holmes.values.errors import ConfigError
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.support.kubernetes_api import (
     KubernetesApi,
     document,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import Tool, ToolResult, Toolset
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import Tool, ToolResult, Toolset
 
 OUTSIDE = "outside SCOPED_NAMESPACES; available: shop, billing"
 

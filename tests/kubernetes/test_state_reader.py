@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.cluster_state import ClusterState
 from holmes.kubernetes.kinds import EVENT, KINDS
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.sender import ClientLimits
 from holmes.kubernetes.state_reader import LEASES, ReadCost, ReadLimits, StateReader
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable
 from tests.support.kubernetes_api import (
     Answer,
     Json,

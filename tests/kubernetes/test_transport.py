@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.transport import environment_proxy
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable
 from tests.support.kubernetes_api import document, kubernetes_api, write_kubeconfig
 
 if TYPE_CHECKING:

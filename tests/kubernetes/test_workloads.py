@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable, ToolError
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.workloads import find_pods, label_selector
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable, ToolError
 from tests.support.kubernetes_api import (
     KubernetesApi,
     document,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 CORE, APPS, BATCH = (f"{prefix}/namespaces/shop" for prefix in ("/api/v1", "/apis/apps/v1", "/apis/batch/v1"))
 LABELS = {"app": "cart"}

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.events import AgentEvent, AttemptDiscarded, TextDelta
-from holmes.core.messages import Message, SystemMessage, user_text
-from holmes.core.model import ModelRequest
-from holmes.core.tools import Parameter, ParameterSchema, Tool
 from holmes.llm import litellm_loader
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.retries import RetryPolicy
+from holmes.values.events import AgentEvent, AttemptDiscarded, TextDelta
+from holmes.values.messages import Message, SystemMessage, user_text
+from holmes.values.model import ModelRequest
+from holmes.values.tools import Parameter, ParameterSchema, Tool
 from tests.support.openai_server import OpenAIServer, Script
 
 # These are silenced while litellm is imported; pytest forgets that after the test that imported it.

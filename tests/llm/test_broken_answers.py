@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from holmes.core.errors import ContextOverflow, ModelError
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.errors import model_error
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.watched_answer import AnswerLimits
+from holmes.values.errors import ContextOverflow, ModelError
 from tests.llm.conftest import QUICK, Recorder, provider, request
 from tests.support.openai_server import ErrorReply, Reply, Scripted
 

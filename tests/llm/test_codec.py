@@ -8,7 +8,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.messages import (
+from holmes.llm.codec import MessageCodec
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     Message,
@@ -22,8 +23,7 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.tools import Parameter, ParameterSchema, Tool
-from holmes.llm.codec import MessageCodec
+from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 PNG = Image(data=b"\x89PNG" + bytes(2000), media_type="image/png")
 PNG_URL = f"data:image/png;base64,{base64.b64encode(PNG.data).decode()}"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.model import ModelLimits
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.limits import resolve_limits
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.model_facts import ModelFacts, is_loopback, model_facts
+from holmes.values.model import ModelLimits
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 
 def limits(model: str, api_base: str | None = None, **overrides: int) -> ModelLimits:

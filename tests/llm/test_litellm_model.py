@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage, user_text
 from holmes.llm.config import Prices
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage, user_text
 from tests.llm.conftest import KEY, Recorder, provider, request
 from tests.support.openai_server import Call, ErrorReply, EventStream, Hang, OpenAIServer, Reply, Usage, call
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 
 async def test_text_is_streamed_as_it_arrives_and_returned_whole(recorder: Recorder) -> None:

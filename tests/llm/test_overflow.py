@@ -21,13 +21,13 @@ from typing import Any
 
 import pytest
 
-from holmes.core.errors import ContextOverflow, ModelError
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.errors import model_error
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.overflow import Overflow, overflow_window
 from holmes.llm.retries import RetryPolicy
+from holmes.values.errors import ContextOverflow, ModelError
 from tests.llm.conftest import KEY, Recorder, provider, request
 from tests.support.openai_server import ErrorReply
 

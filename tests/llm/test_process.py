@@ -13,11 +13,11 @@ ROOT = Path(__file__).parents[2]
 
 ASK = """
 import asyncio, socket, sys
-from holmes.core.messages import SystemMessage, user_text
-from holmes.core.model import ModelRequest
+from holmes.values.messages import SystemMessage, user_text
+from holmes.values.model import ModelRequest
 from holmes.llm import litellm_loader
 from holmes.llm.config import LitellmModelConfig
-from holmes.llm.registry import build_model
+from holmes.app.model_registry import build_model
 
 assert "litellm" not in sys.modules
 contacted = set()

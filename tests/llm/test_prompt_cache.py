@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from holmes.core.messages import AssistantMessage, Message, Text, ToolMessage, user_text
-from holmes.core.model import ModelRequest
-from holmes.core.tools import Parameter, ParameterSchema, Tool
 from holmes.llm.codec import MessageCodec
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.model_facts import model_facts
 from holmes.llm.prompt_cache import CacheMarks, cache_marks, mark_for_cache
+from holmes.values.messages import AssistantMessage, Message, Text, ToolMessage, user_text
+from holmes.values.model import ModelRequest
+from holmes.values.tools import Parameter, ParameterSchema, Tool
 from tests.llm.conftest import TOOL, Recorder, provider, request
 from tests.support.conversations import png
 from tests.support.counting_model import tool_call

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.errors import ConfigError
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.litellm_model import LitellmModel
+from holmes.values.errors import ConfigError
 from tests.llm.conftest import Recorder, request
 from tests.support.openai_server import OpenAIServer, Reply
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import ConfigError, ModelError
 from holmes.llm.config import LitellmModelConfig
+from holmes.values.errors import ConfigError, ModelError
 from tests.llm.conftest import Recorder, provider, request
 from tests.support.openai_server import Body, ErrorReply, OpenAIServer, Reply
 

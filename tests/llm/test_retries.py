@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import ModelError
-from holmes.core.stats import RequestStats
 from holmes.llm.errors import retry_after_seconds
 from holmes.llm.retries import RetryPolicy
+from holmes.values.errors import ModelError
+from holmes.values.stats import RequestStats
 from tests.llm.conftest import Recorder, provider, request
 from tests.support.openai_server import ErrorReply, Hang, OpenAIServer, Reply, Scripted, Usage, call
 

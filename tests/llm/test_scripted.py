@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.errors import ConfigError, ContextOverflow, ModelError
-from holmes.core.model import ModelLimits, ModelRequest
-from holmes.core.stats import RequestStats
+from holmes.app.model_registry import build_model
 from holmes.llm.config import LitellmModelConfig
-from holmes.llm.registry import build_model
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.values.errors import ConfigError, ContextOverflow, ModelError
+from holmes.values.model import ModelLimits, ModelRequest
+from holmes.values.stats import RequestStats
 from tests.llm.conftest import Recorder, request
 
 

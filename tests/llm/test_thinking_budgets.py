@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from holmes.core.errors import ModelError
 from holmes.llm.config import LitellmModelConfig
+from holmes.values.errors import ModelError
 from tests.llm.conftest import Recorder, provider, request
 from tests.support.openai_server import ErrorReply
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.tokens import load_encoding
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.model_facts import model_facts
 from holmes.llm.usage import Billing, TokenCounts, estimated_counts
+from holmes.tokens import load_encoding
 
 COUNTS = TokenCounts(prompt=1000, completion=100, cached=300, cache_creation=200, reasoning=50)
 

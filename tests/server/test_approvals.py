@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
 from holmes.server.approvals import ChatApprover
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.server.event_stream import events_of, named
 from tests.server.http_server import Provider, http_server
 from tests.support.openai_server import Reply, call

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holmes.core.errors import ConfigError
 from holmes.server.clients import TrustedProxies
 from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
+from holmes.values.errors import ConfigError
 from tests.server.http_server import KEY, http_server
 
 PROXIES = TrustedProxies(["10.0.0.0/8", "192.168.1.5", "fd00::/8"])

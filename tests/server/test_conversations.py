@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.json_types import JsonObject
-from holmes.core.messages import (
+from holmes.server.conversations import ConversationCodec, ConversationError
+from holmes.values.json_types import JsonObject
+from holmes.values.messages import (
     AssistantMessage,
     CompactionMark,
     Image,
@@ -27,7 +28,6 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.server.conversations import ConversationCodec, ConversationError
 
 CODEC = ConversationCodec(b"k" * 32)
 CALL = ToolCall(id=ToolCallId("c1"), name="kubectl_get", arguments='{"kind": "pod"}')

@@ -6,9 +6,9 @@ import contextlib
 
 import pytest
 
-from holmes.core.errors import ConfigError
-from holmes.core.json_types import JsonObject, JsonValue
 from holmes.server.json_answers import find_json, mismatch, schema_of
+from holmes.values.errors import ConfigError
+from holmes.values.json_types import JsonObject, JsonValue
 
 PERSON: JsonObject = {
     "type": "object",

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from prometheus_client import Metric
 
 from holmes.app.work import Work, open_work
-from holmes.core.redaction.redactor import Redactor
+from holmes.redaction.redactor import Redactor
 from holmes.settings.settings import Settings
 from holmes.toolsets.statuses import ToolsetStatus
 

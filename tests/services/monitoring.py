@@ -21,7 +21,7 @@ from tests.services import programs
 from tests.services.service import Service, free_port
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 RULES_FILE: Final = "rules.yaml"
 

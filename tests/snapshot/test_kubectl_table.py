@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.redaction.redactor import Redactor
 from holmes.kubernetes.client import ClusterClient
+from holmes.redaction.redactor import Redactor
 from holmes.snapshot.recorder import RecordOptions, record_cluster
 from holmes.snapshot.server.serving import serve_snapshot
+from holmes.values.environment import Environment
 from tests.cluster.handle import Cluster
 from tests.snapshot.kubectl import Kubectl, difference
 from tests.snapshot.shop import running_shop

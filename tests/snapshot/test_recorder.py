@@ -18,15 +18,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ClusterUnreachable, ConfigError, HolmesError
-from holmes.core.redaction.redactor import Redactor
 from holmes.kubernetes.client import ClusterClient
+from holmes.redaction.redactor import Redactor
 from holmes.snapshot.known_secrets import KnownSecrets
 from holmes.snapshot.recorded_logs import LogLimits
 from holmes.snapshot.recorder import RecordOptions, RecordSummary, record_cluster
 from holmes.snapshot.scrubbing import Scrubber
 from holmes.snapshot.sources import load_snapshot
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable, ConfigError, HolmesError
 from tests.snapshot.recordings import ask
 from tests.support.kubernetes_api import (
     Answer,

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ConfigError
 from holmes.kubernetes.client import RECORDED_NAMESPACES, ClusterClient
 from holmes.snapshot.server.serving import serve_snapshot
+from holmes.values.environment import Environment
+from holmes.values.errors import ConfigError
 from tests.snapshot.recordings import RECORDED_AT, TABLE, api_of, ask, recording, thing
 
 PODS = "/api/v1/namespaces/shop/pods"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holmes.core.errors import ConfigError
 from holmes.snapshot.sources import load_snapshot
 from holmes.snapshot.times import timestamp
+from holmes.values.errors import ConfigError
 from tests.snapshot.recordings import ask, names
 
 SHOP = Path(__file__).parent / "shop.yaml"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.errors import HolmesError
 from holmes.snapshot.discovery import ResourceType
 from holmes.snapshot.logs import LogKey
 from holmes.snapshot.writer import RecordingWriter
+from holmes.values.errors import HolmesError
 
 
 async def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from holmes.core.errors import ConfigError, HolmesError
 from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.payload import parse_alerts
 from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
 from holmes.sources.label_matchers import matches_all, parse_matcher
+from holmes.values.errors import ConfigError, HolmesError
 from tests.services.fixtures import RunMonitor
 
 ALERTS = [

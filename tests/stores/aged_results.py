@@ -10,15 +10,15 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ToolCallId
 from holmes.stores.result_store import SWEEP_THREAD, FileResultStore
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ToolCallId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from holmes.core.messages import ResultId, StoredResult
+    from holmes.values.messages import ResultId, StoredResult
 
 HOUR = 3_600.0
 DAY = 24 * HOUR

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.messages import (
+from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
+from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     Message,
@@ -29,8 +31,6 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
-from holmes.stores.message_codec import message_from_json, message_to_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +115,7 @@ def test_a_kill_loses_nothing_that_was_appended(tmp_path: Path) -> None:
     program = f"""
 import os, signal
 from pathlib import Path
-from holmes.core.messages import user_text
+from holmes.values.messages import user_text
 from holmes.stores.conversation_store import ConversationStore
 conversation = ConversationStore(Path({str(tmp_path / "conversations")!r}), retention_days=1, limit=9).start()
 conversation.append(user_text("first"))
@@ -198,7 +198,7 @@ def test_a_full_disk_is_an_error_that_leaves_whole_lines(tmp_path: Path) -> None
     program = f"""
 import resource, signal, sys
 from pathlib import Path
-from holmes.core.messages import user_text
+from holmes.values.messages import user_text
 from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))

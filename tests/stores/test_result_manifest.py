@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ResultId, ToolCallId
 from holmes.stores.result_manifest import ManifestEntry, ResultManifest
 from holmes.stores.result_store import FileResultStore
 from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ResultId, ToolCallId
 
 
 def test_finding_an_id_reads_only_what_is_new(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.errors import HolmesError, ResultStoreError
-from holmes.core.messages import ResultId, StoredResult
 from holmes.stores.result_manifest import ResultManifest
 from holmes.stores.result_retention import RetentionRules, sweep
 from holmes.stores.result_store import FileResultStore
+from holmes.values.errors import HolmesError, ResultStoreError
+from holmes.values.messages import ResultId, StoredResult
 from tests.stores.aged_results import DAY, HOUR, age, blob_of, names_in, put, readable, store_at
 
 
@@ -174,7 +174,7 @@ async def test_what_a_killed_process_left_behind_goes_an_hour_later(tmp_path: Pa
 WRITER = """
 import asyncio, os, sys
 from pathlib import Path
-from holmes.core.messages import ToolCallId
+from holmes.values.messages import ToolCallId
 from holmes.stores.result_store import FileResultStore
 
 async def main(folder, name, number, sweeps):

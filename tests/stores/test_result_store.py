@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ResultId, ToolCallId
 from holmes.stores.result_store import FileResultStore
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ResultId, ToolCallId
 
 NAMES = st.one_of(
     st.text(max_size=120), st.sampled_from(["..", "../../etc/passwd", "/", "a/b", ".hidden", "", "x" * 300])
@@ -193,8 +193,8 @@ async def test_parallel_calls_and_a_second_store_on_the_same_folder_lose_nothing
 FULL_DISK_SCRIPT = """
 import asyncio, resource, signal, sys
 from pathlib import Path
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ToolCallId
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ToolCallId
 from holmes.stores.result_store import FileResultStore
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -264,8 +264,8 @@ async def test_a_full_disk_is_one_clear_line_and_nothing_half_written(full_disk:
 READ_ONLY_SCRIPT = """
 import asyncio, os, sys
 from pathlib import Path
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ToolCallId
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ToolCallId
 from holmes.stores.result_store import FileResultStore
 
 asyncio.run(asyncio.to_thread(int))  # whatever that imports is not readable any more after the next line

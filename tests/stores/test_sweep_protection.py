@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.messages import (
+from holmes.stores.conversation_store import ConversationStore
+from holmes.stores.result_store import FileResultStore
+from holmes.values.messages import (
     AssistantMessage,
     ResultId,
     Text,
@@ -19,14 +21,12 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.stores.conversation_store import ConversationStore
-from holmes.stores.result_store import FileResultStore
 from tests.stores.aged_results import DAY, HOUR, age, blob_of, put, readable, store_at
 
 SLOW_TO_ASK = """
 import asyncio, sys, time
 from pathlib import Path
-from holmes.core.messages import ToolCallId
+from holmes.values.messages import ToolCallId
 from holmes.stores.result_store import FileResultStore
 
 asked = Path(sys.argv[1], "asked")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from holmes.core.messages import (
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     Message,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import DrawFn, SearchStrategy
 
-    from holmes.core.messages import Part, ToolStatus
+    from holmes.values.messages import Part, ToolStatus
 
 WORDS = (
     "pod ",

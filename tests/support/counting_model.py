@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.messages import AssistantMessage, ToolCall, ToolCallId, ToolMessage, UserMessage
-from holmes.core.model import ModelLimits, ModelReply, ModelRequest
-from holmes.core.stats import RequestStats
-from holmes.core.tokens import TokenCounter
+from holmes.tokens import TokenCounter
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.messages import AssistantMessage, ToolCall, ToolCallId, ToolMessage, UserMessage
+from holmes.values.model import ModelLimits, ModelReply, ModelRequest
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import Message
-    from holmes.core.model import EmitEvent
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
+    from holmes.values.model import EmitEvent
 
 Answer: TypeAlias = "Callable[[ModelRequest], AssistantMessage | ModelReply | ModelError]"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holmes.core.events import AgentEvent
 from holmes.core.investigation import LoopModel, LoopParts, LoopPrompts
-from holmes.core.messages import Message, SystemMessage, user_text
-from holmes.core.model import ChatModel
 from holmes.core.policy import ContextPolicy
-from holmes.core.results import ResultStore
-from holmes.core.steps import DirectStepRunner
 from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools import Toolset
 from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.values.events import AgentEvent
+from holmes.values.messages import Message, SystemMessage, user_text
+from holmes.values.model import ChatModel
+from holmes.values.results import ResultStore
+from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import Toolset
 
 PROMPTS = LoopPrompts(
     compaction="Summarise the investigation.", last_step="Answer now.", empty_reply="Your reply was empty."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ResultId, StoredResult, ToolCallId
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ResultId, StoredResult, ToolCallId
 
 
 class MemoryStore:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holmes.core.findings import DiagnosisReport
-from holmes.core.findings_json import report_from_json
+from holmes.values.findings import DiagnosisReport
+from holmes.values.findings_json import report_from_json
 from tests.support.command_line import Home
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -29,7 +29,7 @@ from tests.support.slack_messages import SlackCall, SlackMessage, Trouble, fault
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 __all__ = ["SlackCall", "SlackMessage", "SlackServer", "Trouble", "rate_limited"]
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolInvocation, ToolResult
+from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolInvocation, ToolResult
 
 Body: TypeAlias = Callable[[ToolInvocation], Awaitable[ToolResult]]
 

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from holmes.core.events import AgentEvent
-from holmes.core.stats import RequestStats
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings
+from holmes.values.events import AgentEvent
+from holmes.values.stats import RequestStats
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.toolsets import FunctionToolset, tool
 
 MODEL = "anthropic/claude-sonnet-4-5"

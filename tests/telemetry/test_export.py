@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from holmes.app.telemetry import open_tracer
-from holmes.core.errors import mask_errors
-from holmes.core.events import AnswerFinished
-from holmes.core.redaction.redactor import Redactor
 from holmes.llm.scripted import ScriptedReply
+from holmes.redaction.redactor import Redactor
 from holmes.telemetry import export
 from holmes.telemetry.readers import traced
 from holmes.telemetry.run_attributes import RunAttributes
+from holmes.values.errors import mask_errors
+from holmes.values.events import AnswerFinished
 from tests.support.investigations import QUESTION, build_loop
 from tests.telemetry.otlp_collector import OtlpCollector
 from tests.telemetry.runs import drain, scripted, settings_of

@@ -11,8 +11,12 @@ from typing import TypeAlias
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holmes.core.errors import ModelError
-from holmes.core.events import (
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.telemetry.metrics import Metrics
+from holmes.telemetry.queue_gauges import QueueReading
+from holmes.telemetry.readers import observed
+from holmes.values.errors import ModelError
+from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
     AssistantReplied,
@@ -29,12 +33,8 @@ from holmes.core.events import (
     ToolResultSpilled,
     TurnStarted,
 )
-from holmes.core.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage
-from holmes.core.stats import RequestStats
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.telemetry.metrics import Metrics
-from holmes.telemetry.queue_gauges import QueueReading
-from holmes.telemetry.readers import observed
+from holmes.values.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage
+from holmes.values.stats import RequestStats
 from tests.services import programs
 from tests.services.fixtures import needed_programs
 from tests.support.investigations import QUESTION, build_loop

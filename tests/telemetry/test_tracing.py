@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from holmes.app.telemetry import open_tracer
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.events import (
+from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.telemetry.readers import traced
+from holmes.telemetry.run_attributes import RunAttributes
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     AttemptDiscarded,
@@ -23,13 +26,10 @@ from holmes.core.events import (
     ToolResultsMasked,
     TurnStarted,
 )
-from holmes.core.messages import AssistantMessage
-from holmes.core.model import EmitEvent, ModelReply, ModelRequest
-from holmes.core.stats import RequestStats
-from holmes.core.tools import ToolInvocation, ToolResult
-from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
-from holmes.telemetry.readers import traced
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.values.messages import AssistantMessage
+from holmes.values.model import EmitEvent, ModelReply, ModelRequest
+from holmes.values.stats import RequestStats
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.investigations import QUESTION, build_loop
 from tests.support.toolsets import FunctionToolset, tool
 from tests.telemetry.otlp_collector import OtlpCollector, ReceivedSpan

@@ -16,23 +16,23 @@ import psutil
 import pytest
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.errors import ConfigError
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import Tool, ToolInvocation, ToolResult, WrapperToolset
 from holmes.toolsets.catalogue import Catalogue, CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, Readiness, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME
 from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
+from holmes.values.environment import Environment
+from holmes.values.errors import ConfigError
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import Tool, ToolInvocation, ToolResult, WrapperToolset
 from tests.toolsets.yaml.support import toolset_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import Toolset
     from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import Toolset
 
 _ENVIRONMENT = Environment.of({"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
 _SHOP = """\

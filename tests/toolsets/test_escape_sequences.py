@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.messages import ToolCallId
-from holmes.core.redaction.redactor import Redactor
-from holmes.core.tools import ToolInvocation, ToolResult
+from holmes.redaction.redactor import Redactor
 from holmes.toolsets.redacted import Redacted
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.planted_forms import random_text
 from tests.support.toolsets import FunctionToolset, tool
 from tests.support.views import view

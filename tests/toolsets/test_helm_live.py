@@ -14,19 +14,19 @@ import pytest
 import yaml
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.registry import ToolsetContext
+from holmes.values.environment import Environment
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.cluster.fixtures import create_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import ToolResult, Toolset
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import ToolResult, Toolset
     from tests.cluster.fixtures import Cluster
 
 pytestmark = pytest.mark.cluster

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ToolError
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.kubernetes.errors import NotFound
 from holmes.toolsets.kubernetes_logs.reader import ReadLimits
 from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, KubernetesLogsToolset
+from holmes.values.environment import Environment
+from holmes.values.errors import ToolError
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 PODS = "/api/v1/namespaces/shop/pods"
 LIMITS = ReadLimits(timeout_seconds=2, container_bytes=100_000, newest_lines=1_000)

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ToolError
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
 from holmes.toolsets.kubernetes_logs.request import duration, line_filter, log_request
 from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, MAX_TIMEOUT_SECONDS, KubernetesLogsFactory
 from holmes.toolsets.registry import ToolsetContext
+from holmes.values.environment import Environment
+from holmes.values.errors import ToolError
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, log, pod, write_kubeconfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 
 @pytest.fixture

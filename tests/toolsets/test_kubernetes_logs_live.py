@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.kubernetes.client import ClusterClient
 from holmes.toolsets.kubernetes_logs.reader import ReadLimits
 from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, KubernetesLogsToolset
+from holmes.values.environment import Environment
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.cluster.fixtures import apply_fault, wait_until
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
     from tests.cluster.handle import Cluster, User
 
 pytestmark = pytest.mark.cluster

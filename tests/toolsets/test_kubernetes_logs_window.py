@@ -10,10 +10,10 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import ToolError
 from holmes.toolsets.kubernetes_logs.report import readable
 from holmes.toolsets.kubernetes_logs.request import LineFilter
 from holmes.toolsets.kubernetes_logs.window import LONGEST_LINE_BYTES, LineWindow
+from holmes.values.errors import ToolError
 from tests.support.kubernetes_api import log_time
 
 LINES = st.lists(st.text(st.characters(exclude_characters="\n"), max_size=30).map(str.strip), max_size=60)

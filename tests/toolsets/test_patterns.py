@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import ToolError
 from holmes.toolsets.kubernetes_logs.request import line_filter, log_request
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.toolsets.stored_results.search import SearchQuery, search_lines
+from holmes.values.errors import ToolError
 
 _HOSTILE = "(((((a{1000}){1000}){1000}){1000}){1000})"
 _MEMORY_LIMIT_KB = 3_000_000
 # Runs in a process of its own: a pattern that gets through must not take the memory of the machine.
 _COMPILE_ALL = """
 import resource, sys, time
-from holmes.core.errors import ToolError
+from holmes.values.errors import ToolError
 from holmes.toolsets.patterns import bounded_pattern
 import regex
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

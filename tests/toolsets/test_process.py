@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ToolError
 from holmes.toolsets.process import ProcessLimits, ProcessOutcome, run_process
+from holmes.values.environment import Environment
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -255,7 +255,7 @@ async def test_other_programs_are_not_ended_with_one_that_is_cancelled(tmp_path:
 
 _HOLMES_LIKE = """
 import asyncio, os, sys
-from holmes.core.environment import Environment
+from holmes.values.environment import Environment
 from holmes.toolsets.process import ProcessLimits, run_process
 environment = Environment.of({"PATH": os.environ["PATH"]})
 limits = ProcessLimits(memory_limit_mb=800)

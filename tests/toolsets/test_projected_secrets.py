@@ -11,25 +11,25 @@ import pytest
 import yaml
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.messages import ToolCallId
-from holmes.core.redaction.redactor import Redactor
-from holmes.core.tools import ToolInvocation
 from holmes.kubernetes.object_masking import ObjectMasker
+from holmes.redaction.redactor import Redactor
 from holmes.snapshot.server.serving import serve_snapshot
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.redacted import Redacted
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.environment import Environment
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.support.planted_forms import random_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import ToolResult, Toolset
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import ToolResult, Toolset
 
 REDACTOR = Redactor(b"a key of the tests")
 # Words as people choose them: nothing but the name says that they are secrets.

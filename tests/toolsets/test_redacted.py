@@ -7,8 +7,13 @@ import logging
 
 import pytest
 
-from holmes.core.errors import ToolError
-from holmes.core.messages import (
+from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.redaction.logging import RedactingFilter
+from holmes.redaction.messages import redact_message_off_loop
+from holmes.redaction.redactor import Redactor
+from holmes.toolsets.redacted import Redacted
+from holmes.values.errors import ToolError
+from holmes.values.messages import (
     Image,
     Message,
     SystemMessage,
@@ -19,12 +24,7 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.redaction.logging import RedactingFilter
-from holmes.core.redaction.messages import redact_message_off_loop
-from holmes.core.redaction.redactor import Redactor
-from holmes.core.tools import ToolInvocation, ToolResult
-from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.toolsets.redacted import Redacted
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.toolsets import FunctionToolset, tool
 
 REDACTOR = Redactor(b"a key of the tests, 32 bytes long")

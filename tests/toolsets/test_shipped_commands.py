@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import Tool, ToolInvocation
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.registry import ToolsetContext
+from holmes.values.environment import Environment
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import Tool, ToolInvocation
 from tests.toolsets.yaml.support import toolset_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.tools import Toolset
+    from holmes.values.tools import Toolset
 
 _ENVIRONMENT = Environment.of({"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
 _ANY_TOOLSET = "toolsets: {any: {tools: [{name: any, description: d, command: date}]}}"

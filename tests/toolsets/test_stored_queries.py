@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.json_types import JsonValue
-from holmes.core.messages import HandedOver, ResultId, Text, ToolCallId, ToolMessage
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
 from holmes.toolsets.stored_results import StoredResultsToolset
+from holmes.values.json_types import JsonValue
+from holmes.values.messages import HandedOver, ResultId, Text, ToolCallId, ToolMessage
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.conversations import png, texts
 from tests.support.result_stores import MemoryStore
 

@@ -11,7 +11,7 @@ import pkgutil
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from holmes.core.policy import ContextPolicy

@@ -11,11 +11,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.previews import line_end, prefix_that_fits
-from holmes.core.previews.pieces import count_lines
+from holmes.previews import line_end, prefix_that_fits
+from holmes.previews.pieces import count_lines
 
 if TYPE_CHECKING:
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
 
 _OPENING = re.compile(r"\s*\[\s*")
 _BETWEEN = re.compile(r"\s*,\s*")

@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
-from holmes.core.messages import Image, Text, UserMessage
-from holmes.core.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
-from holmes.core.previews.pieces import count_lines
-from holmes.core.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
-from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens, utf8_bytes
 from holmes.core.tools_utils.head_preview import HeadRoom, head_that_fits
+from holmes.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
+from holmes.previews.pieces import count_lines
+from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens, utf8_bytes
+from holmes.values.cutting import shortened
+from holmes.values.messages import Image, Text, UserMessage
+from holmes.values.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult, ToolMessage
     from holmes.core.policy import PreviewKind
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import StoredResult, ToolMessage
 
 INLINE_ERROR_CHARACTERS = 500
 MAX_USER_PREVIEW_TOKENS = 4_000

@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from holmes.core.messages import AssistantMessage, Image, Text, ToolMessage
-from holmes.core.previews.pieces import count_lines
-from holmes.core.results import RESULT_TOOLS, label_of, output_text
 from holmes.core.tools_utils.output_changes import output_change
+from holmes.previews.pieces import count_lines
+from holmes.values.messages import AssistantMessage, Image, Text, ToolMessage
+from holmes.values.results import RESULT_TOOLS, label_of, output_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message, ToolCall
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message, ToolCall
 
 SMALLEST_ANSWERED_TOKENS = 60
 _DIFF_SHARE = 1 / 3

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import Text, ToolMessage
 from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL, call_key
+from holmes.values.messages import Text, ToolMessage
 
 if TYPE_CHECKING:
-    from holmes.core.messages import AssistantMessage, ToolCall, ToolCallId
+    from holmes.values.messages import AssistantMessage, ToolCall, ToolCallId
 
 MAX_RUNNING_CALLS = 32
 MAX_ANSWERED_CALLS = 32

@@ -10,13 +10,13 @@ import asyncio
 from io import BytesIO
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import Image
-from holmes.core.previews import is_json
+from holmes.previews import is_json
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import Image
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult, ToolCallId, ToolMessage, UserMessage
-    from holmes.core.results import ResultStore
+    from holmes.values.messages import StoredResult, ToolCallId, ToolMessage, UserMessage
+    from holmes.values.results import ResultStore
 
 PIECE_CHARACTERS = 262_144
 INLINE_CHARACTERS = 16_384

@@ -11,10 +11,6 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import Text
-from holmes.core.results import RESULT_TOOLS, label_of
-from holmes.core.tokens import upper_bound_tokens
 from holmes.core.tools_utils.pointers import (
     PointerLimits,
     cut_text,
@@ -24,14 +20,18 @@ from holmes.core.tools_utils.pointers import (
     tool_pointer_text,
 )
 from holmes.core.tools_utils.result_storage import store_tool_message
+from holmes.tokens import upper_bound_tokens
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import Text
+from holmes.values.results import RESULT_TOOLS, label_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import StoredResult, ToolMessage
     from holmes.core.policy import SpillPolicy
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import StoredResult, ToolMessage
+    from holmes.values.results import ResultStore
 
 SMALLEST_RESULT_TOKENS = 60
 _READ_AGAIN = (

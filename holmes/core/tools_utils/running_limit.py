@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.tools import WrapperToolset
+from holmes.values.tools import WrapperToolset
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
 
-    from holmes.core.tools import ToolInvocation, ToolResult, Toolset
+    from holmes.values.tools import ToolInvocation, ToolResult, Toolset
 
 
 @dataclass(frozen=True, slots=True)

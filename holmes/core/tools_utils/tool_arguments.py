@@ -10,15 +10,15 @@ import difflib
 import json
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ToolError
-from holmes.core.tools import ParameterSchema
+from holmes.values.cutting import shortened
+from holmes.values.errors import ToolError
+from holmes.values.tools import ParameterSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.tools import JsonType, Parameter, Tool
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.tools import JsonType, Parameter, Tool
 
 
 class _Mismatch(ValueError):

@@ -13,11 +13,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import Image, Text, ToolCallId, UserMessage
 from holmes.core.policy import SpillPolicy
-from holmes.core.results import label_of, result_label
-from holmes.core.tokens import message_overhead_tokens, upper_bound_tokens
 from holmes.core.tools_utils.pointers import (
     MAX_USER_PREVIEW_TOKENS,
     PointerLimits,
@@ -28,12 +24,16 @@ from holmes.core.tools_utils.pointers import (
     user_pointer_text,
 )
 from holmes.core.tools_utils.result_storage import INLINE_CHARACTERS, store_parts, store_tool_message
+from holmes.tokens import message_overhead_tokens, upper_bound_tokens
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import Image, Text, ToolCallId, UserMessage
+from holmes.values.results import label_of, result_label
 
 if TYPE_CHECKING:
-    from holmes.core.messages import Part, StoredResult, ToolMessage
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
     from holmes.core.tools_utils.pointers import Measure
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Part, StoredResult, ToolMessage
+    from holmes.values.results import ResultStore
 
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()

@@ -13,18 +13,18 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import excerpt
-from holmes.core.errors import HolmesError, ToolError
-from holmes.core.messages import NOTHING_HANDED_OVER
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.running_limit import limit_running
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
+from holmes.values.cutting import excerpt
+from holmes.values.errors import HolmesError, ToolError
+from holmes.values.messages import NOTHING_HANDED_OVER
+from holmes.values.tools import ToolInvocation, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.core.messages import HandedOver, ToolCall
-    from holmes.core.tools import Tool, Toolset, WrapperToolset
+    from holmes.values.messages import HandedOver, ToolCall
+    from holmes.values.tools import Tool, Toolset, WrapperToolset
 
 MAX_CONCURRENT_TOOL_CALLS = 16
 # More than the calls of one reply: each is asked about several times before and after it runs.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.events import ToolResultSpilled
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
+from holmes.values.events import ToolResultSpilled
 
 if TYPE_CHECKING:
-    from holmes.core.messages import ToolCall, ToolMessage
+    from holmes.values.messages import ToolCall, ToolMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import Part, Text, ToolMessage
+from holmes.values.messages import Part, Text, ToolMessage
 
 if TYPE_CHECKING:
-    from holmes.core.messages import ToolCall
-    from holmes.core.tools import ToolResult
+    from holmes.values.messages import ToolCall
+    from holmes.values.tools import ToolResult
 
 
 def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:

@@ -10,9 +10,6 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.evidence.ledger import ledger_of
-from holmes.core.messages import AssistantMessage, CompactionMark
-from holmes.core.stats import RequestStats
 from holmes.core.truncation.context import SMALLEST_SUMMARY_TOKENS
 from holmes.core.truncation.entity_check import NOTEWORTHY_SCORE, mark_invented, survey
 from holmes.core.truncation.plan import Room, plan_removal
@@ -26,13 +23,16 @@ from holmes.core.truncation.summary_message import (
     summary_message,
 )
 from holmes.core.truncation.summary_request import SummaryJob
+from holmes.evidence.ledger import ledger_of
+from holmes.values.messages import AssistantMessage, CompactionMark
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.evidence.ledger import Ledger
     from holmes.core.history import History
-    from holmes.core.messages import StoredResult, UserMessage
     from holmes.core.truncation.context import Budget, CompactionContext
     from holmes.core.truncation.plan import Plan
+    from holmes.evidence.ledger import Ledger
+    from holmes.values.messages import StoredResult, UserMessage
 
 __all__ = ["SUMMARY_HEADING", "CompactionAttempt", "compact_conversation_history"]
 

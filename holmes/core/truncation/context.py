@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import SystemMessage
-from holmes.core.stats import RequestStats
 from holmes.core.truncation.guard import CompactionGuard
+from holmes.values.messages import SystemMessage
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.evidence.verification import CitationVerifier
     from holmes.core.history import History
-    from holmes.core.model import ChatModel, EmitEvent
     from holmes.core.policy import ContextPolicy
-    from holmes.core.results import ResultStore
-    from holmes.core.steps import StepRunner
-    from holmes.core.tokens import TokenCounter
-    from holmes.core.tools import Tool
+    from holmes.evidence.verification import CitationVerifier
+    from holmes.tokens import TokenCounter
+    from holmes.values.model import ChatModel, EmitEvent
+    from holmes.values.results import ResultStore
+    from holmes.values.steps import StepRunner
+    from holmes.values.tools import Tool
 
 MAX_SUMMARY_TOKENS = 4_096
 SMALLEST_SUMMARY_TOKENS = 64

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import AssistantMessage, UserMessage
+from holmes.values.messages import AssistantMessage, UserMessage
 
 if TYPE_CHECKING:
     from holmes.core.history import History

@@ -12,16 +12,16 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import AssistantMessage, UserMessage
-from holmes.core.tokens import message_texts
 from holmes.core.truncation.entities import Entity, find_entities, pieces_of
+from holmes.tokens import message_texts
+from holmes.values.messages import AssistantMessage, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.core.messages import Message
-    from holmes.core.tools import Tool
     from holmes.core.truncation.entities import EntityKind
+    from holmes.values.messages import Message
+    from holmes.values.tools import Tool
 
 MAX_MESSAGE_CHARACTERS = 100_000
 MAX_TOTAL_CHARACTERS = 2_000_000

@@ -12,7 +12,7 @@ from holmes.core.truncation.plan import split_rounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 
 def split_groups(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import CompactionInsufficientError
+from holmes.values.errors import CompactionInsufficientError
 
 if TYPE_CHECKING:
     from holmes.core.policy import SafetyPolicy

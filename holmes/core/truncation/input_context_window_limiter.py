@@ -12,10 +12,6 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.errors import CompactionInsufficientError
-from holmes.core.events import CompactionFailed, CompactionStarted, HistoryCompacted, ToolResultsMasked
-from holmes.core.messages import SystemMessage
-from holmes.core.stats import RequestStats
 from holmes.core.truncation.compaction import CompactionAttempt, compact_conversation_history
 from holmes.core.truncation.context import Budget, CompactionOutcome, budget_of
 from holmes.core.truncation.cooldown import is_cooling_down
@@ -27,6 +23,10 @@ from holmes.core.truncation.masking.plan import plan_masks
 from holmes.core.truncation.plan import Room, plan_removal
 from holmes.core.truncation.truncate import insufficient, plan_truncation, require_fit, truncated, truncation_room
 from holmes.core.truncation.truncation_note import make_truncation_note, truncation_note_tokens
+from holmes.values.errors import CompactionInsufficientError
+from holmes.values.events import CompactionFailed, CompactionStarted, HistoryCompacted, ToolResultsMasked
+from holmes.values.messages import SystemMessage
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from holmes.core.history import History

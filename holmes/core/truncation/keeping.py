@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import ToolMessage
 from holmes.core.tools_utils.result_storage import store_tool_message
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ToolMessage
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.messages import Message
-    from holmes.core.results import ResultStore
+    from holmes.values.messages import Message
+    from holmes.values.results import ResultStore
 
 
 async def store_results(history: History, store: ResultStore | None) -> History:

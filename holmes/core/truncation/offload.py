@@ -14,26 +14,26 @@ import uuid
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
 from holmes.core.history import History
-from holmes.core.messages import StoredResult, SystemMessage, ToolMessage, user_text
 from holmes.core.policies.flowllm import POLICY
-from holmes.core.stats import RequestStats
-from holmes.core.tokens import TokenCounter
 from holmes.core.truncation.context import Budget
 from holmes.core.truncation.masking import apply_masks, plan_masks
 from holmes.core.truncation.masking.mask import stored_or_reason
 from holmes.core.truncation.offload_groups import GroupSummaries, GroupWriter, summarise_groups
 from holmes.core.truncation.plan import split_rounds
+from holmes.tokens import TokenCounter
+from holmes.values.errors import ConfigError
+from holmes.values.messages import StoredResult, SystemMessage, ToolMessage, user_text
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
-    from holmes.core.model import ChatModel
     from holmes.core.policy import ContextPolicy, Mode
-    from holmes.core.results import ResultStore
     from holmes.core.truncation.offload_groups import WrittenGroup
+    from holmes.values.messages import Message
+    from holmes.values.model import ChatModel
+    from holmes.values.results import ResultStore
 
 OFFLOAD_PROMPT = (
     "Write down where this conversation stands, for somebody who goes on from what you write and knows nothing else: "

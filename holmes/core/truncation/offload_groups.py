@@ -11,21 +11,21 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.policies.flowllm import POLICY
-from holmes.core.stats import RequestStats
-from holmes.core.steps import DirectStepRunner
 from holmes.core.truncation.context import SMALLEST_SUMMARY_TOKENS, CompactionContext, budget_of
 from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.core.truncation.removed import store_removed
 from holmes.core.truncation.summary import request_summary
 from holmes.core.truncation.summary_request import Summary, SummaryJob
+from holmes.values.stats import RequestStats
+from holmes.values.steps import DirectStepRunner
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
     from holmes.core.history import History
-    from holmes.core.messages import Message, StoredResult
-    from holmes.core.model import ChatModel
-    from holmes.core.results import ResultStore
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message, StoredResult
+    from holmes.values.model import ChatModel
+    from holmes.values.results import ResultStore
 
 _LARGEST_SHARE_OF_GROUP = 0.25
 

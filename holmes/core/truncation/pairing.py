@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage
+from holmes.values.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 MISSING_RESULT = "the call was interrupted; no result"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from holmes.core.truncation.masking.tail import shrink_to_pointers
 from holmes.core.truncation.shrink import shrink_round
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 
 _MOST_POINTED_ROUNDS = 2
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holmes.core.history import History
-    from holmes.core.messages import Message
-    from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.context import Budget
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

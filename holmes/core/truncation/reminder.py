@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.tools import Tool
+    from holmes.values.tools import Tool
 
 MAX_LISTED_TOOLS = 20
 _MAX_CHARACTERS = 360

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import AssistantMessage, Image, SystemMessage, ToolCallId, ToolMessage
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import AssistantMessage, Image, SystemMessage, ToolCallId, ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message, StoredResult
-    from holmes.core.results import ResultStore
     from holmes.core.truncation.context import CompactionContext
+    from holmes.values.messages import Message, StoredResult
+    from holmes.values.results import ResultStore
 
 CONVERSATION_TOOL_NAME = "conversation"
 GROUP_TOOL_NAME = "group"

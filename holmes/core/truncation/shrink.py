@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import Image, Text, ToolMessage
-from holmes.core.previews import first_that_fits, head_and_tail
-from holmes.core.previews.excerpts import DEFAULT_CHARACTERS_PER_TOKEN
-from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens
+from holmes.previews import first_that_fits, head_and_tail
+from holmes.previews.excerpts import DEFAULT_CHARACTERS_PER_TOKEN
+from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens
+from holmes.values.messages import Image, Text, ToolMessage
 
 if TYPE_CHECKING:
-    from holmes.core.messages import Message
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message
 
 _SMALLEST_RESULT_TOKENS = 16
 _GAP_TOKENS = 32

@@ -12,20 +12,20 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import AssistantMessage, Image, SystemMessage, Text, user_text
-from holmes.core.model import ModelRequest
-from holmes.core.stats import RequestStats
 from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.summary_repair import repair_summary
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, Summary, ask, shortened
 from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces, whole_transcript
+from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text, user_text
+from holmes.values.model import ModelRequest
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holmes.core.messages import Message
-    from holmes.core.model import ChatModel
     from holmes.core.truncation.summary_request import SummaryJob
+    from holmes.values.messages import Message
+    from holmes.values.model import ChatModel
 
 # Another provider counts differently; so much more than we think is taken for granted (K12).
 OTHER_PROVIDER_MARGIN = 1.35

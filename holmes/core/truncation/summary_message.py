@@ -10,21 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import after_placeholder, before_placeholder
-from holmes.core.evidence.ledger import LEDGER_HEADING
-from holmes.core.messages import Text, UserMessage
-from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS
 from holmes.core.truncation.entity_check import with_distinct_lines
 from holmes.core.truncation.reminder import reminder_text
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shortened
+from holmes.evidence.ledger import LEDGER_HEADING
+from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
+from holmes.values.cutting import after_placeholder, before_placeholder
+from holmes.values.messages import Text, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import StoredResult
-    from holmes.core.tokens import TokenCounter
-    from holmes.core.tools import Tool
     from holmes.core.truncation.entity_check import RankedEntity
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import StoredResult
+    from holmes.values.tools import Tool
 
 SUMMARY_HEADING = (
     "Summary of the investigation until here. The messages it stands for were removed to save space; "

@@ -9,15 +9,15 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import SystemMessage, user_text
-from holmes.core.model import ModelRequest
 from holmes.core.truncation.entity_check import IMPORTANT_SCORE, with_distinct_lines
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, ask, shortened
+from holmes.values.messages import SystemMessage, user_text
+from holmes.values.model import ModelRequest
 
 if TYPE_CHECKING:
-    from holmes.core.model import ChatModel
     from holmes.core.truncation.entity_check import RankedEntity, SourceSurvey
     from holmes.core.truncation.summary_request import Summary, SummaryJob
+    from holmes.values.model import ChatModel
 
 REPAIR_PROMPT = (
     "You are given the summary of an investigation, and names and values that it left out, each with a line in which "

@@ -9,18 +9,18 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.events import TextDelta
-from holmes.core.stats import ModelSpend, RequestStats
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.events import TextDelta
+from holmes.values.stats import ModelSpend, RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
     from holmes.core.history import History
-    from holmes.core.messages import Message
-    from holmes.core.model import ChatModel, ModelReply, ModelRequest
-    from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.context import Budget, CompactionContext
     from holmes.core.truncation.entity_check import SourceSurvey
+    from holmes.tokens import TokenCounter
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
+    from holmes.values.model import ChatModel, ModelReply, ModelRequest
 
 LONGEST_SHARE_OF_CAP = 1.5
 SHORTENED = "[The summary was longer than asked for and ends here.]"

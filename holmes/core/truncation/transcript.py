@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import after_placeholder, before_placeholder
-from holmes.core.messages import AssistantMessage, Image, SystemMessage, ToolMessage
+from holmes.values.cutting import after_placeholder, before_placeholder
+from holmes.values.messages import AssistantMessage, Image, SystemMessage, ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 MAX_PIECES = 4
 _MESSAGE_LIMITS_TOKENS = (8_000, 4_000, 2_000, 1_000, 500, 250, 100, 50)

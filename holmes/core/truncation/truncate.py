@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import CompactionInsufficientError
-from holmes.core.messages import AssistantMessage, CompactionMark, Text, UserMessage
 from holmes.core.truncation.plan import Room, plan_removal
 from holmes.core.truncation.removed import where_removed_lie
+from holmes.values.errors import CompactionInsufficientError
+from holmes.values.messages import AssistantMessage, CompactionMark, Text, UserMessage
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.messages import Message
-    from holmes.core.stats import RequestStats
-    from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.context import Budget
     from holmes.core.truncation.plan import Plan
     from holmes.core.truncation.truncation_note import TruncationNote
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message
+    from holmes.values.stats import RequestStats
 
 TRUNCATION_LINE = "[Earlier messages truncated]"
 _NO_ROOM = Room(tail_tokens=0, newest_round_tokens=0, history_tokens=0)

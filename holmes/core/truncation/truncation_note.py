@@ -9,15 +9,15 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.evidence.ledger import ledger_of
 from holmes.core.truncation.reminder import reminder_text
 from holmes.core.truncation.removed import store_removed
 from holmes.core.truncation.summary_message import ledger_room_tokens
+from holmes.evidence.ledger import ledger_of
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.messages import Message, StoredResult
     from holmes.core.truncation.context import Budget, CompactionContext
+    from holmes.values.messages import Message, StoredResult
 
 _WHERE_TOKENS = 40
 

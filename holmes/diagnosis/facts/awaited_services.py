@@ -9,11 +9,11 @@ import re
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.edges import failures, is_ready
 from holmes.diagnosis.facts.hosts import host_uses
 from holmes.kubernetes.fields import children, text, text_map, texts
 from holmes.kubernetes.selectors import matches_map
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,23 +10,23 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import excerpt
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import has_secret_name, value
 from holmes.diagnosis.facts.nearest import hint, nearest
 from holmes.diagnosis.facts.rollouts import ABSENT, last_rollout
 from holmes.diagnosis.facts.spec_places import container_field, edited_at, is_optional
 from holmes.kubernetes.fields import child, children, text, text_map, texts
+from holmes.values.cutting import excerpt
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.log_signatures import LogSignature
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:/@%+-]{3,200}")
 _ABSENT: Final = re.compile(

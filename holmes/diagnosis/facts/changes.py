@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import Change
 from holmes.diagnosis.facts.dependents import autoscalers_of, services_selecting
 from holmes.diagnosis.facts.rollouts import last_rollout, replica_sets_newest_first
 from holmes.diagnosis.facts.templates import template_of
 from holmes.kubernetes.fields import at, children, text
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.moments import moment, written
+from holmes.values.findings import Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import ObjectRef
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
+    from holmes.values.json_types import JsonObject
 
 _MOST: Final = 5
 _SAME_MOMENT_SECONDS: Final = 5.0

@@ -17,9 +17,9 @@ from holmes.kubernetes.selectors import matches_selector
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _DEFAULTS: Final = (

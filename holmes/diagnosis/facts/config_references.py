@@ -14,7 +14,7 @@ from holmes.kubernetes.fields import child, children, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 Use: TypeAlias = Literal["variable", "variables", "volume", "account", "pull secret", "class"]
 _ENV: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))

@@ -19,13 +19,13 @@ from holmes.kubernetes.fields import texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, Severity
     from holmes.diagnosis.facts.blamed_settings import Blamed
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.last_words import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.rollouts import Difference
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, Severity
 
 EXIT_CODES: Final[dict[int, str]] = {
     1: "an error of the application",

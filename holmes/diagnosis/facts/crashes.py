@@ -16,11 +16,11 @@ from holmes.kubernetes.moments import moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 Ending: TypeAlias = Literal["memory", "liveness", "startup", "hook", "start", "lost", "application"]
 HEALED_SECONDS: Final = 3600.0

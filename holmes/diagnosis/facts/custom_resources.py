@@ -10,20 +10,20 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.spec_places import edited_at
 from holmes.kubernetes.fields import boolean, text
 from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.moments import duration, moment
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, Severity
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, Severity
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _GOOD: Final[dict[str, Severity]] = {
     "Ready": "critical", "Available": "critical", "Healthy": "critical", "Programmed": "critical",

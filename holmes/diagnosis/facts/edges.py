@@ -22,11 +22,11 @@ from holmes.kubernetes.fields import text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from holmes.core.findings import Evidence, ObjectRef
     from holmes.diagnosis.facts.hosts import HostUse
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, ObjectRef
 
 T = TypeVar("T")
 FailureKind: TypeAlias = Literal["unresolved", "refused", "timeout", "failed"]

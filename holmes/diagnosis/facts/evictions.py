@@ -22,9 +22,9 @@ from holmes.kubernetes.moments import moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, ObjectRef
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, ObjectRef
 
 RECENT_SECONDS: Final = 3600.0
 _OWNERS: Final = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import excerpt
-from holmes.core.findings import Evidence
-from holmes.core.redaction.names import strength_of
+from holmes.redaction.names import strength_of
+from holmes.values.cutting import excerpt
+from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject

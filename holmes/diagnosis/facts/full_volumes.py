@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.kubernetes.fields import children, text
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from holmes.diagnosis.facts.pods import Container

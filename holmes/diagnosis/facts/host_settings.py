@@ -17,11 +17,11 @@ from holmes.kubernetes.fields import children, text, text_map, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _LONGEST_CHARACTERS = 65_536
 _COMMENT: Final = re.compile(r"(?m)^[ \t]*(?:#|//|;).*$")

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.host_mentions import Mention, mentions
 from holmes.diagnosis.facts.host_settings import settings_of
 from holmes.diagnosis.facts.nearest import nearest
 from holmes.diagnosis.facts.service_ports import target_ports
 from holmes.kubernetes.fields import text, texts
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.host_mentions import Form
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _DOMAINS: Final = (
     "com org net io dev app shop store cloud info biz co ai us eu de uk fr local internal example test invalid"

@@ -10,8 +10,8 @@ from holmes.kubernetes.fields import child, children, integer, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.values.json_types import JsonObject
 
 _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 

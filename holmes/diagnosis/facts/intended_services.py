@@ -10,9 +10,9 @@ from holmes.diagnosis.facts.nearest import nearest
 from holmes.diagnosis.facts.typos import meant
 
 if TYPE_CHECKING:
-    from holmes.core.findings import ObjectRef
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 _ALIKE: Final = 0.8
 

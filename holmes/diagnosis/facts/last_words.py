@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from holmes.core.cutting import excerpt
-from holmes.core.findings import Evidence
 from holmes.diagnosis.facts.denials import accounts_blamed
 from holmes.diagnosis.facts.evidence import shown
 from holmes.diagnosis.facts.full_volumes import full_claims
@@ -15,14 +13,16 @@ from holmes.diagnosis.facts.hosts import host_uses
 from holmes.diagnosis.facts.log_signatures import signatures_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
+from holmes.values.cutting import excerpt
+from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from holmes.core.findings import ObjectRef
     from holmes.diagnosis.facts.log_signatures import LogSignature
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 _QUOTED_CHARACTERS: Final = 240
 _MOST_LINES: Final = 3

@@ -12,11 +12,11 @@ from holmes.kubernetes.fields import at, child, children, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _COMPARED: Final = (("max", "limits"), ("max", "requests"), ("min", "requests"), ("min", "limits"))
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.nearest import nearest
 from holmes.diagnosis.facts.spec_places import edited_at
 from holmes.diagnosis.facts.typos import meant
 from holmes.kubernetes.fields import child
 from holmes.kubernetes.moments import written
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.config_references import Reference
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _RESOURCES: Final = {
     "ConfigMap": "configmap",

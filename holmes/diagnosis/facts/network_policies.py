@@ -19,9 +19,9 @@ from holmes.kubernetes.fields import at, child, children, integer, text, text_ma
 from holmes.kubernetes.selectors import matches_selector
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 Direction: TypeAlias = Literal["Ingress", "Egress"]
 _RULES: Final = {"Ingress": "ingress", "Egress": "egress"}

@@ -10,8 +10,8 @@ from holmes.kubernetes.selectors import matches_map, matches_selector
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.values.json_types import JsonObject
 
 AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 CONTROL_PLANE_TAINTS: Final = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})

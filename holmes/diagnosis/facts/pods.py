@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
-from holmes.core.findings import Evidence
 from holmes.diagnosis.facts.evidence import shown
 from holmes.kubernetes.fields import at, boolean, child, integer, text
+from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 ContainerKind = Literal["init", "main", "ephemeral"]
 _KINDS: Final[tuple[tuple[ContainerKind, str, str], ...]] = (

@@ -13,11 +13,11 @@ from holmes.diagnosis.facts.spec_places import container_field
 from holmes.kubernetes.fields import at, child, children, integer, text, texts
 
 if TYPE_CHECKING:
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterEvent
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 ProbeField: TypeAlias = Literal["readinessProbe", "livenessProbe", "startupProbe"]
 WORDS: Final[dict[ProbeField, str]] = {

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40}))"

@@ -13,9 +13,9 @@ from holmes.kubernetes.fields import at, child, children, text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 
 def allocatable(node: ClusterObject, resource: str) -> Decimal:

@@ -16,9 +16,9 @@ from holmes.kubernetes.fields import at, child, children, text, text_map
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject, JsonValue
 
 ABSENT: Final = "(not set)"
 _REVISION: Final = "deployment.kubernetes.io/revision"

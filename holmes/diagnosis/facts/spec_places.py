@@ -15,11 +15,11 @@ from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.moments import moment
 
 if TYPE_CHECKING:
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonValue
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonValue
 
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 

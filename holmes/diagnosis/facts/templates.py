@@ -15,9 +15,9 @@ from holmes.kubernetes.kinds import WORKLOADS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 _TEMPLATE_PATHS = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),

@@ -21,9 +21,9 @@ from holmes.kubernetes.moments import moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, Severity
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, Severity
 
 Reason: TypeAlias = Literal["volume", "resources", "selector", "taint", "neighbours", "ports", "other"]
 

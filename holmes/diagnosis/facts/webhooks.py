@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import Evidence, ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.nearest import hint
 from holmes.kubernetes.fields import at, child, integer, text, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.selectors import matches_map, matches_selector
+from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 _CONFIGURATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 _SLICE_LABEL: Final = "kubernetes.io/service-name"

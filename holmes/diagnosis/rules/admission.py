@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import Evidence, ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.refusals import POD_SECURITY, WEBHOOK_FAILED, refused_with
 from holmes.diagnosis.facts.templates import template_of
@@ -13,15 +12,16 @@ from holmes.diagnosis.facts.webhooks import backends, webhooks, workloads_behind
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.moments import moment
+from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Severity
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.diagnosis.facts.webhooks import Webhook
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Severity
 
 _ENFORCE: Final = "pod-security.kubernetes.io/enforce"
 _METRICS: Final = "metrics.k8s.io"

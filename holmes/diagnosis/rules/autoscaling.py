@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.templates import template_of
@@ -14,14 +13,15 @@ from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.moments import moment
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _HPA: Final = "HorizontalPodAutoscaler"
 _PATIENCE_GRACES: Final = 5

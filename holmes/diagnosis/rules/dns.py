@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.corefile import PLUGINS, server_blocks
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
 from holmes.diagnosis.facts.evidence import field, log_line, value
@@ -15,16 +14,17 @@ from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import boolean, children, text, texts
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.corefile import ServerBlock
     from holmes.diagnosis.facts.edges import Edge
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _PLACE: Final = "kube-system"
 _LABEL: Final = "k8s-app"

@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_resources import describe
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
@@ -14,13 +13,14 @@ from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.moments import duration, moment
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.core.findings import Evidence
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _SYSTEM: Final = "kube-system"
 _LONG_GRACES: Final = 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import field, value
 from holmes.diagnosis.facts.ingress_backends import backends_of, has_address, ingress_class
 from holmes.diagnosis.facts.intended_services import intended_service, workload_named
@@ -20,6 +19,7 @@ from holmes.diagnosis.facts.service_backends import (
 )
 from holmes.diagnosis.facts.service_ports import service_ports
 from holmes.diagnosis.rule import Fault, Row
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import event, field, value
 from holmes.diagnosis.facts.ingress_backends import backends_of, has_address, ingress_class
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.service_backends import has_ready_endpoints
@@ -12,14 +11,15 @@ from holmes.diagnosis.facts.service_ports import service_ports
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, text
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Severity
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Severity
+    from holmes.values.json_types import JsonObject
 
 GROUP: Final = "gateway.networking.k8s.io"
 _ROUTES: Final = tuple(f"{kind}.{GROUP}" for kind in ("HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"))

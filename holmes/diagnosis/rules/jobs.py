@@ -18,12 +18,12 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import ObjectRef, Severity
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef, Severity
+    from holmes.values.json_types import JsonObject
 
 _RECENT_SECONDS: Final = 3_600
 _OLD_SECONDS: Final = 7 * 86_400

@@ -27,11 +27,11 @@ from holmes.kubernetes.fields import at, child, children, text, text_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.network_policies import Direction
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _DIRECTIONS: Final[tuple[Direction, ...]] = ("Ingress", "Egress")
 _DNS_PORT: Final = 53

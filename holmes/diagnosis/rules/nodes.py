@@ -15,9 +15,9 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _LEASES: Final = "kube-node-lease"
 _LATE_GRACES: Final = 3

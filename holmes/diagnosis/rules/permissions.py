@@ -14,11 +14,11 @@ from holmes.kubernetes.fields import at, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, ObjectRef
     from holmes.diagnosis.facts.access_review import Reason
     from holmes.diagnosis.facts.denials import Denial
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, ObjectRef
 
 _RECENT_SECONDS: Final = 3_600
 

@@ -17,12 +17,12 @@ from holmes.kubernetes.fields import at, boolean, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, Severity
     from holmes.diagnosis.facts.config_references import Reference
     from holmes.diagnosis.facts.missing_references import Missing
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, Severity
 
 _NOT_FOUND: Final = re.compile(r"(configmap|secret)s? \"([^\"]{1,253})\" not found", re.IGNORECASE)
 _NO_KEY: Final = re.compile(

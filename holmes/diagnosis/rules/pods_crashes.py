@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.crash_faults import EXIT_CODES, crash_fault, log_command, restarts, said, severity_of_end
 from holmes.diagnosis.facts.crashes import began, crashes_of, job_recovered
 from holmes.diagnosis.facts.evidence import event
@@ -13,13 +12,14 @@ from holmes.diagnosis.facts.spec_places import container_field, container_words
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import text
 from holmes.kubernetes.moments import duration
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 
 @Row(

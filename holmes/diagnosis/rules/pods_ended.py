@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.crashes import job_recovered
 from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit, repeated_evictions
 from holmes.diagnosis.facts.evidence import event, field
@@ -13,14 +12,15 @@ from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.spec_places import container_field, pod_words, serves_elsewhere, spec_field
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import text
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, Severity
     from holmes.diagnosis.facts.evictions import RepeatedEviction
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, Severity
 
 _SHOWN_EVICTIONS: Final = 3
 _OLD_SECONDS: Final = 86_400.0

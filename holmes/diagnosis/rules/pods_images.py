@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import event, value
 from holmes.diagnosis.facts.nearest import nearest
 from holmes.diagnosis.facts.pods import containers_of, troubled_pods
@@ -16,15 +15,16 @@ from holmes.diagnosis.facts.spec_places import container_field, container_words,
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.pull_errors import PullError
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _REASONS: Final = frozenset(
     {

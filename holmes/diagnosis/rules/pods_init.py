@@ -19,12 +19,12 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import ObjectRef
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.last_words import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 _STUCK: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "permission denied"})
 _LONG_INIT_SECONDS: Final = 300.0

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.evidence import event, field, value
 from holmes.diagnosis.facts.spec_places import owner_words
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import text, texts
 from holmes.kubernetes.moments import duration, moment
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _KILLS: Final = ("FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import excerpt
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.config_references import references_of
 from holmes.diagnosis.facts.evidence import event, field
 from holmes.diagnosis.facts.missing_references import just_repaired, missing_key, missing_object
@@ -15,15 +13,17 @@ from holmes.diagnosis.facts.spec_places import owner_words, pod_words, spec_fiel
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, text
 from holmes.kubernetes.moments import duration, moment
+from holmes.values.cutting import excerpt
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.config_references import Reference
     from holmes.diagnosis.facts.missing_references import Missing
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _MOUNT: Final = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
 _SANDBOX: Final = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "NetworkNotReady")

@@ -20,12 +20,12 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.probes import Probe, ProbeField, ProbeVerdict
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _STARTING_GRACES: Final = 3
 _TITLES: Final[dict[ProbeField, str]] = {

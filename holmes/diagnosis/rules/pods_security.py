@@ -16,13 +16,13 @@ from holmes.kubernetes.fields import at, children, integer, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, ObjectRef
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.crashes import Crash
     from holmes.diagnosis.facts.last_words import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, ObjectRef
+    from holmes.values.json_types import JsonObject
 
 _PRIVILEGED_PORTS: Final = 1024
 _RIGHTS: Final = ("readOnlyRootFilesystem", "runAsUser", "runAsGroup", "runAsNonRoot", "capabilities", "privileged")

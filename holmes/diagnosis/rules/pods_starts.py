@@ -16,10 +16,10 @@ from holmes.kubernetes.fields import child, children, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _WAITING: Final = frozenset({"CreateContainerError", *START_REASONS})
 _PROGRAM: Final = re.compile(r"exec: \\?\"([^\"\\]{1,1000})\\?\"")

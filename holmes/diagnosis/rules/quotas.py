@@ -20,9 +20,9 @@ from holmes.kubernetes.selectors import matches_selector
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _PDB: Final = "PodDisruptionBudget"
 _NEARLY_TENTHS: Final = 9

@@ -26,11 +26,11 @@ from holmes.kubernetes.fields import child, children, text, text_map, texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _READS: Final = ("status.conditions[PodScheduled]", "event FailedScheduling")
 _MOST_NODES: Final = 5

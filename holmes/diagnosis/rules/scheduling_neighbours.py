@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.node_choice import host_ports
@@ -13,15 +12,16 @@ from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, text
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.unscheduled import Unscheduled
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _READS: Final = ("status.conditions[PodScheduled]", "event FailedScheduling")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -17,10 +17,10 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import ObjectRef
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 _DEFAULT: Final = "default-scheduler"
 _QUEUES: Final = ("kueue.x-k8s.io/",)

@@ -24,10 +24,10 @@ from holmes.kubernetes.moments import moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Severity
     from holmes.diagnosis.facts.selector_mismatch import Mismatch
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Severity
 
 
 @Row(

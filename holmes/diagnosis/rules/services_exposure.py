@@ -6,12 +6,12 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts.edges import edges, failures, is_ready
 from holmes.diagnosis.facts.evidence import event, field
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.service_backends import pods_behind, selecting_services
 from holmes.diagnosis.rule import Fault, Row
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,10 +21,10 @@ from holmes.kubernetes.selectors import matches_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence, ObjectRef, Severity
     from holmes.diagnosis.facts.edges import Edge, Failure
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, ObjectRef, Severity
 
 _MOST_EVIDENCE: Final = 4
 

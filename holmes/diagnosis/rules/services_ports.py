@@ -19,10 +19,10 @@ from holmes.kubernetes.fields import at, child, children, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.service_ports import ContainerPort, ServicePort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _MOST_PROOFS: Final = 2
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.claims import (
     NO_PROVISIONER,
@@ -25,13 +24,14 @@ from holmes.diagnosis.facts.unscheduled import unscheduled_pods
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.moments import duration
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from holmes.core.findings import Evidence, Severity
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, Severity
 
 _LONG_GRACES: Final = 5
 _MOST: Final = 5

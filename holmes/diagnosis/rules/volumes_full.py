@@ -13,10 +13,10 @@ from holmes.diagnosis.rule import Fault, Row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.full_volumes import FullMount
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  a name in logs, nothing is written there
 

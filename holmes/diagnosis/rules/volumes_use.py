@@ -20,9 +20,9 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.core.findings import Evidence, ObjectRef
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence, ObjectRef
 
 _LONG_GRACES: Final = 5
 _MOST: Final = 5

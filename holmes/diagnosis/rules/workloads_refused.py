@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import Evidence, ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.limit_ranges import Violation, violations
 from holmes.diagnosis.facts.nearest import hint
@@ -26,14 +25,15 @@ from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.facts.webhooks import backends, webhook_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, text
+from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.refusals import Refusal
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 _KINDS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
 _READS: Final = ("status.conditions[ReplicaFailure]", "event FailedCreate", "spec.replicas", "status.replicas")

@@ -5,20 +5,20 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import Evidence
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.rollouts import last_rollout, replica_sets_newest_first, template_differences
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import text
 from holmes.kubernetes.moments import moment
+from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import ObjectRef
     from holmes.diagnosis.facts.rollouts import Difference
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
 
 ROLLOUT_GRACES: Final = 5
 """A rollout may take this many times the state's grace."""

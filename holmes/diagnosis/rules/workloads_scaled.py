@@ -14,10 +14,10 @@ from holmes.kubernetes.fields import at, children, text, text_map
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.diagnosis.facts.edges import Edge
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _RECENT_SECONDS: Final = 3_600
 _MOST_USERS: Final = 3

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.findings import ObjectRef
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.templates import template_of
@@ -17,13 +16,14 @@ from holmes.diagnosis.rules.workloads_rollout import sick_pods, wanted_replicas
 from holmes.kubernetes.fields import child, text, text_map
 from holmes.kubernetes.moments import moment
 from holmes.kubernetes.selectors import matches_selector
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
 
 _ORDINAL: Final = re.compile(r"-(\d+)$")
 

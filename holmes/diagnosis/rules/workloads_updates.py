@@ -16,11 +16,11 @@ from holmes.kubernetes.moments import duration, moment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.findings import Evidence
-    from holmes.core.json_types import JsonObject
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
 
 _HASH: Final = "controller-revision-hash"
 _MOST_WEBHOOKS: Final = 5

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
-from holmes.core.cutting import shortened
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.rows import known_alert_of
 from holmes.investigations.schema import ALERTS, INVESTIGATIONS
 from holmes.investigations.values import InvestigationId
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,20 +13,20 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import HolmesError
-from holmes.core.redaction.escape_sequences import strip_escape_sequences
 from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.subjects import bounded_key
 from holmes.investigations.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
+from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.values.cutting import shortened
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.investigations.values import AlertStatus
+    from holmes.values.json_types import JsonObject, JsonValue
 
     _Reader: TypeAlias = Callable[[JsonValue, datetime], AlertGroup]
 

@@ -11,8 +11,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import shortened
 from holmes.investigations.alerts.subjects import namespace_of, subject_of
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

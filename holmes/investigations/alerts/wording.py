@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holmes.core.cutting import shortened
 from holmes.investigations.alerts.subjects import namespace_of, subject_of
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

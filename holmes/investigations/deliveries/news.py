@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
-from holmes.core.cutting import shortened
 from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
 from holmes.investigations.rows import incident_of, investigation_of, known_alert_of
 from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.worker import root_cause
 from holmes.settings.model import BUILTIN_MODEL
+from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from holmes.core.errors import HolmesError
 from holmes.destinations.destination import DeliveryFailed
 from holmes.investigations.database import DatabaseUnavailable
 from holmes.investigations.deliveries.claims import DeliveryClaims
+from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

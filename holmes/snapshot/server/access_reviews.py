@@ -15,8 +15,8 @@ from holmes.snapshot.server.failures import READ_ONLY, bad_request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.recording import Recording
+    from holmes.values.json_types import JsonObject, JsonValue
 
 RBAC: Final = "rbac.authorization.k8s.io"
 _READ_VERBS: Final = ("get", "list", "watch")

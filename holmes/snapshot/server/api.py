@@ -20,10 +20,10 @@ from holmes.snapshot.server.protobuf import MAGIC, decode_review
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.discovery import ResourceType
     from holmes.snapshot.recording import Recording
     from holmes.snapshot.server.media import Form
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _OBJECT_FORMS: Final[tuple[Form, ...]] = ("object", "table", "metadata")
 _CHANGING_BELOW: Final = frozenset(

@@ -11,8 +11,8 @@ from holmes.kubernetes.fields import boolean, children, text, texts
 from holmes.snapshot.server.failures import no_such_path
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.discovery import Discovery
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _DEPRECATED: Final = {
     ("", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",

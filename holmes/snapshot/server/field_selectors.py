@@ -15,8 +15,8 @@ from holmes.snapshot.server.failures import bad_request
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from holmes.core.json_types import JsonObject
     from holmes.snapshot.discovery import ResourceType
+    from holmes.values.json_types import JsonObject
 
 _COMMON: Final = ("metadata.name", "metadata.namespace")
 _EVENT: Final = (

@@ -15,7 +15,7 @@ from holmes.snapshot.server.failures import bad_request
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"

@@ -12,8 +12,8 @@ from holmes.snapshot.times import nanoseconds
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from holmes.core.json_types import JsonObject
     from holmes.snapshot.recording import Recording
+    from holmes.values.json_types import JsonObject
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _GROUPS = (

@@ -21,10 +21,10 @@ from holmes.snapshot.server.tables.layouts import layout_of, partial, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from holmes.core.json_types import JsonObject
     from holmes.snapshot.discovery import ResourceType
     from holmes.snapshot.recording import Recording, Unread
     from holmes.snapshot.server.media import Form
+    from holmes.values.json_types import JsonObject
 
 _REMEMBERED_SELECTIONS: Final = 16
 _NODE_LEASES: Final = ("coordination.k8s.io", "leases", "kube-node-lease")

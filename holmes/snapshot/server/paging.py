@@ -12,7 +12,7 @@ from holmes.snapshot.server.failures import ApiFailure, bad_request
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 _STALE = "The provided continue parameter is too old or belongs to another list: list again without it"
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
 from holmes.snapshot.recording import Recording
 from holmes.snapshot.sources import load_snapshot
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

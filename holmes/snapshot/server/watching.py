@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holmes.core.json_types import JsonObject
     from holmes.snapshot.server.objects import ObjectAnswers, ObjectRequest
+    from holmes.values.json_types import JsonObject
 
 _DEFAULT_SECONDS = 300.0
 

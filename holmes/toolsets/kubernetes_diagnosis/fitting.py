@@ -6,14 +6,14 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.cutting import shortened
-from holmes.core.findings_json import report_to_json
-from holmes.core.tokens import EstimatingCounter
+from holmes.tokens import EstimatingCounter
+from holmes.values.cutting import shortened
+from holmes.values.findings_json import report_to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.core.findings import DiagnosisReport, Evidence, Finding, Incident
+    from holmes.values.findings import DiagnosisReport, Evidence, Finding, Incident
 
 _SHORT_CHARACTERS: Final = 200
 _FEW_PIECES: Final = 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ToolError
 from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.nearest import nearest
 from holmes.diagnosis.facts.templates import template_of
@@ -14,13 +13,14 @@ from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.kubernetes.moments import duration
 from holmes.kubernetes.selectors import matches_map, matches_selector
 from holmes.toolsets.kubernetes_diagnosis.references import references_of
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holmes.core.json_types import JsonObject
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
 
 _MOST: Final = 20
 _MOST_EVENTS: Final = 15

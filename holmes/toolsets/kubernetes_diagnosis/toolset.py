@@ -12,24 +12,24 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import HolmesError, ToolError
-from holmes.core.redaction.escape_sequences import strip_escape_sequences
-from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolResult
 from holmes.diagnosis.masking import masked_report
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.diagnosis.scope import IncidentFilter
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.login import ClusterLogin
+from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.toolsets.kubernetes_diagnosis.fitting import fitting_json
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
+from holmes.values.errors import HolmesError, ToolError
+from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.tools import ToolInvocation, Toolset
     from holmes.diagnosis.scan import ScanResult
+    from holmes.redaction.redactor import Redactor
     from holmes.toolsets.registry import ToolsetContext
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
+    from holmes.values.tools import ToolInvocation, Toolset
 
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 RELATED_TOOL: Final = "kubernetes_related"

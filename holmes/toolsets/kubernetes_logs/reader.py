@@ -11,20 +11,20 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from holmes.core.concurrently import concurrently
-from holmes.core.errors import ClusterUnreachable, ToolError
 from holmes.kubernetes.errors import ApiError, Forbidden, ReadCutOff
 from holmes.kubernetes.paths import api_path
 from holmes.toolsets.kubernetes_logs.request import TailLines, line_filter
 from holmes.toolsets.kubernetes_logs.window import LineWindow
+from holmes.values.concurrently import concurrently
+from holmes.values.errors import ClusterUnreachable, ToolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holmes.core.errors import HolmesError
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.views import ContainerView, PodView
     from holmes.toolsets.kubernetes_logs.request import LineFilter, LogRequest
+    from holmes.values.errors import HolmesError
 
 End: TypeAlias = Literal["complete", "past_end", "bound", "deadline", "cut"]
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
 from holmes.toolsets.patterns import bounded_pattern
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     import regex
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 DEFAULT_TAIL_LINES = 200
 MAX_TAIL_LINES = 5_000

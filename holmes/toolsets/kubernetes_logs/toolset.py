@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError, HolmesError, ToolError
-from holmes.core.tools import Parameter, ParameterSchema, Tool, ToolResult
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.login import ClusterLogin
 from holmes.kubernetes.workloads import FoundPods, find_pods
@@ -28,14 +26,16 @@ from holmes.toolsets.kubernetes_logs.request import (
     TailLines,
     log_request,
 )
+from holmes.values.errors import ConfigError, HolmesError, ToolError
+from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject, JsonValue
-    from holmes.core.tools import JsonType, ToolInvocation, Toolset
     from holmes.kubernetes.views import ContainerView, PodView
     from holmes.toolsets.kubernetes_logs.request import LogRequest
     from holmes.toolsets.registry import ToolsetContext
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.tools import JsonType, ToolInvocation, Toolset
 
 MAX_TIMEOUT_SECONDS = 3_600
 _MOST_TAIL_LINES = 200_000

@@ -11,8 +11,8 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import without_last_word
-from holmes.core.errors import ToolError
+from holmes.values.cutting import without_last_word
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     import regex

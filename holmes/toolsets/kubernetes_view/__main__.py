@@ -49,7 +49,7 @@ def _plain(result: Json) -> str:
 
 def _view(request: ViewRequest, key: str) -> str:
     # Imported here: for jq, whose input is usually masked already, they cost more than all the rest.
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.toolsets.kubernetes_view.forms import view
 
     return view(request, Redactor(bytes.fromhex(key)) if key else None)

@@ -16,7 +16,7 @@ from holmes.toolsets.kubernetes_view.values import masked_values
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.toolsets.kubernetes_view.contract import Json, ViewRequest
 
 _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": masked_status}

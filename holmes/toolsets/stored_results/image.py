@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
-from holmes.core.messages import Image
-from holmes.core.results import LINES_TOOL
-from holmes.core.tools import ToolResult
+from holmes.values.errors import ToolError
+from holmes.values.messages import Image
+from holmes.values.results import LINES_TOOL
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
     from holmes.toolsets.stored_results.reader import Reader
+    from holmes.values.json_types import JsonObject
 
 
 async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:

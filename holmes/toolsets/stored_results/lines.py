@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
-from holmes.core.previews import clip_line, prefix_that_fits
+from holmes.previews import clip_line, prefix_that_fits
 from holmes.toolsets.stored_results.reader import lines_of, number
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import StoredResult
-    from holmes.core.tools import ToolResult
     from holmes.toolsets.stored_results.reader import Reader
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import StoredResult
+    from holmes.values.tools import ToolResult
 
 MAX_LINE_CHARACTERS = 2_000
 DEFAULT_LINES = 200

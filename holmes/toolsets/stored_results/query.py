@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ToolError
-from holmes.core.results import SEARCH_TOOL
-from holmes.core.tools import ToolResult
 from holmes.toolsets.process import ProcessLimits, run_process
 from holmes.toolsets.stored_results.reader import number
+from holmes.values.environment import Environment
+from holmes.values.errors import ToolError
+from holmes.values.results import SEARCH_TOOL
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import StoredResult
     from holmes.toolsets.process import ProcessOutcome
     from holmes.toolsets.stored_results.reader import Reader
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import StoredResult
 
 MAX_EXPRESSION_CHARACTERS: Final = 4_000
 _PROGRAM = Path(__file__).with_name("jq_program.py")

@@ -8,20 +8,20 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError, ToolError
-from holmes.core.messages import ResultId
-from holmes.core.previews import prefix_that_fits, readable_json
-from holmes.core.results import IMAGE_TOOL
-from holmes.core.tokens import MESSAGE_OVERHEAD_TOKENS, utf8_bytes
-from holmes.core.tools import ToolResult
+from holmes.previews import prefix_that_fits, readable_json
+from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, utf8_bytes
+from holmes.values.errors import ResultStoreError, ToolError
+from holmes.values.messages import ResultId
+from holmes.values.results import IMAGE_TOOL
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import HandedOver, StoredResult
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import HandedOver, StoredResult
+    from holmes.values.results import ResultStore
 
 OVERHEAD_TOKENS = 120
 _PIECE_BYTES = 262_144

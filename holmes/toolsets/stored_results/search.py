@@ -10,20 +10,20 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ToolError
-from holmes.core.previews import clip_line
-from holmes.core.tools import ToolResult
+from holmes.previews import clip_line
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.toolsets.stored_results.reader import lines_of, number
+from holmes.values.errors import ToolError
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from regex import Pattern
 
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import StoredResult
     from holmes.toolsets.stored_results.reader import Reader
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import StoredResult
 
 MAX_MATCHES = 100
 SEARCH_TIMEOUT_SECONDS = 10.0

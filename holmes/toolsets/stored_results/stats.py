@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from holmes.core.previews import readable_json, structured_preview
-from holmes.core.previews.pieces import count_lines
+from holmes.previews import readable_json, structured_preview
+from holmes.previews.pieces import count_lines
 from holmes.toolsets.stored_results.reader import decoded
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import StoredResult
-    from holmes.core.tools import ToolResult
     from holmes.toolsets.stored_results.reader import Reader
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import StoredResult
+    from holmes.values.tools import ToolResult
 
 MAX_STATS_TOKENS = 4_000
 

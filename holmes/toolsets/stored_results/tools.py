@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from holmes.core.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL
-from holmes.core.tools import Parameter, ParameterSchema, Tool
+from holmes.values.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL
+from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 TOOLSET_NAME: Final = "holmes/results"
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError, ToolError
-from holmes.core.results import LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL
-from holmes.core.tools import ToolResult
 from holmes.toolsets.stored_results.image import show_image
 from holmes.toolsets.stored_results.lines import read_lines
 from holmes.toolsets.stored_results.query import run_query
@@ -15,11 +12,14 @@ from holmes.toolsets.stored_results.reader import Reader
 from holmes.toolsets.stored_results.search import search_result
 from holmes.toolsets.stored_results.stats import summarize
 from holmes.toolsets.stored_results.tools import IMAGE_TOOLS, TEXT_TOOLS, TOOLSET_NAME
+from holmes.values.errors import ResultStoreError, ToolError
+from holmes.values.results import LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
-    from holmes.core.tools import Tool, ToolInvocation
+    from holmes.tokens import TokenCounter
+    from holmes.values.results import ResultStore
+    from holmes.values.tools import Tool, ToolInvocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

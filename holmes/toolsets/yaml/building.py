@@ -16,8 +16,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import ValidationError
 
 from holmes.assets import prompt_directory
-from holmes.core.errors import ConfigError
-from holmes.core.tools import Parameter, ParameterSchema, Tool
 from holmes.toolsets.linting import LintWarning, lint_command
 from holmes.toolsets.yaml.definition import (
     DEFAULT_TOOL_TIMEOUT_SECONDS,
@@ -44,6 +42,8 @@ from holmes.toolsets.yaml.schema import (
     ViewKeys,
 )
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
+from holmes.values.errors import ConfigError
+from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

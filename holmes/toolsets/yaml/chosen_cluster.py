@@ -8,15 +8,15 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ToolError
 from holmes.kubernetes.scope import default_namespace, objection, scope_of
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
-    from holmes.core.tools import Tool
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
+    from holmes.values.tools import Tool
 
 _REQUEST_TIMEOUT: Final = "--request-timeout=30s"
 _RELEASE_NOT_FOUND: Final = "release: not found"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import Tool
     from holmes.toolsets.linting import LintWarning
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import Tool
 
 ParseFormat: TypeAlias = Literal["json", "yaml", "table", "text"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
+    from holmes.values.environment import Environment
 
 # A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets.
 # The first one is a feature gate, which ends when the feature is stable; the second one stays.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ConfigError
+from holmes.values.errors import ConfigError
 from holmes.yaml_documents import KeyPath, YamlDocument, YamlError, read_document
 
 if TYPE_CHECKING:

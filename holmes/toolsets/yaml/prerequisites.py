@@ -10,9 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ConfigError, ToolError, masked
-from holmes.core.tools import Tool
 from holmes.toolsets.process import ProcessLimits, run_process
 from holmes.toolsets.yaml.definition import (
     CommandPrerequisite,
@@ -22,11 +19,14 @@ from holmes.toolsets.yaml.definition import (
 )
 from holmes.toolsets.yaml.environment import process_environment
 from holmes.toolsets.yaml.rendering import render_command
+from holmes.values.cutting import shortened
+from holmes.values.errors import ConfigError, ToolError, masked
+from holmes.values.tools import Tool
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
     from holmes.toolsets.process import ProcessOutcome
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.values.environment import Environment
 
 _REASON_CHARACTERS = 300
 _NOT_FOUND = re.compile(r"(\S+): command not found")

@@ -25,16 +25,16 @@ from typing import TYPE_CHECKING
 
 from jinja2 import TemplateError
 
-from holmes.core.cutting import shortened
-from holmes.core.errors import ToolError
 from holmes.toolsets.yaml.shell import Mark, locate_marks, replace_marks
 from holmes.toolsets.yaml.templates import compile_command
 from holmes.toolsets.yaml.values import VALUES, ArgumentText, PlacedValue, ValueList, VariableText
+from holmes.values.cutting import shortened
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.toolsets.yaml.definition import ParameterRule, YamlTool
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject, JsonValue
 
 ARGUMENT_PREFIX = "HOLMES_ARGUMENT_"
 

@@ -9,9 +9,9 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.errors import ToolError
 from holmes.kubernetes.scope import objection
 from holmes.kubernetes.scope import refuse_outside as refuse_path
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from jinja2 import TemplateSyntaxError, Undefined, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from holmes.core.errors import ConfigError
 from holmes.toolsets.yaml.values import join, literal, place
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

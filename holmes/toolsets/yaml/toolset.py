@@ -14,9 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import after_placeholder
-from holmes.core.errors import ToolError, masked
-from holmes.core.tools import ToolResult
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
 from holmes.toolsets.yaml.chosen_cluster import default_variables, hint, with_namespace
@@ -25,19 +22,22 @@ from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
 from holmes.toolsets.yaml.scope import refuse_outside
 from holmes.toolsets.yaml.views import Means, seen, view_of
+from holmes.values.cutting import after_placeholder
+from holmes.values.errors import ToolError, masked
+from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonObject
-    from holmes.core.messages import ToolStatus
-    from holmes.core.redaction.redactor import Redactor
-    from holmes.core.tools import Tool, ToolInvocation
+    from holmes.redaction.redactor import Redactor
     from holmes.toolsets.process import ProcessOutcome
     from holmes.toolsets.yaml.definition import ViewTransformer, YamlTool, YamlToolsetDefinition
     from holmes.toolsets.yaml.rendering import RenderedCommand
     from holmes.toolsets.yaml.views import View
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import ToolStatus
+    from holmes.values.tools import Tool, ToolInvocation
 
 _ERROR_CHARACTERS = 500
 # What is left of a placeholder that begins before the cut.

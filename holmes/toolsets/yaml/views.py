@@ -12,20 +12,20 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from holmes.core.errors import ToolError
 from holmes.toolsets.kubernetes_view.contract import FORMS, ViewError, ViewForm, ViewRequest
 from holmes.toolsets.kubernetes_view.forms import view
 from holmes.toolsets.kubernetes_view.secrets import is_harmless_table
 from holmes.toolsets.process import run_process
+from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holmes.core.environment import Environment
-    from holmes.core.json_types import JsonValue
-    from holmes.core.redaction.redactor import Redactor
+    from holmes.redaction.redactor import Redactor
     from holmes.toolsets.process import ProcessLimits, ProcessOutcome
     from holmes.toolsets.yaml.definition import ViewTransformer
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonValue
 
 # Takes up to half a second, which is longer than a process needs to start.
 _LARGE_CHARACTERS: Final = 500_000

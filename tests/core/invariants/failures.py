@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.messages import AssistantMessage
-from holmes.core.stats import RequestStats
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.messages import AssistantMessage
+from holmes.values.stats import RequestStats
 from tests.core.invariants.stages import SUMMARY
 from tests.support.counting_model import model_reply, tool_call
 

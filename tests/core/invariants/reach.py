@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import AssistantMessage, Image, ResultId, SystemMessage, ToolMessage
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import AssistantMessage, Image, ResultId, SystemMessage, ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
-    from holmes.core.results import ResultStore
+    from holmes.values.messages import Message
+    from holmes.values.results import ResultStore
 
 _NAMED = re.compile(rb"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
 

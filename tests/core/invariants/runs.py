@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from holmes.core.events import AnswerFinished, RunFailed
 from holmes.core.investigation import LoopModel, LoopParts, LoopPrompts
-from holmes.core.messages import AssistantMessage, Message, ToolMessage
 from holmes.core.policies import POLICY_NAMES, named_policy
-from holmes.core.stats import RequestStats
 from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools import ToolResult
 from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.values.events import AnswerFinished, RunFailed
+from holmes.values.messages import AssistantMessage, Message, ToolMessage
+from holmes.values.stats import RequestStats
+from holmes.values.tools import ToolResult
 from tests.core.invariants.stages import SUMMARY
 from tests.core.truncation.summaries import RecordingSteps
 from tests.support.conversations import LINE_KINDS, one_line, output_text, png, wild_histories
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from holmes.core.errors import ModelError
-    from holmes.core.events import AgentEvent
-    from holmes.core.model import ModelReply, ModelRequest
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
-    from holmes.core.tools import ToolInvocation
+    from holmes.tokens import TokenCounter
+    from holmes.values.errors import ModelError
+    from holmes.values.events import AgentEvent
+    from holmes.values.model import ModelReply, ModelRequest
+    from holmes.values.results import ResultStore
+    from holmes.values.tools import ToolInvocation
 
 PROMPTS = LoopPrompts(compaction="Summarise.", last_step="Answer now.", empty_reply="Your reply was empty.")
 ANSWER = AssistantMessage(text="The database refuses connections.")

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, UserMessage
 from holmes.core.policies import POLICY_NAMES, named_policy
-from holmes.core.tokens import make_counter
-from holmes.core.tools import Tool
 from holmes.core.truncation.context import CompactionContext
+from holmes.tokens import make_counter
+from holmes.values.messages import AssistantMessage, Message, UserMessage
+from holmes.values.tools import Tool
 from tests.core.truncation.summaries import RecordingSteps
 from tests.support.counting_model import CountingModel, EventLog
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from holmes.core.model import ChatModel
     from holmes.core.policy import ContextPolicy
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.model import ChatModel
+    from holmes.values.results import ResultStore
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 MANY = settings(max_examples=1_000, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)

@@ -9,12 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.errors import CompactionInsufficientError, ContextOverflow, ModelError
-from holmes.core.events import AnswerFinished, RunFailed
 from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.messages import AssistantMessage, Message
 from holmes.core.policies import named_policy
-from holmes.core.stats import RequestStats
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.truncation.context import budget_of
@@ -22,6 +18,10 @@ from holmes.core.truncation.input_context_window_limiter import (
     compact_if_necessary,
     compact_on_request,
 )
+from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
+from holmes.values.events import AnswerFinished, RunFailed
+from holmes.values.messages import AssistantMessage, Message
+from holmes.values.stats import RequestStats
 from tests.core.invariants.failures import FAILURES, NEVER_STORED, PAID
 from tests.core.invariants.runs import PROMPTS, REFUSAL, Script, scripts
 from tests.core.invariants.stages import (
@@ -43,9 +43,9 @@ from tests.support.result_stores import FullDisk, MemoryStore
 from tests.support.toolsets import FunctionToolset, echo, tool
 
 if TYPE_CHECKING:
-    from holmes.core.events import AgentEvent
-    from holmes.core.model import ModelReply, ModelRequest
     from holmes.core.policy import ContextPolicy
+    from holmes.values.events import AgentEvent
+    from holmes.values.model import ModelReply, ModelRequest
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]
 MOST_SUMMARY_REQUESTS = 12

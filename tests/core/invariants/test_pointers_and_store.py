@@ -13,9 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.messages import Part, StoredResult, Text, ToolCallId, ToolMessage, ToolStatus, UserMessage
 from holmes.core.policy import ContextPolicy
-from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.round_cap import SMALLEST_RESULT_TOKENS, cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
@@ -23,6 +21,8 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
 )
 from holmes.core.truncation.masking.replacement import looks_masked
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
+from holmes.values.messages import Part, StoredResult, Text, ToolCallId, ToolMessage, ToolStatus, UserMessage
 from tests.core.invariants.stages import FEW, MANY, MEGABYTES, POLICIES
 from tests.support.conversations import LINE_KINDS, one_line, output_text, png
 from tests.support.result_stores import FullDisk, MemoryStore

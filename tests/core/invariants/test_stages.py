@@ -9,10 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.errors import CompactionInsufficientError
-from holmes.core.events import HistoryCompacted, ToolResultsMasked
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, user_text
 from holmes.core.policies import named_policy
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, spill_oversized_tool_result
 from holmes.core.truncation.context import budget_of
@@ -23,6 +20,9 @@ from holmes.core.truncation.input_context_window_limiter import (
 )
 from holmes.core.truncation.masking import mask_old_results, plan_masks
 from holmes.core.truncation.pairing import repair_pairing
+from holmes.values.errors import CompactionInsufficientError
+from holmes.values.events import HistoryCompacted, ToolResultsMasked
+from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, user_text
 from tests.core.invariants.stages import (
     FEW,
     MANY,

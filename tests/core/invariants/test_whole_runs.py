@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.events import (
+from holmes.core.tools_utils.tool_result_message import tool_result_message
+from holmes.core.truncation.pairing import repair_pairing
+from holmes.llm.codec import MessageCodec
+from holmes.stores.result_store import FileResultStore
+from holmes.tokens import message_texts, utf8_bytes
+from holmes.values.events import (
     AssistantReplied,
     ContextOverflowed,
     HistoryCompacted,
     ToolCallFinished,
     ToolResultsMasked,
 )
-from holmes.core.messages import SystemMessage, ToolMessage
-from holmes.core.stats import RequestStats
-from holmes.core.tokens import message_texts, utf8_bytes
-from holmes.core.tools_utils.tool_result_message import tool_result_message
-from holmes.core.truncation.pairing import repair_pairing
-from holmes.llm.codec import MessageCodec
-from holmes.stores.result_store import FileResultStore
+from holmes.values.messages import SystemMessage, ToolMessage
+from holmes.values.stats import RequestStats
 from tests.core.invariants.failures import FAILURES
 from tests.core.invariants.reach import Reachable, encoded
 from tests.core.invariants.runs import Run, Script, play, scripts
@@ -33,8 +33,8 @@ from tests.support.counting_model import pairing_errors, tool_call
 from tests.support.result_stores import MemoryStore
 
 if TYPE_CHECKING:
-    from holmes.core.results import ResultStore
-    from holmes.core.tools import ToolResult
+    from holmes.values.results import ResultStore
+    from holmes.values.tools import ToolResult
     from tests.support.counting_model import Answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]

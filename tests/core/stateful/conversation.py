@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 import pytest
 
-from holmes.core.events import (
+from holmes.core.hooks import Always, CallTool, CompactContext, Hook, InjectMessage, Log, MessageCount, TurnCount
+from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.policies import named_policy
+from holmes.core.tool_calling_llm import ToolCallingLLM
+from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
+from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.core.tools_utils.tool_result_message import tool_result_message
+from holmes.core.upkeep import compact_conversation
+from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
+from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
+from holmes.toolsets.stored_results.toolset import StoredResultsToolset
+from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
     ContextOverflowed,
@@ -19,19 +31,7 @@ from holmes.core.events import (
     RunFailed,
     ToolCallFinished,
 )
-from holmes.core.hooks import Always, CallTool, CompactContext, Hook, InjectMessage, Log, MessageCount, TurnCount
-from holmes.core.investigation import LoopModel, LoopParts
-from holmes.core.messages import NOTHING_HANDED_OVER, HandedOver, Image, Text, UserMessage, user_text
-from holmes.core.policies import named_policy
-from holmes.core.tokens import TokenCounter
-from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
-from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.tools_utils.tool_result_message import tool_result_message
-from holmes.core.upkeep import compact_conversation
-from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
-from holmes.stores.result_store import FileResultStore
-from holmes.toolsets.stored_results.toolset import StoredResultsToolset
+from holmes.values.messages import NOTHING_HANDED_OVER, HandedOver, Image, Text, UserMessage, user_text
 from tests.core.invariants.reach import Reachable
 from tests.core.stateful.disk import UnreliableDisk
 from tests.core.stateful.outputs import tool_output
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
-    from holmes.core.errors import ModelError
-    from holmes.core.events import AgentEvent
-    from holmes.core.messages import Message, ToolCall, ToolMessage
     from holmes.core.policy import ContextPolicy
-    from holmes.core.tools import ToolInvocation, ToolResult
     from holmes.stores.conversation_store import Conversation
+    from holmes.values.errors import ModelError
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message, ToolCall, ToolMessage
+    from holmes.values.tools import ToolInvocation, ToolResult
     from tests.core.stateful.scenarios import Chapter, Scenario
 
 LOSS = ("could not be kept", "dropped", "cut: ")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ResultStoreError
+from holmes.values.errors import ResultStoreError
 
 if TYPE_CHECKING:
-    from holmes.core.messages import ResultId, StoredResult, ToolCallId
-    from holmes.core.results import ResultStore
+    from holmes.values.messages import ResultId, StoredResult, ToolCallId
+    from holmes.values.results import ResultStore
 
 
 class UnreliableDisk:

@@ -6,7 +6,7 @@ import json
 import random
 from typing import TYPE_CHECKING
 
-from holmes.core.tools import ToolResult
+from holmes.values.tools import ToolResult
 from tests.support.conversations import LINE_KINDS, one_line, png
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.messages import AssistantMessage, ToolMessage
-from holmes.core.stats import RequestStats
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.messages import AssistantMessage, ToolMessage
+from holmes.values.stats import RequestStats
 from tests.core.invariants.failures import FAILURES
 from tests.core.invariants.stages import SUMMARY
 from tests.support.counting_model import CountingModel, tool_call
@@ -17,8 +17,8 @@ from tests.support.investigations import PROMPTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
-    from holmes.core.model import ModelReply, ModelRequest
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelReply, ModelRequest
     from tests.support.counting_model import Answer
 
 REFUSED = RequestStats(prompt_tokens=7, cost=0.03, calls=1)

@@ -6,13 +6,13 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from holmes.core.messages import AssistantMessage, SystemMessage, Text, ToolCallId, ToolMessage, user_text
+from holmes.values.messages import AssistantMessage, SystemMessage, Text, ToolCallId, ToolMessage, user_text
 from tests.core.stateful.provider import SUMMARISERS
 from tests.support.conversations import output_text, png
 from tests.support.counting_model import tool_call
 
 if TYPE_CHECKING:
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 Trouble: TypeAlias = Literal["none", "overflow", "smaller window", "two overflows", "broken"]
 Interlude: TypeAlias = Literal[

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.events import RunFailed
-from holmes.core.messages import AssistantMessage, SystemMessage, user_text
 from holmes.core.policy import ContextPolicy, SpillPolicy
-from holmes.core.stats import RequestStats
-from holmes.core.tokens import TokenCounter
+from holmes.tokens import TokenCounter
+from holmes.values.events import RunFailed
+from holmes.values.messages import AssistantMessage, SystemMessage, user_text
+from holmes.values.stats import RequestStats
 from tests.core.invariants.stages import SUMMARY
 from tests.support.counting_model import CountingModel
 from tests.support.investigations import build_loop, events_of

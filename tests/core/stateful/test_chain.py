@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.events import AnswerFinished
-from holmes.core.messages import AssistantMessage, SystemMessage, user_text
 from holmes.core.policy import ContextPolicy, SpillPolicy
+from holmes.values.events import AnswerFinished
+from holmes.values.messages import AssistantMessage, SystemMessage, user_text
 from tests.core.stateful.provider import overflow
 from tests.support.counting_model import CountingModel
 from tests.support.investigations import build_loop, events_of

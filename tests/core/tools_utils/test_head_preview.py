@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import Text, ToolCallId, ToolMessage
 from holmes.core.policies import named_policy
 from holmes.core.policy import SpillPolicy
-from holmes.core.tokens import EstimatingCounter, TokenCounter
 from holmes.core.tools_utils.head_preview import Head, HeadRoom, head_that_fits
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
+from holmes.tokens import EstimatingCounter, TokenCounter
+from holmes.values.messages import Text, ToolCallId, ToolMessage
 from tests.support.conversations import texts
 from tests.support.result_stores import MemoryStore
 

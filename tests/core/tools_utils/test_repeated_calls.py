@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import (
+from holmes.core.tools_utils.output_changes import output_change
+from holmes.core.tools_utils.repeated_calls import RepeatedCalls
+from holmes.tokens import TokenCounter
+from holmes.values.messages import (
     AssistantMessage,
     Message,
     ResultId,
@@ -23,10 +26,7 @@ from holmes.core.messages import (
     ToolStatus,
     user_text,
 )
-from holmes.core.results import LINES_TOOL, result_label
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools_utils.output_changes import output_change
-from holmes.core.tools_utils.repeated_calls import RepeatedCalls
+from holmes.values.results import LINES_TOOL, result_label
 from tests.support.conversations import png
 from tests.support.counting_model import tool_call
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import Image, Part, Text, ToolCallId, ToolMessage, ToolStatus
 from holmes.core.policy import SpillPolicy
-from holmes.core.results import label_of, output_text, result_label
-from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, spill_oversized_tool_result
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter
+from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage, ToolStatus
+from holmes.values.results import label_of, output_text, result_label
 from tests.support.conversations import png, texts
 from tests.support.result_stores import FullDisk, MemoryStore
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import Image, Part, Text, ToolCallId, ToolMessage
 from holmes.core.policy import SpillPolicy
-from holmes.core.tokens import TokenCounter
 from holmes.core.tools_utils.round_cap import SMALLEST_RESULT_TOKENS, cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
+from holmes.tokens import TokenCounter
+from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage
 from tests.support.conversations import png, texts
 from tests.support.result_stores import FullDisk, MemoryStore
 

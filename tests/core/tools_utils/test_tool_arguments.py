@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.errors import ToolError
-from holmes.core.json_types import JsonValue
-from holmes.core.tools import JsonType, Parameter, ParameterSchema, Tool
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
+from holmes.values.errors import ToolError
+from holmes.values.json_types import JsonValue
+from holmes.values.tools import JsonType, Parameter, ParameterSchema, Tool
 
 
 def tool_of(schema: ParameterSchema, *, required: bool = True, default: JsonValue = None) -> Tool:

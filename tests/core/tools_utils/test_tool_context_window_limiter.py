@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.history import History
-from holmes.core.messages import Part, Text, ToolCallId, ToolMessage, ToolStatus, UserKind, user_text
 from holmes.core.policy import PreviewKind, SpillPolicy
-from holmes.core.tokens import TokenCounter, utf8_bytes
 from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
     spill_oversized_user_message,
 )
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens import TokenCounter, utf8_bytes
+from holmes.values.messages import Part, Text, ToolCallId, ToolMessage, ToolStatus, UserKind, user_text
 from tests.support.conversations import png, texts
 from tests.support.result_stores import FullDisk, MemoryStore
 
@@ -303,8 +303,8 @@ async def test_only_what_the_user_said_is_spilled() -> None:
 MEMORY_SCRIPT = """
 import asyncio, resource, sys, time
 from pathlib import Path
-from holmes.core.messages import Text, ToolCallId, ToolMessage
-from holmes.core.tokens import TokenCounter
+from holmes.values.messages import Text, ToolCallId, ToolMessage
+from holmes.tokens import TokenCounter
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
 from holmes.stores.result_store import FileResultStore
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import ToolError
-from holmes.core.messages import ToolCall, ToolCallId
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.values.errors import ToolError
+from holmes.values.messages import ToolCall, ToolCallId
+from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.toolsets import FunctionToolset, echo_toolset, tool
 
 

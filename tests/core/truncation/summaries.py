@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.core.history import History
-from holmes.core.messages import (
+from holmes.core.policy import ContextPolicy
+from holmes.core.truncation.context import CompactionContext, budget_of
+from holmes.core.truncation.plan import Room, plan_removal
+from holmes.core.truncation.summary_message import largest_message_tokens
+from holmes.core.truncation.summary_request import SummaryJob
+from holmes.tokens import TokenCounter
+from holmes.values.messages import (
     AssistantMessage,
     ResultId,
     StoredResult,
@@ -15,22 +21,16 @@ from holmes.core.messages import (
     ToolMessage,
     user_text,
 )
-from holmes.core.policy import ContextPolicy
-from holmes.core.steps import DirectStepRunner
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import Tool
-from holmes.core.truncation.context import CompactionContext, budget_of
-from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.summary_message import largest_message_tokens
-from holmes.core.truncation.summary_request import SummaryJob
+from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import Tool
 from tests.support.counting_model import CountingModel, EventLog, tool_call
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from typing import TypeVar
 
-    from holmes.core.messages import Message
-    from holmes.core.results import ResultStore
+    from holmes.values.messages import Message
+    from holmes.values.results import ResultStore
 
     T = TypeVar("T")
 

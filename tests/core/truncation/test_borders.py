@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from holmes.core.policies import named_policy
 from holmes.core.policy import (
     ContextPolicy,
@@ -18,8 +17,6 @@ from holmes.core.policy import (
     SummaryPolicy,
     TriggerPolicy,
 )
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import Tool
 from holmes.core.truncation.context import Budget
 from holmes.core.truncation.emergency import emergency_room
 from holmes.core.truncation.groups import split_groups
@@ -29,6 +26,9 @@ from holmes.core.truncation.input_context_window_limiter import (
     is_triggered,
 )
 from holmes.core.truncation.plan import Room
+from holmes.tokens import TokenCounter
+from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, UserMessage, user_text
+from holmes.values.tools import Tool
 from tests.core.truncation.masking.support import MemoryStore, conversation, result
 from tests.core.truncation.masking.support import budget as masking_budget
 from tests.core.truncation.masking.support import history_of as masked_history

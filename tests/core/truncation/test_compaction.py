@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import ModelError
-from holmes.core.evidence.ledger import ledger_of
 from holmes.core.history import History
-from holmes.core.messages import (
+from holmes.core.policy import ContextPolicy, KeepPolicy, SummaryPolicy
+from holmes.core.truncation.compaction import SUMMARY_HEADING, CompactionAttempt, compact_conversation_history
+from holmes.core.truncation.context import CompactionContext, budget_of
+from holmes.core.truncation.entity_check import NOT_IN_SOURCE
+from holmes.core.truncation.summary_message import largest_message_tokens
+from holmes.evidence.ledger import ledger_of
+from holmes.stores.result_store import FileResultStore
+from holmes.values.errors import ModelError
+from holmes.values.messages import (
     AssistantMessage,
     CompactionMark,
     Message,
@@ -22,16 +28,10 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.model import ModelReply, ModelRequest
-from holmes.core.policy import ContextPolicy, KeepPolicy, SummaryPolicy
-from holmes.core.truncation.compaction import SUMMARY_HEADING, CompactionAttempt, compact_conversation_history
-from holmes.core.truncation.context import CompactionContext, budget_of
-from holmes.core.truncation.entity_check import NOT_IN_SOURCE
-from holmes.core.truncation.summary_message import largest_message_tokens
-from holmes.stores.result_store import FileResultStore
-from tests.core.evidence.stores import PODS, Conversation
+from holmes.values.model import ModelReply, ModelRequest
 from tests.core.truncation.summaries import COUNTER, FACTS, PLANTED, RecordingSteps, context_for, history_of, round_of
 from tests.core.truncation.test_summary import CARELESS, FAILURES, GOOD, answering, is_repair
+from tests.evidence.stores import PODS, Conversation
 from tests.support.conversations import histories
 from tests.support.counting_model import CountingModel, pairing_errors
 

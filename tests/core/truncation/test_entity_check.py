@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, user_text
 from holmes.core.truncation.entity_check import (
     IMPORTANT_SCORE,
     MAX_MESSAGE_CHARACTERS,
@@ -15,6 +14,7 @@ from holmes.core.truncation.entity_check import (
     mark_invented,
     survey,
 )
+from holmes.values.messages import AssistantMessage, Message, SystemMessage, user_text
 from tests.core.truncation.summaries import FACTS, PLANTED, TASK, TOOLS, history_of, noise, round_of
 
 SOURCE = history_of().messages()

@@ -6,9 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import CompactionInsufficientError
 from holmes.core.history import History
-from holmes.core.messages import (
+from holmes.core.policy import ContextPolicy, SafetyPolicy
+from holmes.core.truncation.context import Budget
+from holmes.core.truncation.cooldown import is_cooling_down
+from holmes.core.truncation.guard import CompactionGuard
+from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.tokens import TokenCounter
+from holmes.values.errors import CompactionInsufficientError
+from holmes.values.messages import (
     AssistantMessage,
     CompactionMark,
     Message,
@@ -17,12 +23,6 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.policy import ContextPolicy, SafetyPolicy
-from holmes.core.tokens import TokenCounter
-from holmes.core.truncation.context import Budget
-from holmes.core.truncation.cooldown import is_cooling_down
-from holmes.core.truncation.guard import CompactionGuard
-from holmes.stores.message_codec import message_from_json, message_to_json
 
 SAFETY = SafetyPolicy()
 BUDGET = Budget(

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import CompactionInsufficientError, ContextOverflow, ModelError
-from holmes.core.events import CompactionFailed, HistoryCompacted
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, user_text
-from holmes.core.model import ModelReply, ModelRequest
 from holmes.core.policy import ContextPolicy, MaskingPolicy, SummaryPolicy, TriggerPolicy
-from holmes.core.stats import RequestStats
-from holmes.core.steps import DirectStepRunner
-from holmes.core.tokens import TokenCounter
-from holmes.core.tools import Tool
 from holmes.core.truncation.compaction import SUMMARY_HEADING
 from holmes.core.truncation.context import CompactionContext, budget_of
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.core.truncation.truncate import TRUNCATION_LINE
+from holmes.tokens import TokenCounter
+from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
+from holmes.values.events import CompactionFailed, HistoryCompacted
+from holmes.values.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, user_text
+from holmes.values.model import ModelReply, ModelRequest
+from holmes.values.stats import RequestStats
+from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import Tool
 from tests.core.truncation.test_plan import round_of
 from tests.support.conversations import histories
 from tests.support.counting_model import (

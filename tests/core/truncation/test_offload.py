@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import ConfigError, ModelError
-from holmes.core.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, user_text
 from holmes.core.truncation.offload import OffloadOptions, offload_context
 from holmes.llm.scripted import ScriptedModel, ScriptedReply
 from holmes.stores.result_store import FileResultStore
+from holmes.values.errors import ConfigError, ModelError
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage, user_text
 from tests.core.truncation.masking.support import (
     COUNTER,
     MemoryStore,
@@ -29,11 +29,11 @@ from tests.support.counting_model import pairing_errors
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.errors import HolmesError
-    from holmes.core.messages import Message
-    from holmes.core.model import ModelRequest
     from holmes.core.policy import Mode
     from holmes.core.truncation.offload import OffloadOutcome
+    from holmes.values.errors import HolmesError
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
 
 BIG = "pod checkout-7f9c OOMKilled\n" * 400
 SUMMARY = "checkout-7f9c was OOMKilled; the limit is 128Mi."

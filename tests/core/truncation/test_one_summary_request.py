@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.errors import ContextOverflow
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, user_text
-from holmes.core.model import ModelLimits, ModelRequest
 from holmes.core.policy import ContextPolicy, SummaryPolicy
 from holmes.core.truncation.offload import OffloadOptions, offload_context
 from holmes.core.truncation.summary import OTHER_PROVIDER_MARGIN, request_summary
 from holmes.llm.scripted import ScriptedModel, ScriptedReply
+from holmes.values.errors import ContextOverflow
+from holmes.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, user_text
+from holmes.values.model import ModelLimits, ModelRequest
 from tests.core.truncation.masking.support import COUNTER, MemoryStore
 from tests.core.truncation.summaries import context_for, history_of, job_for, round_of
 from tests.core.truncation.test_offload import SUMMARY, talk

@@ -8,7 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.history import History
-from holmes.core.messages import (
+from holmes.core.truncation.plan import Room, plan_removal
+from holmes.core.truncation.shrink import cut_tool_message, shrink_round
+from holmes.tokens import TokenCounter
+from holmes.values.messages import (
     AssistantMessage,
     Message,
     ResultId,
@@ -20,9 +23,6 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.tokens import TokenCounter
-from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.shrink import cut_tool_message, shrink_round
 from tests.support.conversations import histories, png, rounds
 from tests.support.counting_model import pairing_errors, tool_call
 

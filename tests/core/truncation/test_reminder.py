@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.tools import Tool
 from holmes.core.truncation.reminder import reminder_text
+from holmes.values.tools import Tool
 from tests.core.truncation.summaries import COUNTER
 
 

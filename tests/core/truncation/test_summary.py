@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.errors import ContextOverflow, ModelError
-from holmes.core.events import AttemptDiscarded, TextDelta
 from holmes.core.history import History
-from holmes.core.messages import (
+from holmes.core.policy import ContextPolicy, KeepPolicy, SummaryPolicy
+from holmes.core.truncation.entity_check import survey
+from holmes.core.truncation.summary import OTHER_PROVIDER_MARGIN, request_summary
+from holmes.core.truncation.summary_repair import ADDED_HEADING
+from holmes.core.truncation.summary_request import SummaryJob
+from holmes.values.errors import ContextOverflow, ModelError
+from holmes.values.events import AttemptDiscarded, TextDelta
+from holmes.values.messages import (
     AssistantMessage,
     Image,
     Message,
@@ -22,13 +27,8 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.model import EmitEvent, ModelReply, ModelRequest
-from holmes.core.policy import ContextPolicy, KeepPolicy, SummaryPolicy
-from holmes.core.stats import RequestStats
-from holmes.core.truncation.entity_check import survey
-from holmes.core.truncation.summary import OTHER_PROVIDER_MARGIN, request_summary
-from holmes.core.truncation.summary_repair import ADDED_HEADING
-from holmes.core.truncation.summary_request import SummaryJob
+from holmes.values.model import EmitEvent, ModelReply, ModelRequest
+from holmes.values.stats import RequestStats
 from tests.core.truncation.summaries import (
     COUNTER,
     FACTS,

@@ -6,9 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.evidence.ledger import LEDGER_HEADING, Ledger, ledger_of, written_ledger
-from holmes.core.messages import AssistantMessage, ResultId, StoredResult, Text
-from holmes.core.tools import Tool
 from holmes.core.truncation.entities import Entity
 from holmes.core.truncation.entity_check import RankedEntity
 from holmes.core.truncation.summary_message import (
@@ -20,6 +17,9 @@ from holmes.core.truncation.summary_message import (
     summary_message,
 )
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, SHORTENED, shortened
+from holmes.evidence.ledger import LEDGER_HEADING, Ledger, ledger_of, written_ledger
+from holmes.values.messages import AssistantMessage, ResultId, StoredResult, Text
+from holmes.values.tools import Tool
 from tests.core.truncation.summaries import COUNTER, TOOLS
 
 STORED = StoredResult(id=ResultId("abc123abc123"), path=None, size_bytes=1, media_type="text/plain")

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import (
+from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
+from holmes.tokens import TokenCounter
+from holmes.values.messages import (
     AssistantMessage,
     Message,
     ResultId,
@@ -17,8 +19,6 @@ from holmes.core.messages import (
     UserMessage,
     user_text,
 )
-from holmes.core.tokens import TokenCounter
-from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
 from tests.core.truncation.test_plan import round_of
 from tests.support.conversations import histories, png
 from tests.support.counting_model import tool_call

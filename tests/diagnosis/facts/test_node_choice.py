@@ -12,7 +12,7 @@ from holmes.diagnosis.facts.resources import requested
 from holmes.kubernetes.cluster_object import ClusterObject
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 NODE = ClusterObject.of(
     {

@@ -15,8 +15,8 @@ from typing import Final, Self
 import httpx
 import yaml
 
-from holmes.core.json_types import JsonObject, JsonValue
 from holmes.kubernetes.fields import children, text, texts
+from holmes.values.json_types import JsonObject, JsonValue
 
 TIMEOUT_SECONDS: Final = 30
 PATCH_TYPES: Final = {

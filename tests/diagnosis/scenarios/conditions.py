@@ -9,8 +9,8 @@ from typing import Final, assert_never
 
 import jq
 
-from holmes.core.json_types import JsonObject
 from holmes.kubernetes.fields import at, children, integer, text
+from holmes.values.json_types import JsonObject
 from tests.diagnosis.scenarios.api import Api
 from tests.diagnosis.scenarios.model import (
     Condition,

@@ -18,8 +18,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
-from holmes.core.findings import ObjectRef
-from holmes.core.json_types import JsonObject
+from holmes.values.findings import ObjectRef
+from holmes.values.json_types import JsonObject
 
 FOLDER: Final = Path(__file__).parent
 Expectation: TypeAlias = Literal["faults", "healthy"]

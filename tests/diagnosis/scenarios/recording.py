@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from holmes.core.json_types import JsonObject
 from holmes.kubernetes.fields import child, children, text
+from holmes.values.json_types import JsonObject
 from tests.cluster.layout import Layout
 from tests.diagnosis.scenarios.model import Places, Scenario
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from holmes.core.findings import DiagnosisReport
-from holmes.core.findings_json import report_from_json
+from holmes.values.findings import DiagnosisReport
+from holmes.values.findings_json import report_from_json
 from tests.cluster.errors import ClusterError
 from tests.cluster.handle import Cluster, User
 from tests.cluster.layout import Layout

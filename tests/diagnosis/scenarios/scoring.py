@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from holmes.core.findings import SEVERITIES, DiagnosisReport, Incident, Severity
+from holmes.values.findings import SEVERITIES, DiagnosisReport, Incident, Severity
 from tests.diagnosis.scenarios.model import Expectation, Expected, Places, Scenario, replace_placeholders
 
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from holmes.core.json_types import JsonObject
 from holmes.kubernetes.fields import child, text, texts
+from holmes.values.json_types import JsonObject
 from tests.diagnosis.scenarios.api import Api, ApiRefusalError, Resource
 from tests.diagnosis.scenarios.conditions import DidNotShowError, Observer
 from tests.diagnosis.scenarios.model import (

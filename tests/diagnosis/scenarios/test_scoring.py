@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holmes.core.findings import DiagnosisReport, Evidence, Finding, Incident, ObjectRef, ScanCost, Severity
+from holmes.values.findings import DiagnosisReport, Evidence, Finding, Incident, ObjectRef, ScanCost, Severity
 from tests.diagnosis.scenarios.model import Scenario, load_scenarios
 from tests.diagnosis.scenarios.scoring import judge, unjudged
 from tests.diagnosis.scenarios.summary import load_scores, save_scores, summarize

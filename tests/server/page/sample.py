@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, insert, update
 
 from holmes.app.serving import Service
-from holmes.core.events import (
+from holmes.investigations.records import add_investigation
+from holmes.investigations.rows import labels_to_json, stats_to_json
+from holmes.investigations.schema import ALERTS, DELIVERIES, EVENTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.investigations.wire_events import wire_events
+from holmes.values.events import (
     AgentEvent,
     AnswerFinished,
     AssistantReplied,
@@ -20,13 +25,8 @@ from holmes.core.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from holmes.core.messages import AssistantMessage, StoredResult, Text, ToolCall, ToolCallId, ToolMessage, ToolStatus
-from holmes.core.stats import RequestStats
-from holmes.investigations.records import add_investigation
-from holmes.investigations.rows import labels_to_json, stats_to_json
-from holmes.investigations.schema import ALERTS, DELIVERIES, EVENTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
-from holmes.investigations.wire_events import wire_events
+from holmes.values.messages import AssistantMessage, StoredResult, Text, ToolCall, ToolCallId, ToolMessage, ToolStatus
+from holmes.values.stats import RequestStats
 from tests.server.page import hostile
 
 MODEL = "claude-sonnet-4-5"

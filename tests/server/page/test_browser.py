@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from sqlalchemy import update
 
-from holmes.core.events import AgentEvent, AnswerFinished
-from holmes.core.stats import RequestStats
 from holmes.investigations.schema import INVESTIGATIONS
 from holmes.investigations.values import InvestigationId
+from holmes.values.events import AgentEvent, AnswerFinished
+from holmes.values.stats import RequestStats
 from tests.server.page.sample import MODEL, add_events, add_one, add_raw_event, call, counted, result
 from tests.server.page.serving import KEY, RunningServer
 from tests.server.page.visiting import DESKTOP, PALE_TEXT, PHONE, TOO_WIDE, Scheme, visit

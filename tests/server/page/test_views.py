@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holmes.core.stats import RequestStats
 from holmes.investigations.values import StoredEvent
 from holmes.server import page_format
 from holmes.server.result_views import cited_range, window_of
 from holmes.server.step_views import timeline_of
+from holmes.values.stats import RequestStats
 from tests.server.page import hostile
 
 START = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from holmes.core.findings import DiagnosisReport, Evidence, Finding, Incident, NotChecked, ObjectRef, ScanCost
-from holmes.core.findings_json import report_from_json
-from holmes.core.tokens import TokenCounter
+from holmes.tokens import TokenCounter
 from holmes.toolsets.kubernetes_diagnosis.fitting import fitting_json
+from holmes.values.findings import DiagnosisReport, Evidence, Finding, Incident, NotChecked, ObjectRef, ScanCost
+from holmes.values.findings_json import report_from_json
 
 
 def incident(number: int) -> Incident:

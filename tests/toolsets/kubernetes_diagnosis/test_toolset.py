@@ -7,12 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holmes.assets import demo_recording
-from holmes.core.environment import Environment
-from holmes.core.errors import ConfigError, ToolError
-from holmes.core.findings import DiagnosisReport
-from holmes.core.findings_json import report_from_json
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation, ToolResult
 from holmes.snapshot.server.serving import SnapshotServer, serve_snapshot
 from holmes.toolsets.kubernetes_diagnosis.toolset import (
     DIAGNOSE_TOOL,
@@ -21,6 +15,12 @@ from holmes.toolsets.kubernetes_diagnosis.toolset import (
     KubernetesDiagnosisToolset,
 )
 from holmes.toolsets.registry import ToolsetContext
+from holmes.values.environment import Environment
+from holmes.values.errors import ConfigError, ToolError
+from holmes.values.findings import DiagnosisReport
+from holmes.values.findings_json import report_from_json
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation, ToolResult
 
 
 @pytest.fixture

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from holmes.core.environment import Environment
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
 from holmes.toolsets.yaml.building import build_definition, checked_keys
 from holmes.toolsets.yaml.loader import toolsets_of
 from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.environment import Environment
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from holmes.yaml_documents import parse_document
 
 if TYPE_CHECKING:
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import ToolResult
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import ToolResult
 
 
 def plain_environment(**variables: str) -> Environment:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from holmes.core.tools import ToolResult
+    from holmes.values.tools import ToolResult
 
 CHOSEN = {"HOLMES_KUBE_CONTEXT": "prod eu", "HOLMES_KUBE_NAMESPACE": "shop"}
 OPTIONS = "--request-timeout=30s --context=prod eu --namespace=shop"

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.core.errors import ConfigError
-from holmes.core.tools import Parameter, ParameterSchema
 from holmes.toolsets.yaml.building import build_definition, checked_keys
 from holmes.toolsets.yaml.definition import (
     CommandPrerequisite,
@@ -15,6 +13,8 @@ from holmes.toolsets.yaml.definition import (
     StaticPrerequisite,
 )
 from holmes.toolsets.yaml.loader import read_toolsets, toolsets_of, with_current_names
+from holmes.values.errors import ConfigError
+from holmes.values.tools import Parameter, ParameterSchema
 from holmes.yaml_documents import parse_document
 from tests.toolsets.yaml.support import definition_of, one_tool
 

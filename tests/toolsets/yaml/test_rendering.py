@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.environment import Environment
-from holmes.core.errors import ToolError
-from holmes.core.tools import Tool
 from holmes.toolsets.yaml.definition import ParameterRule, YamlTool
 from holmes.toolsets.yaml.rendering import RenderedCommand, render_command
+from holmes.values.environment import Environment
+from holmes.values.errors import ToolError
+from holmes.values.tools import Tool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
+    from holmes.values.json_types import JsonValue
 
 _HOSTILE = (
     "'; touch {canary}; #",

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.assets import toolset_files
-from holmes.core.environment import Environment
-from holmes.core.errors import ToolError
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
 from holmes.kubernetes.scope import SCOPE_VARIABLE
 from holmes.toolsets.yaml.building import build_definition, checked_keys
 from holmes.toolsets.yaml.loader import read_toolsets
 from holmes.toolsets.yaml.scope import refuse_outside
 from holmes.toolsets.yaml.toolset import YamlToolset
+from holmes.values.environment import Environment
+from holmes.values.errors import ToolError
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.toolsets.yaml.support import one_tool, run, toolset_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
-    from holmes.core.tools import ToolResult
+    from holmes.values.json_types import JsonValue
+    from holmes.values.tools import ToolResult
 
 # bash takes a function from a variable of this form: these programs only say how they were called.
 PROGRAMS = "env: {BASH_FUNC_kubectl%%: '() { echo ran $*; }', BASH_FUNC_helm%%: '() { echo ran $*; }'}"

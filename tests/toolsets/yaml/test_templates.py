@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.errors import ConfigError
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
+from holmes.values.errors import ConfigError
 
 
 @pytest.mark.parametrize(

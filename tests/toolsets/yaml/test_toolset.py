@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from holmes.core.messages import ToolCallId
-from holmes.core.tools import ToolInvocation
+from holmes.values.messages import ToolCallId
+from holmes.values.tools import ToolInvocation
 from tests.toolsets.yaml.support import one_tool, run, run_command, toolset_of
 
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from holmes.core.errors import ConfigError
-from holmes.core.redaction.redactor import Redactor
+from holmes.redaction.redactor import Redactor
 from holmes.toolsets.yaml.definition import ViewTransformer
+from holmes.values.errors import ConfigError
 from tests.toolsets.yaml.support import definition_of, one_tool, run, toolset_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.json_types import JsonValue
     from holmes.toolsets.yaml.toolset import YamlToolset
+    from holmes.values.json_types import JsonValue
 
 REDACTOR = Redactor(b"a key of the tests")
 PLANTED = "hunter2-planted"

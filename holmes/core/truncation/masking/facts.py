@@ -10,16 +10,16 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import shortened
-from holmes.core.messages import AssistantMessage, Image, ToolMessage
-from holmes.core.previews.pieces import count_lines
-from holmes.core.results import output_text
-from holmes.core.tokens import utf8_bytes
+from holmes.previews.pieces import count_lines
+from holmes.tokens import utf8_bytes
+from holmes.values.cutting import shortened
+from holmes.values.messages import AssistantMessage, Image, ToolMessage
+from holmes.values.results import output_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message, ToolCall
+    from holmes.values.messages import Message, ToolCall
 
 CUT_CHARACTERS = 80
 _LOOKED_AT_CHARACTERS = 65_536

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult
     from holmes.core.truncation.masking.facts import ResultFacts
+    from holmes.values.messages import StoredResult
 
 
 def fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:

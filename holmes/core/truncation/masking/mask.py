@@ -11,18 +11,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from holmes.core.errors import ResultStoreError
-from holmes.core.messages import StoredResult, ToolMessage
 from holmes.core.tools_utils.result_storage import store_tool_message
 from holmes.core.truncation.masking.replacement import masked_message
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import StoredResult, ToolMessage
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.messages import Message
-    from holmes.core.results import ResultStore
-    from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.context import CompactionContext
     from holmes.core.truncation.masking.plan import MaskPlan, PlannedMask
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message
+    from holmes.values.results import ResultStore
 
 StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
 """Stores a result and tells where it lies, or why that failed."""

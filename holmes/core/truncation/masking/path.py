@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.cutting import before_placeholder
+from holmes.values.cutting import before_placeholder
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult
     from holmes.core.truncation.masking.facts import ResultFacts
+    from holmes.values.messages import StoredResult
 
 _SHOWN_CHARACTERS = 500
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from holmes.core.messages import AssistantMessage, Image, ResultId, StoredResult, SystemMessage, ToolMessage
-from holmes.core.results import output_text
 from holmes.core.truncation.masking.facts import calls_of_results
 from holmes.core.truncation.masking.replacement import masked_message
+from holmes.values.messages import AssistantMessage, Image, ResultId, StoredResult, SystemMessage, ToolMessage
+from holmes.values.results import output_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from holmes.core.history import History
-    from holmes.core.messages import Message, ToolCall
     from holmes.core.policy import ContextPolicy, MaskingPolicy, MaskKind
-    from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.context import Budget
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message, ToolCall
 
 # Ids are made by the store; until a result is there, one of the usual length stands in while it is counted.
 _UNKNOWN = StoredResult(id=ResultId("0f1e2d3c4b5a"), path=None, size_bytes=0, media_type="text/plain")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.previews import structured_preview
+from holmes.previews import structured_preview
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult
-    from holmes.core.tokens import TokenCounter
     from holmes.core.truncation.masking.facts import ResultFacts
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import StoredResult
 
 _SMALLEST_PREVIEW_TOKENS = 16
 

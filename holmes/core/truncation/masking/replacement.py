@@ -6,17 +6,17 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from holmes.core.messages import Text
-from holmes.core.results import output_text
 from holmes.core.truncation.masking.facts import beginning_of_output, describe_result
 from holmes.core.truncation.masking.fingerprint import fingerprint_text
 from holmes.core.truncation.masking.path import path_text
 from holmes.core.truncation.masking.preview import preview_text
+from holmes.values.messages import Text
+from holmes.values.results import output_text
 
 if TYPE_CHECKING:
-    from holmes.core.messages import StoredResult, ToolCall, ToolMessage
     from holmes.core.policy import ContextPolicy
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import StoredResult, ToolCall, ToolMessage
 
 _MASK = re.compile(r"\[Tool output (?:cleared — |moved to )[^\n]{1,4000}")
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.messages import ToolMessage
 from holmes.core.truncation.masking.facts import calls_of_results
 from holmes.core.truncation.masking.replacement import fingerprinted
+from holmes.values.messages import ToolMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.messages import Message
-    from holmes.core.tokens import TokenCounter
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message
 
 
 def shrink_to_pointers(

@@ -20,7 +20,7 @@ from holmes.snapshot.server.tables.layout import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 _ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 _EVENT_COLUMNS: Final = columns(

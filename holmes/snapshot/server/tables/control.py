@@ -21,7 +21,7 @@ from holmes.snapshot.server.tables.layout import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 
 def _binding(item: JsonObject, now: datetime) -> Cells:

@@ -12,7 +12,7 @@ from holmes.snapshot.server.tables.layout import Cells, Column, Layout, age, col
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject, JsonScalar, JsonValue
+    from holmes.values.json_types import JsonObject, JsonScalar, JsonValue
 
 _AGE_ONLY: Final = Layout(columns=columns("Name", "Age:date"), cells=lambda item, now: [name_of(item), age(item, now)])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject, JsonScalar, JsonValue
+    from holmes.values.json_types import JsonObject, JsonScalar, JsonValue
 
 Cells: TypeAlias = "list[JsonScalar]"
 

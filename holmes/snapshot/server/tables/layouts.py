@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject, JsonValue
     from holmes.snapshot.discovery import ResourceType
     from holmes.snapshot.recording import Recording
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _BUILT_IN: Final = {
     **pods.LAYOUTS,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 
 def _service(item: JsonObject, now: datetime) -> Cells:

@@ -12,7 +12,7 @@ from holmes.snapshot.server.tables.layout import NONE, Cells, Layout, age, colum
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 
 @dataclass(slots=True, kw_only=True)

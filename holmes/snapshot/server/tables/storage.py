@@ -10,7 +10,7 @@ from holmes.snapshot.server.tables.layout import NONE, UNSET, Cells, Layout, age
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject, JsonValue
 
 _ACCESS_MODES: Final = (
     ("ReadWriteOnce", "RWO"),

@@ -25,7 +25,7 @@ from holmes.snapshot.times import moment
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.core.json_types import JsonObject
+    from holmes.values.json_types import JsonObject
 
 _WIDE: Final = ("Containers", "Images", "Selector")
 _JOB_STATES: Final = (

@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.core.history import History
-from holmes.core.messages import AssistantMessage, ResultId, StoredResult, SystemMessage, Text, ToolMessage, user_text
 from holmes.core.policy import ContextPolicy, MaskingPolicy
-from holmes.core.results import result_label
-from holmes.core.steps import DirectStepRunner
-from holmes.core.tokens import TokenCounter
 from holmes.core.truncation.context import Budget, CompactionContext
+from holmes.tokens import TokenCounter
+from holmes.values.messages import AssistantMessage, ResultId, StoredResult, SystemMessage, Text, ToolMessage, user_text
+from holmes.values.results import result_label
+from holmes.values.steps import DirectStepRunner
 from tests.support.counting_model import CountingModel, EventLog, tool_call
 
 if TYPE_CHECKING:
-    from holmes.core.messages import Message, Part, ToolCallId
-    from holmes.core.results import ResultStore
+    from holmes.values.messages import Message, Part, ToolCallId
+    from holmes.values.results import ResultStore
 
 COUNTER = TokenCounter()
 

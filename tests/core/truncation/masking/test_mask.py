@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.messages import Image, SystemMessage, ToolMessage, UserMessage
 from holmes.core.policy import MaskingPolicy
-from holmes.core.results import output_text
 from holmes.core.truncation.masking import mask_old_results, plan_masks, shrink_to_pointers
 from holmes.stores.result_store import FileResultStore
+from holmes.values.messages import Image, SystemMessage, ToolMessage, UserMessage
+from holmes.values.results import output_text
 from tests.core.truncation.masking.support import (
     COUNTER,
     MemoryStore,
@@ -30,7 +30,7 @@ from tests.support.counting_model import pairing_errors
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.messages import Message
+    from holmes.values.messages import Message
 
 TEXT = "pod checkout OOMKilled\n" * 400
 EAGER = MaskingPolicy(protect_rounds=0, protect_tokens=0, minimum_tokens=0)

@@ -1,0 +1,32 @@
+"""Evidence: what an answer claims, checked against the stored results that it cites (context.md, N6).
+
+The loop makes one `CitationVerifier` for each run and puts a `CitationFilter` between the model and the stream of
+events; compaction carries the `Ledger`; the faces show citations with `scan_markers`. This is the door.
+"""
+
+from holmes.evidence.citations import CitationFilter, VerifiedText, marker_of, verify_citations
+from holmes.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of, written_ledger
+from holmes.evidence.lines import NumberedText
+from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers, without_markers
+from holmes.evidence.verification import CitationVerifier, result_ids
+
+__all__ = [
+    "LEDGER_HEADING",
+    "CitationFilter",
+    "CitationVerifier",
+    "Ledger",
+    "LedgerEntry",
+    "Marker",
+    "MarkerGroup",
+    "MarkerScanner",
+    "NumberedText",
+    "VerifiedText",
+    "ledger_of",
+    "marker_of",
+    "markers_in",
+    "result_ids",
+    "scan_markers",
+    "verify_citations",
+    "without_markers",
+    "written_ledger",
+]

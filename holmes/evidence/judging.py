@@ -1,0 +1,286 @@
+"""Judges a claim against the lines that it cites: checked, cited, or not found there.
+
+Pure. A claim is as good as its weakest assertion. The subject of an assertion goes on into the next; what it says must
+stand in the record of that subject.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.evidence.judgements import (
+    CHECKED,
+    CITED,
+    EMPTY,
+    Judgement,
+    Passage,
+    all_of,
+    best_of,
+    names_of,
+    not_found,
+)
+from holmes.evidence.lexicon import words_of
+from holmes.evidence.records import tokens_of
+from holmes.evidence.values import NAME
+from holmes.evidence.words import Assertion, Token, assertions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+from holmes.evidence.readings import Readings
+
+_FEWEST_WORDS: Final = 5
+_SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
+
+
+def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
+    """What `passages` together show of `statement`."""
+    passage = Passage.joined(passages)
+    walk = _Walk(passage)
+    for assertion in assertions_of(statement):
+        walk.take(assertion)
+    judgement = walk.finish()
+    if judgement.outcome == "not_found" and stands_there(statement, passage):
+        return CITED
+    return judgement
+
+
+def stands_there(statement: str, passage: Passage) -> bool:
+    """Whether the cited lines have the whole statement word for word: what it says is then said there, not shown."""
+    cited = _words(passage.text)
+    parts = (_words(statement), _words(statement.partition(": ")[2]))
+    return any(part in cited and part.count(" ") > _FEWEST_WORDS for part in parts)
+
+
+def _words(text: str) -> str:
+    return tokens_of(_SIGNS.sub(" ", text)).casefold()
+
+
+class _Walk(Readings):
+    """Goes through the assertions of a claim with what the last one was about."""
+
+    def __init__(self, passage: Passage) -> None:
+        super().__init__(passage)
+        self._judgements: list[Judgement] = []
+        values = (each.value for record in passage.cited for each in record.fields)
+        self._codes = frozenset(value for value in values if value.isupper() and value.isalpha())
+        self._waiting: list[Token] = []
+        self._counted: Token | None = None
+        self._held: tuple[Token, ...] = ()
+        self._lead: tuple[Token, ...] = ()
+        self._element: Token | None = None
+
+    def take(self, assertion: Assertion) -> None:
+        """Judge one assertion; names alone are subjects of what follows, or go on with a list."""
+        tokens = (*self._lead, *assertion.tokens)
+        self._lead = tokens if assertion.leads and _is_label(tokens) else ()
+        if self._lead:
+            return
+        tokens = (*self._with_counted(tuple(self._named(tokens))), *self._held)
+        self._held = tokens if self._waits(tokens) else ()
+        if self._held:
+            return
+        is_caused = bool(tokens) and tokens[0].has("cause") and not tokens[0].quoted
+        tokens = self._with_total(self._with_element(tokens[is_caused:]))
+        content = [token for token in tokens if not token.is_neutral]
+        named = [token for token in content if self._is_subject(token)]
+        if named and _are_names(tokens, content, named):
+            self._waiting += named
+        elif content:
+            self._judge(tokens, named, goes_on=assertion.goes_on, is_caused=is_caused)
+
+    def _judge(self, tokens: tuple[Token, ...], named: Sequence[Token], *, goes_on: bool, is_caused: bool) -> None:
+        """Judge what is said of the subjects that the assertion names, or of those of the last one."""
+        subjects = self._waiting + [token for token in self._first_names(tokens) if token in named]
+        if subjects:
+            self._subjects = tuple(dict.fromkeys(subjects))
+            self._is_foreign = False
+        elif self._begins_with_another(tokens) or (goes_on and self._ended_with_another(tokens)):
+            self._subjects, self._is_foreign = (), True  # `runs on node-2; node-2 is ready`
+        elif (
+            self._last
+            and tokens[0].text.casefold() in words_of("relative pronoun")
+            and self._last[-1] not in self._subjects
+        ):
+            self._subjects, self._is_foreign = (), True  # `on node-2, which is not ready`
+            if any(token.concept("state") in ("exists", "notfound") for token in tokens):
+                tokens = (*self._last[-2:], *tokens)  # `the volume data, which does not exist`
+        self._waiting = []
+        if not goes_on or subjects:
+            self._shared = None
+        judgement = self._continued(tokens, self._assertion(tokens))
+        if is_caused:
+            judgement = self._as_cause(judgement)
+        self._last = tokens
+        if judgement is not EMPTY:
+            self._judgements.append(judgement)
+
+    def _begins_with_another(self, tokens: tuple[Token, ...]) -> bool:
+        """Whether an assertion begins with a name that no record has and then says how it is."""
+        first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+        is_row = any(record.form == "row" for record in self._passage.cited)
+        is_name = first is not None and first.is_value and NAME.fullmatch(first.text) and not self._is_subject(first)
+        return bool(is_row and is_name and self._subjects and any(token.has("state") for token in tokens))
+
+    def _ended_with_another(self, tokens: tuple[Token, ...]) -> bool:
+        """Whether the last assertion ended with a name that no record has, of which this may say how it is."""
+        is_row = any(record.form == "row" for record in self._passage.cited)
+        last = self._last[-1] if self._last else None
+        is_name = last is not None and last.is_value and NAME.fullmatch(last.text) and not self._is_subject(last)
+        return bool(is_row and is_name and self._subjects and any(token.has("state") for token in tokens))
+
+    def _waits(self, tokens: tuple[Token, ...]) -> bool:
+        """Whether it only leads to the next assertion: `in total,` or `one second after the restart,`."""
+        content = [token for token in tokens if not token.is_neutral]
+        if content and all(token.has("total") for token in content):
+            return True
+        says_more = any(t.shape == "number" or t.is_value or t.has("state") for t in content)
+        if any(token.has("superlative") for token in content) and not says_more:
+            return True
+        is_later = len(content) > 1 and content[0].shape == "number" and content[1].has("later")
+        return is_later and all(record.form == "entry" for record in self._passage.cited)
+
+    def _named(self, tokens: tuple[Token, ...]) -> list[Token]:
+        """`tokens`, with names without signs as names: those that the result has, and what is `called payments`."""
+        found: list[Token] = []
+        for token in tokens:
+            is_called = bool(found) and found[-1].text.casefold() in words_of("called")
+            is_word = token.shape == "word" and not (token.tags - {("noun", "")})
+            is_name = is_word and (token.text in self._known or is_called or token.text in self._codes)
+            found.append(replace(token, shape="name", tags=frozenset()) if is_name else token)
+        return found
+
+    def _with_element(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """`tokens`, with the container or condition that the last assertion was about where no other one is named."""
+        labels = {label for record in self._passage.cited for label in record.labels}
+        own = [token for token in tokens if token.text in labels]
+        if own or any(self._is_subject(token) for token in tokens):
+            self._element = own[0] if len(own) == 1 and own[0].is_value else None
+        elif self._element is not None and any(not token.is_neutral for token in tokens):
+            return (self._element, *tokens)
+        return tokens
+
+    def _with_total(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """`tokens`, with the word for a sum that the last assertion had: `together they use 2 CPU and hold 4Gi`."""
+        word = next((token for token in self._last if token.has("total")), None)
+        is_number = any(token.shape == "number" for token in tokens)
+        says_whose = any(token.has(each) for token in tokens for each in ("total", "all", "of which", "state", "kind"))
+        if word is None or not is_number or says_whose or any(self._is_subject(token) for token in tokens):
+            return tokens
+        return (word, *tokens)
+
+    def _with_counted(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        """`tokens`, with the kind that was counted before where it is left out: `of which 2`, `of 5 pods, 3 are`."""
+        own = next((token for token in tokens if token.has("kind") and not token.quoted), None)
+        counted = own or self._counted or self._listed_kind()
+        if own is None and counted is not None:
+            if any(token.has("of which") for token in tokens):
+                tokens = tuple(counted if token.has("of which") else token for token in tokens)
+            elif self._counted is not None and not self._subjects and _counts_on(tokens):
+                tokens = (tokens[0], counted, *tokens[1:])
+        self._counted = own or self._counted
+        return tokens
+
+    def _listed_kind(self) -> Token | None:
+        kind = self._passage.source.kind
+        return Token(shape="word", text=kind, tags=frozenset({("kind", kind)})) if kind else None
+
+    def _continued(self, tokens: tuple[Token, ...], judgement: Judgement) -> Judgement:
+        """The judgement of an assertion that may go on with the words of the last one: `ports 80 and 443`."""
+        says_more = any(token.has(each) and not token.quoted for token in tokens for each in ("field", "state"))
+        if judgement.outcome == "checked" or not self._last or says_more:
+            return judgement
+        values = [each for each, token in enumerate(self._last) if token.shape == "number" or token.is_value]
+        if values and any(token.shape == "number" or token.is_value for token in tokens):
+            head = tuple(each for each in self._last[: values[-1]] if each.shape != "number" and not each.is_value)
+            longer = self._assertion((*head, *tokens))
+            if longer.outcome == "checked":
+                return longer
+        return judgement
+
+    def _as_cause(self, judgement: Judgement) -> Judgement:
+        """A cause is shown only where one log entry, event or condition says both."""
+        return CITED if judgement.outcome == "checked" and not self._is_told() else judgement
+
+    def _is_told(self) -> bool:
+        cited = self._passage.cited
+        return len(cited) == 1 and cited[0].form in ("entry", "event")
+
+    def finish(self) -> Judgement:
+        """What came of all. Names at the end are what the last assertion is about, or further values in it."""
+        if self._held or self._lead:
+            self._judgements.append(CITED)
+        waiting, self._waiting = self._waiting, []
+        is_list = all(token.is_neutral or token.has("only") for token in self._last)
+        if waiting and is_list:
+            self._judgements = [each for each in self._judgements if each is not EMPTY]
+            return all_of([*self._judgements, self._listed([*self._subjects, *waiting] if self._last else waiting)])
+        for token in waiting:
+            judgement = self._named_again(token)
+            self._judgements.append(judgement)
+        return replace(all_of(self._judgements))
+
+    def _named_again(self, token: Token) -> Judgement:
+        """What was said last, said of one more: `two of them are Failed: a and b`."""
+        subjects, self._subjects = self._subjects, (token,)
+        plain = tuple(each for each in self._last if each not in subjects and not _counts_things(each))
+        judgement = self._assertion(plain)
+        self._subjects = subjects
+        if judgement.outcome != "checked" and subjects:
+            other = self._assertion((*[each for each in self._last if not each.is_value], token))
+            judgement = best_of([judgement, other])
+        return judgement
+
+    def _listed(self, names: Sequence[Token]) -> Judgement:
+        """`the pods are a, b and c`: these are there, and no others."""
+        found = frozenset(name for record in self._passage.cited for name in record.names)
+        missing = [token.text for token in names if not names_of(token) & found]
+        if missing:
+            return not_found(*missing)
+        is_all = len(names) == len(self._passage.records) and self._passage.is_whole
+        return CHECKED if is_all and len(names) > 1 else CITED
+
+    def _first_names(self, tokens: tuple[Token, ...]) -> list[Token]:
+        """The names before anything is said about them; without any, and without a subject so far, the first later."""
+        found: list[Token] = []
+        for token in tokens:
+            if self._is_subject(token):
+                if token in found:
+                    break  # a namespace or account of the same name
+                found.append(token)
+            elif token.shape == "number" or token.is_value or token.has("state") or token.has("field"):
+                break
+        is_text = all(record.form == "entry" for record in self._passage.cited)
+        if not found and not self._subjects and not self._waiting and not is_text:
+            found = [token for token in tokens if self._is_subject(token)][:1]
+        return found
+
+
+def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequence[Token]) -> bool:
+    """Whether an assertion only names things: `the two volumes a`."""
+    if any(token.has("relation") and not token.has("neutral") for token in tokens) or len(set(named)) < len(named):
+        return False
+    return all(
+        token in named
+        or any(token.has(each) for each in ("kind", "both", "noun"))
+        or (token.has("field") and after in named)
+        for token, after in zip(content, (*content[1:], None), strict=True)
+    )
+
+
+def _is_label(tokens: tuple[Token, ...]) -> bool:
+    """Whether it only names what a value belongs to: `memory request of app:`."""
+    return any(t.has("field") for t in tokens) and not any(t.shape == "number" or t.has("state") for t in tokens)
+
+
+def _counts_on(tokens: tuple[Token, ...]) -> bool:
+    """`3 are ready` after `of 5 pods`."""
+    return len(tokens) > 2 and tokens[0].is_count and tokens[1].is_neutral
+
+
+def _counts_things(token: Token) -> bool:
+    """Whether it is the number of things that are named after it."""
+    return token.has("of which") or token.has("both") or token.has("all") or (token.is_count or bool(token.parts))

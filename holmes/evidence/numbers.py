@@ -1,0 +1,288 @@
+"""The numbers of an assertion against one record.
+
+A number stands in the field that the words beside it name, or is computed. One without such words stands where it is
+the only one of its unit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from holmes.evidence.computed import Computed
+from holmes.evidence.fields import (
+    FREE_TEXT,
+    REPLICAS,
+    has_number,
+    holds_text,
+    keys_of,
+    measures,
+    numbers_of,
+    ways,
+)
+from holmes.evidence.phrases import stands_beside
+from holmes.evidence.predicates import shows
+from holmes.evidence.quantities import quantities_in, seconds_between
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holmes.evidence.quantities import Quantity
+    from holmes.evidence.records import Field
+    from holmes.evidence.words import Token
+
+
+_ALLOWED: Final = frozenset(
+    {
+        "limits",
+        "requests",
+        "capacity",
+        "allocatable",
+        "hard",
+        "total",
+        "maxpods",
+        "maxreplicas",
+        "minpods",
+        "minreplicas",
+    }
+)
+"""What may be used, and is not what is."""
+_LONGEST_LINE: Final = 500
+_MOST_NUMBERS: Final = 40
+
+
+@dataclass(slots=True, kw_only=True)
+class Numbers(Computed):
+    """Judges the numbers."""
+
+    def _number(self, index: int, token: Token) -> None:
+        self._open.discard(index)
+        sign, rounded = self._comparison(index)
+        quantity = token.quantity
+        if quantity is None:
+            self.doubts.append(token.text)
+            return
+        runs = tuple(self._all_runs(index, token))
+        contradicted: tuple[int, ...] = ()
+        for run in runs:
+            fields = self._measured(run, token, quantity)
+            if index in self._denied or set(run) & self._denied:
+                self._open -= set(run)
+                by_key = index not in self._denied
+                self._denied_number(token, quantity, fields, "=" if rounded else sign, by_key=by_key)
+                return
+            matching = tuple(each for each in fields if _has(each, token, quantity, sign, rounded=rounded))
+            if matching or (token.parts and self._is_share(token, fields)):
+                self._found(index, run, matching)
+                return
+            contradicted = contradicted or (run if fields else ())
+        if index in self._denied:
+            self.doubts.append(token.text)
+        elif self._is_computed(index, token, quantity, sign):
+            return
+        elif contradicted and self._is_text:
+            self.doubts.append(token.text)
+        elif contradicted:
+            self._open -= set(contradicted)
+            self._judge(token.text, shown=None if token.text.isalpha() else False)
+        else:
+            self._lone_number(index, token, quantity, sign, is_keyed=bool(runs) and not self._is_text)
+
+    def _is_computed(self, index: int, token: Token, quantity: Quantity, sign: str) -> bool:
+        if self._times(index, quantity) or self._time(index, quantity, sign):
+            return True
+        return self._gap(index, quantity) or self._counted_elements(index, token)
+
+    def _measured(self, run: tuple[int, ...], token: Token, quantity: Quantity) -> tuple[Field, ...]:
+        """The fields that the words of `run` name, of those that have such a number; else the lists among them."""
+        fields = self._lookup.of([self.tokens[place] for place in run])
+        quantities = (quantity, *token.parts)
+        found = tuple(
+            each for each in fields if each.key in FREE_TEXT or any(measures(each, other) for other in quantities)
+        )
+        return found or (fields if any("," in each.value and ":" not in each.value for each in fields) else ())
+
+    def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
+        """A number stands in these fields; without any, it is a share of several."""
+        token = self.tokens[index]
+        is_measured = "top" in self.source.words and self._has_word("configured")
+        if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
+            self.doubts.append(token.text)  # what it may use is not what it uses
+        if self._is_of_run_before(matching):
+            self.doubts.append(token.text)
+        self._open -= {*run, *self._beside(index, "ago", "later")}
+        self._open -= self._of_replicas() if not matching else set()
+        self.proved += 1
+        self._note_elements(matching)
+        self._note_exact(index, matching)
+
+    def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
+        """Whether a number is one of the last state and the claim says that it runs: `Running with exit code 137`."""
+        is_before = bool(matching) and all("laststate" in each.path for each in matching)
+        return is_before and not self._lookup.last and any(each.concept("state") == "running" for each in self.tokens)
+
+    def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
+        """Whether a number is a limit, request or capacity that the claim does not call so, or that is used."""
+        named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
+        is_used = self._has("uses") or self._has("runs")
+        allowed = [_ALLOWED & ways(each) for each in matching]
+        hidden = [{"limits", "requests"} & ways(each) - named for each in matching]
+        return bool(matching) and ((is_used and any(allowed)) or all(hidden))
+
+    def _are_running(self, run: tuple[int, ...], token: Token) -> bool:
+        """Whether as many replicas are ready as a claim says run: `runs 5 replicas`."""
+        counts_replicas = any(keys_of(self.tokens[place]) == REPLICAS for place in run)
+        if not counts_replicas or not self._has("runs") or token.quantity is None:
+            return True
+        ready = self._lookup.of_path("ready", "current") or self.record.of(("readyreplicas",))
+        return any(has_number(each, token.quantity) for each in ready[:1])
+
+    def _all_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
+        far = tuple(self._far_runs(index, token))
+        beside = tuple(self._runs(index))
+        if token.parts and far:
+            beside = tuple(run for run in beside if any(keys_of(self.tokens[place]) != REPLICAS for place in run))
+        yield from (*far, *beside) if token.parts else far or beside
+
+    def _far_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
+        """Other words for fields: `2 replicas are available` counts those, wherever the word stands."""
+        beside = [place for run in self._runs(index) for place in run]
+        is_open = bool(token.parts) or (beside and all(keys_of(self.tokens[place]) == REPLICAS for place in beside))
+        for place in sorted(self._open - set(beside)) if is_open else ():
+            is_other = keys_of(self.tokens[place]) != REPLICAS and self._lookup.names_field(self.tokens[place])
+            if is_other and self._lookup.of((self.tokens[place],)):
+                yield (*beside, place) if not token.parts else (place,)
+
+    def _comparison(self, index: int) -> tuple[str, bool]:
+        """`>` for `more than`, and so on, and whether the number is rounded. Their words are accounted for."""
+        before = [each for each in (index - 1, index - 2) if each >= 0]
+        signs = [each for each in before if self.tokens[each].has("compare")]
+        rough = [each for each in before if self.tokens[each].has("approximate")]
+        self._open -= {*signs, *rough}
+        return (self.tokens[signs[0]].concept("compare") if signs else "="), bool(rough)
+
+    def _denied_number(
+        self, token: Token, quantity: Quantity, fields: tuple[Field, ...], sign: str, *, by_key: bool
+    ) -> None:
+        """`the exit code is not 137`: the field has another. `one is not ready`: of a ratio that many are left."""
+        if by_key:
+            self._judge(token.text, shown=self._are_left(quantity, fields))
+        else:
+            is_there = any(has_number(each, quantity, sign) for each in fields)
+            self._judge(f"not {token.text}", shown=not is_there if fields else None)
+
+    def _are_left(self, quantity: Quantity, fields: tuple[Field, ...]) -> bool | None:
+        parts = {each.path[-2:]: each for each in self.record.fields}
+        current, total = parts.get(("ready", "current")), parts.get(("ready", "total"))
+        if current is None and len(fields) == 1:
+            current, total = fields[0], next(iter(self.record.of(("desired", "replicas"))), None)
+        if current is None or total is None or (fields and fields[0].key not in ("ready", "current", "numberready")):
+            return None
+        some, every = (next(numbers_of([each]), None) for each in (current, total))
+        if some is None or every is None:
+            return None
+        first, last = some.number("count"), every.number("count")
+        return None if first is None or last is None else last - first == quantity.number("count")
+
+    def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
+        """`2 of 3 replicas are available`: one field has the part, another the whole."""
+        part, whole = token.parts
+        wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
+        wholes = wholes or self._lookup.of_path("ready", "total") or self.record.of(("total", "ready", "current"))
+        return (
+            bool(fields)
+            and all(has_number(each, part) for each in fields)
+            and any(has_number(each, whole) for each in wholes)
+        )
+
+    def _of_replicas(self) -> set[int]:
+        """The words that only say that replicas are counted."""
+        return {each for each, token in enumerate(self.tokens) if keys_of(token) == REPLICAS}
+
+    def _lone_number(self, index: int, token: Token, quantity: Quantity, sign: str, *, is_keyed: bool) -> None:
+        """A number beside which no field is named."""
+        fields = tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
+        alike = tuple(each for each in fields if measures(each, quantity))
+        matching = tuple(each for each in alike if has_number(each, quantity, sign))
+        in_lines = (each for _, line in self.record.lines for each in quantities_in(line))
+        is_there = bool(matching) or self.record.says(token.text) or any(quantity.equals(each) for each in in_lines)
+        codes = {each.value for each in self.record.of(("status", "code", "statuscode"))}
+        if self._is_text and token.text in codes:
+            self.proved += 1
+        elif token.parts and self._is_share(token, [each for each in fields if has_number(each, token.parts[0])]):
+            self.doubts.append(token.text)
+        elif sign == "=" and not is_there:
+            self._judge(token.text, shown=None if self._may_be_computed(token) else False)
+        elif self._is_text:
+            self._judge(token.text, shown=(sign == "=" and self._is_said(index, quantity)) or None)
+        else:
+            is_one = len({each.value for each in alike}) == 1
+            self._judge(
+                token.text, shown=self._is_only(index, quantity, matching, is_one=is_one, is_keyed=is_keyed) or None
+            )
+
+    def _is_ago(self, index: int) -> bool:
+        return any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
+
+    def _is_said(self, index: int, quantity: Quantity) -> bool:
+        """Whether a log entry or an event has a number beside the same word, or as a point in time."""
+        is_loose = self._is_only_count() and not self._said
+        if is_loose and any(stands_beside(text, self.tokens, index) for text in self._texts()):
+            return True
+        return quantity.is_time and not self._is_ago(index)
+
+    def _is_only(
+        self, index: int, quantity: Quantity, matching: tuple[Field, ...], *, is_one: bool, is_keyed: bool
+    ) -> bool:
+        """Whether a number is the only one of its unit, and nothing beside it says that it means something else.
+
+        How old an object is does not say how long it has been in a state.
+        """
+        if any(each.key == "age" for each in matching) and self._is_as_old():
+            self._open -= self._beside(index, "since")
+            return not self._is_only_allowed(matching) and not self._is_plain_count(quantity)
+        if not matching or is_keyed or self._is_ago(index) or self._is_only_allowed(matching) or self._has("duration"):
+            return False
+        counts = any(each.is_count for each in self.tokens)
+        is_age_of_state = matching[0].key in ("age", "duration") and (self._has("state") or counts)
+        return (is_one or self._is_alone()) and not is_age_of_state and not self._is_plain_count(quantity)
+
+    def _is_alone(self) -> bool:
+        return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
+
+    def _is_plain_count(self, quantity: Quantity) -> bool:
+        """Whether it is a count with words that say nothing of what is counted."""
+        return quantity.dimensions == {"count"} and not self._is_alone()
+
+    def _is_only_count(self) -> bool:
+        """Whether no other plain number is said: which of several belongs where is told by their order alone."""
+        return sum(token.is_count for token in self.tokens) < 2
+
+    def _may_be_computed(self, token: Token) -> bool:
+        """Whether a number that stands nowhere may come from others: a count in words, a sum, a difference."""
+        if token.text[:1].isalpha() or token.parts:
+            return True
+        numbers = [number for _, line in self.record.lines for number in quantities_in(line[:_LONGEST_LINE])]
+        numbers = numbers[:_MOST_NUMBERS]
+        for dimension in token.quantity.dimensions if token.quantity else ():
+            wanted = token.quantity.number(dimension) if token.quantity else None
+            values = [value for each in numbers if (value := each.number(dimension)) is not None]
+            if any(wanted in (abs(a - b), a + b) for a, b in combinations(values, 2)):
+                return True
+        moments = [each for each in numbers if each.is_time]
+        seconds = token.quantity.number("time") if token.quantity and "time" in token.quantity.dimensions else None
+        return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
+
+    def _is_as_old(self) -> bool:
+        """Whether a pod has been in its state as long as it exists: one that never restarted, or is still pending."""
+        states = {token.concept("state") for token in self.tokens if token.has("state")}
+        restarts = [each.value for each in self.record.of(("restarts",))]
+        runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
+        return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)
+
+
+def _has(each: Field, token: Token, quantity: Quantity, sign: str, *, rounded: bool) -> bool:
+    """Whether a field has a number, or the version or tag that looks like one."""
+    is_version = token.text.count(".") > 1 or token.text.startswith("v")
+    return has_number(each, quantity, sign, rounded=rounded) or (is_version and holds_text(each.value, token.text))

@@ -1,0 +1,169 @@
+"""Assertions about the numbers of several records: their sum, the extreme, and which of two is more. Pure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from holmes.evidence.fields import Lookup, numbers_of
+from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
+from holmes.evidence.lexicon import words_of
+from holmes.evidence.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from fractions import Fraction
+
+    from holmes.evidence.quantities import Dimension, Quantity
+    from holmes.evidence.records import Record
+    from holmes.evidence.words import Token
+
+_ASIDE: Final = ("total", "kind", "times", "relation", "compare", "both", "all")
+
+
+def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
+    """`web is the oldest pod`, `has the most restarts`: one row of a whole table has the extreme of a column."""
+    word = next((token for token in tokens if token.has("superlative") and not token.quoted), None)
+    if word is None:
+        return None
+    key, _, end = word.concept("superlative").partition(" ")
+    rest = [token for token in tokens if token is not word and token not in subjects]
+    records = list(passage.records)
+    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    if not subjects or not passage.is_whole or passage.source.is_cut or len(passage.cited) != len(records):
+        return CITED
+    fields = [token for token in rest if token.has("field") and not token.has("kind")]
+    keys = frozenset(name for token in fields for name in token.concept("field").split()) if key == "*" else {key}
+    values = [(_only_value(record, frozenset(keys)), record) for record in records]
+    if any(value is None for value, _ in values) or len(values) < 2:
+        return CITED
+    best = (max if end == "max" else min)(value for value, _ in values if value is not None)
+    holders = [record for value, record in values if value == best]
+    if len(holders) != 1 or not holders[0].names & wanted:
+        return not_found(word.text)
+    if any("/" in subject.text for subject in subjects):
+        return CITED  # which of several namespaces is meant
+    rest = [token for token in rest if not (token.has("kind") or (key == "*" and token in fields))]
+    return CHECKED if holds(passage, holders[0], rest) else CITED
+
+
+def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
+    """`web is older than db`, `241 days younger than db`: two rows by the number of one column."""
+    word = next((token for token in tokens if token.has("comparative") and not token.quoted), None)
+    than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
+    if word is None or than is None or len(subjects) != 1:
+        return None
+    key, _, sign = word.concept("comparative").partition(" ")
+    known = {name for record in passage.records for name in record.names}
+    others = [token for token in tokens[than + 1 :] if token.is_value and names_of(token) & known]
+    number = next((token for token in tokens if token.shape == "number"), None)
+    fields = [token for token in tokens if token.has("field") and not token.has("kind")]
+    used = (word, number, *others, *subjects, *fields, tokens[than])
+    if len(others) != 1 or any(not (t in used or t.is_neutral or t.has("kind")) for t in tokens):
+        return CITED
+    keys = frozenset(name for token in fields for name in token.concept("field").split()) if key == "*" else {key}
+    values = [
+        next((_only_value(record, frozenset(keys)) for record in passage.cited if record.names & names_of(token)), None)
+        for token in (subjects[0], others[0])
+    ]
+    if values[0] is None or values[1] is None:
+        return CITED
+    difference = values[0] - values[1]
+    is_so = difference > 0 if sign == ">" else difference < 0
+    told = (
+        [value for _, value in number.quantity.meanings]
+        if number is not None and number.quantity
+        else [abs(difference)]
+    )
+    return CHECKED if is_so and abs(difference) in told else not_found(word.text)
+
+
+def total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
+    """`12 restarts in total`: the sum over all records, or over the subjects."""
+    plain = [token for token in tokens if token not in subjects and not token.has("state")]
+    counted = [token for token, after in pairwise(plain) if token.is_count and _is_kind(after)]
+    number = next((token for token in reversed(tokens) if token.shape == "number" and token not in counted), None)
+    if not any(token.has("total") and not token.quoted for token in tokens) or number is None:
+        return None
+    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    records = [record for record in passage.cited if not subjects or record.names & wanted]
+    named = [token for token in tokens if token.has("field") and not token.has("kind")]
+    if len(records) == 1 and len(counted) <= 1:
+        return _total_of_elements(records[0], tokens, number, counted)
+    used = [*named, *counted, number, *subjects]
+    rest = [t for t in tokens if t not in used and not any(t.has(each) for each in _ASIDE)]
+    content = [token for token in rest if not token.is_neutral]
+    among = [each for each in passage.records if not content or holds(passage, each, content) is not False]
+    is_whole = bool(subjects) or (len(records) == len(among) and passage.is_whole and not passage.source.is_cut)
+    is_plain = all(_holds_all(passage, records, token) for token in content)
+    if not is_plain or not is_whole or len(records) < 2 or number.quantity is None:
+        return CITED
+    if any(number_of(each) != len(records) for each in counted):
+        return not_found(*(each.text for each in counted))
+    sums = _sums(records, named, number.quantity)
+    return (
+        CITED if not sums else CHECKED if number.quantity.number(sums[0][0]) == sums[0][1] else not_found(number.text)
+    )
+
+
+def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> bool:
+    return all(holds(passage, record, [token]) for record in records)
+
+
+def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
+    """The sum of the named field in each dimension; without a name, of the only one that every record has."""
+    found: list[tuple[Dimension, Fraction]] = []
+    for dimension in sorted(quantity.dimensions):
+        rows = [_values(record, named, dimension) for record in records]
+        if all(len(set(values)) == 1 for values in rows):
+            found.append((dimension, sum((values[0] for values in rows), rows[0][0] * 0)))
+    return found
+
+
+def _values(record: Record, named: Sequence[Token], dimension: Dimension) -> list[Fraction]:
+    fields = Lookup(record=record).of(named) if named else record.fields
+    numbers = [quantity.number(dimension) for quantity in numbers_of(fields)]
+    return [number for number in numbers if number is not None]
+
+
+def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, counted: Sequence[Token]) -> Judgement:
+    """`the two containers have 6 restarts in total`."""
+    keys = frozenset(key for token in tokens if token.has("field") for key in token.concept("field").split())
+    rest = [token for token in tokens if not (token.has("field") or token in (number, *counted))]
+    fields = [each for each in record.of(keys) if each.labels]
+    values = [quantity.number("count") for quantity in numbers_of(fields)]
+    is_plain = all(token.is_neutral or any(token.has(each) for each in _ASIDE) for token in rest)
+    if (
+        not is_plain
+        or len(values) < 2
+        or len(values) != len(fields)
+        or any(number_of(t) != len(values) for t in counted)
+    ):
+        return CITED
+    return CHECKED if sum(value or 0 for value in values) == number_of(number) else not_found(number.text)
+
+
+def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
+    """The number of the only field that has one of `keys`."""
+    fields = [each for each in record.fields if each.path[0] in keys and len(each.path) == 1]
+    order: list[Dimension] = ["time", "count", "memory", "cpu", "percent"]
+    order.sort(key=lambda dimension: dimension not in keys)
+    found = [quantity.number(dimension) for quantity in numbers_of(fields) for dimension in order]
+    numbers = [number for number in found if number is not None]
+    return numbers[0] if len(fields) == 1 and numbers else None
+
+
+def holds(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool | None:
+    """Whether `record` is as the rest of an assertion says."""
+    if all(token.is_neutral or token.concept("compare") == "=" for token in tokens):
+        return True
+    return Trial(record=record, source=passage.source, tokens=tokens).run().holds
+
+
+def number_of(token: Token) -> Fraction | None:
+    """The plain number that a token is; None for another one."""
+    return token.quantity.number("count") if token.quantity is not None else None
+
+
+def _is_kind(token: Token) -> bool:
+    return token.has("kind") and not token.quoted

@@ -1,0 +1,201 @@
+"""The names and quotes of an assertion against one record. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.evidence.accounts import are_nothing
+from holmes.evidence.fields import FREE_TEXT, holds_text
+from holmes.evidence.lexicon import words_of
+from holmes.evidence.numbers import Numbers
+from holmes.evidence.phrases import is_turned, is_unreal
+from holmes.evidence.predicates import has_value
+from holmes.evidence.records import plain_key, tokens_of
+from holmes.evidence.sources import canonical_kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.evidence.records import Field
+    from holmes.evidence.words import Token
+
+
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
+_PAIR = re.compile(r"([\w./-]+)\s*[:=]\s*\"?([^\"\s]+)\"?")
+_PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
+_TIMES: Final = frozenset({"age", "lastseen", "duration", "startedat", "finishedat", "ago"})
+_GENERIC: Final = frozenset({"reason", "status", "phase", "state", "message", "note", "type"})
+
+
+@dataclass(slots=True, kw_only=True)
+class Values(Numbers):
+    """Judges names and quotes."""
+
+    def _value(self, index: int, token: Token) -> None:
+        """A name or a quote stands there, in the field that is named beside it."""
+        self._open.discard(index)
+        text, denied = token.text, index in self._denied
+        if not denied and self._is_place(index):
+            self.proved += 1
+            return
+        if (own := self._lookup.own(token)) and any(each.concept("state") == "empty" for each in self.tokens):
+            self._judge(text, shown=are_nothing(own))
+            return
+        run = next((run for run in self._runs(index) if run[-1] < index or self._is_right_beside(index, run)), ())
+        run = tuple(place for place in run if not self.tokens[place].has("relation"))
+        bound = [self.tokens[place] for place in run]
+        self._open -= {place for place in run if not self.tokens[place].has("state")}
+        denied = denied or bool(set(run) & self._denied)
+        fields = tuple(each for each in self._lookup.of(bound) if each.key not in _TIMES) if bound else ()
+        matching = tuple(each for each in fields if holds_text(each.value, text)) or self._paired(token, fields)
+        if denied:
+            self._judge(text, shown=self._denies(token, bound, fields, matching))
+        elif self._is_of_another_kind(index):
+            self.missing.append(f"{self.tokens[index - 1].text} {text}")
+        elif matching:
+            self.proved += 1
+            self._note_elements(matching)
+            self._note_exact(index, matching)
+        elif any("namespace" in each.concept("field") for each in bound):
+            self._judge(text, shown=text == self.source.namespace or None)
+        elif fields or (text in self.record.labels and has_value(self.record, text) is False):
+            self.missing.append(text)
+        else:
+            self._unbound_value(index, token, bound)
+
+    def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
+        """A name or a quote beside which no field of the record is named stands anywhere in it."""
+        text = token.text
+        stands = self._stands(token) and not self._is_denied(text)
+        if stands and self._is_text and self._is_said_otherwise(index):
+            self.doubts.append(text)
+            return
+        self._judge(text, shown=stands)
+        if self.record.form == "object":
+            self._note_elements([each for each in self.record.fields if each.value == text])
+        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        own = ("", self.source.kind, canonical_kind(self.record.kind))
+        is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
+        is_namesake = text in self.record.names and claimed not in own  # an account or claim of the same name
+        if stands and (is_open or is_namesake or self._is_unplaced(token)):
+            self.doubts.append(text)
+
+    def _is_said_otherwise(self, index: int) -> bool:
+        """Whether a log entry or event has a name in another role: denied, turned, or part of a path."""
+        text = self.record.folded
+        is_field = any(
+            each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
+        )
+        if self._said and not is_field:
+            return True  # the rest is said in another order
+        words = tokens_of(self.tokens[index].text).casefold()
+        if self._is_of_another_noun(index, text.split(), words.split()):
+            return True
+        is_part = words in text and f"{words}/ " in text and words not in text.replace(f"{words}/ ", "")
+        return is_part or is_turned(text, self.tokens, index) or is_unreal(text, words.strip(), self.tokens)
+
+    def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
+        """Whether a text has another kind of thing before a name than the claim: `volume "certs"`, no Secret."""
+        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
+        told = {_noun(text[at - 1]) for at in places}
+        return bool(claimed and told) and "" not in told and claimed not in told
+
+    def _is_of_another_kind(self, index: int) -> bool:
+        """Whether the record says that what has this name is no such thing as the claim says."""
+        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        named = {each.path[:-1] for each in self.record.fields if each.value == self.tokens[index].text}
+        kinds = {canonical_kind(each.value) for each in self.record.of(("kind",)) if each.path[:-1] in named and named}
+        return bool(claimed and kinds - {""}) and claimed not in kinds
+
+    def _is_place(self, index: int) -> bool:
+        """Whether it is the namespace of the record after a word like `in`."""
+        beside = [*self.tokens[max(0, index - 1) : index], *self.tokens[index + 1 : index + 2]]
+        before = self.tokens[index - 1].text.casefold() if index else ""
+        is_named = before in words_of("in") or any(each.concept("kind") == "namespace" for each in beside)
+        spaces = {each.value for each in self.record.fields if each.key == "namespace"} | {self.source.namespace}
+        return is_named and self.tokens[index].text in spaces
+
+    def _is_right_beside(self, index: int, run: Sequence[int]) -> bool:
+        """Whether a key follows a name at once, or in a log entry after a copula: `a1 is the leader`."""
+        between = {token.text.casefold() for token in self.tokens[index + 1 : run[0]]}
+        return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
+
+    def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
+        """The fields that a quote like `app: checkout` gives with their value, of those that are named beside it."""
+        match = _PAIR.fullmatch(token.text) if token.quoted else None
+        if match is None:
+            return ()
+        *around, key = [plain_key(part) for part in match[1].split(".") if part] or [""]
+        found = (each for each in self.record.of((key,)) if set(around) <= set(each.path))
+        return tuple(
+            each for each in found if each.value.casefold() == match[2].casefold() and (not bound or each in bound)
+        )
+
+    def _is_unplaced(self, token: Token) -> bool:
+        """Whether it is the name of something else, or a key whose value is not the one that is said."""
+        says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
+        if says_more and self._lookup.own(token):
+            return True
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        is_name = bool(NAME.fullmatch(token.text)) and not self._is_text
+        is_prefix = any(name.startswith(f"{token.text}-") for name in self.record.names)
+        if not is_name or token.text in around or is_prefix:
+            return False
+        values = [part.strip() for each in self.record.fields for part in each.value.split(",")]
+        is_whole = any(token.text in (value, value.partition("/")[0], value.rpartition("/")[2]) for value in values)
+        return not is_whole
+
+    def _denies(
+        self, token: Token, bound: Sequence[Token], fields: Sequence[Field], matching: Sequence[Field]
+    ) -> bool | None:
+        """Whether the record shows that a value is not there."""
+        told = has_value(self.record, token.text)
+        if self._is_absent_key(token):
+            return True
+        is_condition = token.text in self.record.labels and told is False
+        if matching or (not bound and not is_condition and self._stands(token)):
+            return False
+        return True if fields or (not bound and told is False) else None
+
+    def _is_absent_key(self, token: Token) -> bool:
+        """Whether a whole object that is cited as a whole has no such key: `no key DB_USER`."""
+        keys = {part for each in self.record.fields for part in each.path}
+        is_whole = self.record.form == "object" and not self.record.is_part and self.source.is_complete
+        return (
+            is_whole
+            and any(t.text.casefold() in ("key", "keys") for t in self.tokens)
+            and plain_key(token.text) not in keys
+        )
+
+    def _is_denied(self, text: str) -> bool:
+        """Whether the record says `no` or `not` right before the words of a quote."""
+        parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
+        negative = words_of("not") | {"non"}
+        return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
+
+    def _stands(self, token: Token) -> bool:
+        """Whether it stands in the record's own lines, or is what the whole result is about."""
+        text = token.text
+        if self.record.says(text, exactly=token.quoted):
+            is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
+            return not is_word or any(
+                holds_text(each.value, text) or plain_key(text) in each.path for each in self.record.fields
+            )
+        if token.quoted and _PAIR.fullmatch(text):
+            return bool(self._paired(token))
+        pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
+        if token.quoted and text.endswith(("…", "...")) and pieces:
+            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
+        if token.quoted and pieces and pieces != [text]:
+            return all(self.record.says(piece) for piece in pieces if piece)
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
+        return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
+
+
+def _noun(word: str) -> str:
+    """The kind of thing that a word of a text stands for; empty for none."""
+    return canonical_kind(word) or (word if word in ("volume", "image", "container") else "")

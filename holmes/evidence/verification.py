@@ -1,0 +1,154 @@
+"""Judges citations against the stored bytes that they cite (N6). One `CitationVerifier` for each run of the loop.
+
+Refuses results of other conversations and lines that do not exist. Lines that are merely wrong are corrected only where
+one other record of the result shows the very claim. Never raises because of storage: what cannot be read in time is not
+found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from holmes.evidence.lines import NumberedText
+from holmes.evidence.markers import Marker, markers_in
+from holmes.evidence.passages import CitedText, judge_cited
+from holmes.evidence.sources import UNKNOWN_SOURCE, Source, source_of
+from holmes.values.errors import HolmesError
+from holmes.values.events import Citation
+from holmes.values.messages import AssistantMessage, ResultId, Text, ToolMessage, UserMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holmes.evidence.claims import Claim
+    from holmes.values.messages import Message, ToolCall
+    from holmes.values.results import ResultStore
+
+CHECK_TIMEOUT_SECONDS = 5.0
+_MAX_TIMEOUTS = 3
+_MAX_CHECKS = 1_000
+_CACHED_CHARACTERS = 32_000_000
+_ID_IN_NOTE = re.compile(r"\bresults? ([0-9a-f]{12,64})\b")
+
+
+class CitationVerifier:
+    """Reads cited results once, and remembers what came of each check, so that the same claim is judged alike.
+
+    `store` is None when storage is off: then nothing is found. `timeout_seconds` is for one check; after three timeouts
+    nothing is read any more.
+    """
+
+    def __init__(self, store: ResultStore | None, *, timeout_seconds: float = CHECK_TIMEOUT_SECONDS) -> None:
+        self._store = store
+        self._timeout_seconds = timeout_seconds
+        self._known: set[ResultId] = set()
+        self._calls: dict[str, ToolCall] = {}
+        self._sources: dict[ResultId, Source] = {}
+        self._texts: OrderedDict[ResultId, CitedText | None] = OrderedDict()
+        self._judged: dict[tuple[tuple[Marker, ...], Claim], tuple[Citation, ...]] = {}
+        self._timeouts = 0
+
+    def note(self, messages: Iterable[Message]) -> None:
+        """The results of `messages` belong to this conversation, from now on also when compaction removes them.
+
+        The calls among `messages` say what each result is from, and so whether a list is complete.
+        """
+        messages = tuple(messages)
+        self._known |= result_ids(messages)
+        for message in messages:
+            if isinstance(message, AssistantMessage):
+                self.note_calls(message.tool_calls)
+            elif isinstance(message, ToolMessage) and message.call_id in self._calls:
+                for stored in message.stored:
+                    self._sources.setdefault(stored.id, source_of(self._calls[message.call_id]))
+
+    def note_calls(self, calls: Iterable[ToolCall]) -> None:
+        """The results that follow answer `calls`."""
+        self._calls |= {call.id: call for call in calls}
+
+    async def judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
+        """The citations of one claim, at least one, with what came of each and corrected lines if need be.
+
+        Never better than the markers say: a claim that was *cited* before is not *checked* now.
+        """
+        key = (markers, claim)
+        if key not in self._judged:
+            if len(self._judged) >= _MAX_CHECKS:
+                return _refused(markers, claim, "too many citations")
+            self._judged[key] = await self._judge(markers, claim)
+        return self._judged[key]
+
+    async def _judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
+        settled = tuple(_citation(marker, claim) for marker in markers if marker.outcome == "not_found")
+        markers = tuple(marker for marker in markers if marker.outcome != "not_found")
+        if not markers:
+            return settled
+        if self._timeouts >= _MAX_TIMEOUTS:
+            return (*_refused(markers, claim, "result not readable"), *settled)
+        deadline = time.monotonic() + self._timeout_seconds
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                texts = [await self._text(marker.result_id) for marker in markers]
+                found = await asyncio.to_thread(judge_cited, texts, markers, claim, deadline)
+        except TimeoutError:
+            self._timeouts += 1
+            return (*_refused(markers, claim, "result not readable"), *settled)
+        return (*(_citation(marker, claim) for marker in found), *settled)
+
+    async def _text(self, result_id: ResultId) -> CitedText | None:
+        if result_id in self._texts:
+            self._texts.move_to_end(result_id)
+            return self._texts[result_id]
+        if self._store is None or result_id not in self._known:
+            return None
+        try:
+            content, stored = await self._store.read(result_id)
+        except (HolmesError, OSError):
+            text = None
+        else:
+            source = self._sources.get(result_id, UNKNOWN_SOURCE)
+            is_picture = stored.media_type.startswith("image/")
+            text = None if is_picture else CitedText(await asyncio.to_thread(NumberedText, content), source)
+        self._texts[result_id] = text
+        while (
+            len(self._texts) > 1 and sum(each.characters for each in self._texts.values() if each) > _CACHED_CHARACTERS
+        ):
+            self._texts.popitem(last=False)
+        return text
+
+
+def _citation(marker: Marker, claim: Claim) -> Citation:
+    return Citation(
+        result_id=marker.result_id,
+        first_line=marker.first_line,
+        last_line=marker.last_line,
+        claim=claim.text,
+        outcome=marker.outcome,
+        missing=marker.missing,
+    )
+
+
+def _refused(markers: tuple[Marker, ...], claim: Claim, why: str) -> tuple[Citation, ...]:
+    return tuple(_citation(replace(marker, outcome="not_found", missing=(why,)), claim) for marker in markers)
+
+
+def result_ids(messages: Iterable[Message]) -> set[ResultId]:
+    """Ids of the results that `messages` show or point to, or that the ledger of a summary cites.
+
+    The first part of a summary has the words of a model, which may name what is none of this conversation's; the parts
+    after it are the ledger, whose citations were checked, and what else Holmes says about what was removed.
+    """
+    found: set[ResultId] = set()
+    for message in messages:
+        if isinstance(message, (ToolMessage, UserMessage)):
+            found.update(stored.id for stored in message.stored)
+        if isinstance(message, UserMessage) and message.kind == "summary":
+            for text in (part.text for part in message.parts[1:] if isinstance(part, Text)):
+                found.update(marker.result_id for marker in markers_in(text))
+                found.update(ResultId(match[1]) for match in _ID_IN_NOTE.finditer(text))
+    return found

@@ -1,0 +1,280 @@
+"""A claim as words that the lexicon knows, names, numbers and quotes, cut where one assertion ends.
+
+Pure, and linear in the claim, which is short.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+from holmes.evidence.lexicon import Tag, lexicon, words_of
+from holmes.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
+MAX_TOKENS: Final = 200
+_QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
+_COMMAND = re.compile(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
+_PIECE = re.compile(
+    rf"(?P<quantity>{QUANTITY.pattern})"
+    r"|(?P<name>[^\W\d_][\w]*(?:[-./:@=+]+\w+)+|\d[\w]*(?:[-./:@=+]+\w+)+|\w*(?:\d\w*[^\W\d]|[^\W\d]\w*\d|_\w)\w*)"
+    r"|(?P<elided>[^\W\d_]{1,2}')(?=\w)|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?)|(?P<end>[;,()|!?]|:(?=\s|$)|\s[—–-]\s|→|->|\.(?=\s|$))"  # noqa: RUF001
+)
+_CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+_LONGEST_PHRASE = 4
+_LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
+_OF_LABELS: Final = frozenset({("neutral", ""), ("noun", "")})
+_NEW: Final = frozenset({";", ".", "!", "?"})
+_TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One word, name, number or quote; `tags` are what the lexicon says about it; `end` ends an assertion.
+
+    `parts` are the two numbers of `1 of 3`.
+    """
+
+    shape: Shape
+    text: str
+    tags: frozenset[Tag] = frozenset()
+    quantity: Quantity | None = None
+    quoted: bool = False
+    parts: tuple[Quantity, ...] = ()
+
+    def has(self, category: str) -> bool:
+        """Whether the lexicon has it in `category`."""
+        return any(each == category for each, _ in self.tags)
+
+    def concept(self, category: str) -> str:
+        """What it stands for in `category`; empty when it is not in it."""
+        return next((concept for each, concept in sorted(self.tags) if each == category), "")
+
+    @property
+    def is_value(self) -> bool:
+        """Whether it must stand in the record."""
+        return self.shape in ("name", "quote") and not self.has("state")
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is a plain number."""
+        return self.quantity is not None and self.quantity.dimensions == {"count"} and not self.parts
+
+    @property
+    def is_neutral(self) -> bool:
+        """Whether it says nothing by itself."""
+        return (self.has("neutral") or self.has("relation")) and not self.quoted
+
+
+def tags_of(text: str) -> frozenset[Tag]:
+    """What the lexicon says about a word or phrase as a whole."""
+    return lexicon().tags(text.split())
+
+
+class Assertion(NamedTuple):
+    """The tokens of one assertion; `goes_on` when it adds to the one before: after a comma or colon, in brackets.
+
+    `leads` when it ends with a colon.
+    """
+
+    tokens: tuple[Token, ...]
+    goes_on: bool
+    leads: bool
+
+
+def assertions_of(statement: str) -> tuple[Assertion, ...]:
+    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`.
+
+    A word for a cause begins an assertion.
+    """
+    label = _LABEL.match(statement)
+    if label is not None and all(token.tags and token.tags <= _OF_LABELS for token in _tokens(label[1])):
+        statement = statement[label.end() :]
+    parts: list[tuple[list[Token], bool]] = [([], False)]
+    leading: set[int] = set()
+    for token in _with_shares(list(_with_numbers(list(_with_phrases(list(_tokens(statement))[:MAX_TOKENS]))))):
+        if token.shape == "end" or (token.has("and") and not token.quoted):
+            leading |= {len(parts) - 1} if token.text == ":" else set()
+            is_new = token.text in _NEW or token.shape != "end" or (not parts[-1][0] and not parts[-1][1])
+            parts.append(([], not is_new))
+        elif token.has("cause") and not token.quoted:
+            parts.append(([token], False))
+        else:
+            parts[-1][0].append(token)
+    return tuple(
+        Assertion(tuple(tokens), goes_on, leads=index in leading)
+        for index, (tokens, goes_on) in enumerate(parts)
+        if tokens
+    )
+
+
+def _tokens(statement: str) -> Iterator[Token]:
+    statement = _TIMES_SUFFIX.sub(" ", statement.replace("’", "'"))  # noqa: RUF001
+    position = 0
+    for match in _QUOTED.finditer(statement):
+        yield from _plain_tokens(statement[position : match.start()])
+        text = next(filter(None, match.groups())).strip()
+        if text and not _COMMAND.match(text):
+            yield _quote(text)
+        position = match.end()
+    yield from _plain_tokens(statement[position:])
+
+
+def _quote(text: str) -> Token:
+    quantity = QUANTITY.fullmatch(text)
+    return Token(
+        shape="number" if quantity else "quote",
+        text=text,
+        tags=tags_of(text),
+        quantity=quantity_of(quantity) if quantity else None,
+        quoted=True,
+    )
+
+
+def _plain_tokens(text: str) -> Iterator[Token]:
+    for match in _PIECE.finditer(text):
+        if match["quantity"]:
+            inner = QUANTITY.match(text, match.start())
+            if inner is not None:
+                yield Token(shape="number", text=inner[0].strip(), quantity=quantity_of(inner))
+        elif match["end"]:
+            yield Token(shape="end", text=match["end"])
+        elif match["name"]:
+            tags = tags_of(match["name"])
+            is_compound = (
+                match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
+            )  # as German makes them
+            yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
+        else:
+            word = match["elided"] or match["word"]
+            word = word if tags_of(word) else word.removesuffix("'s")
+            tags = tags_of(word)
+            is_name = bool(_CAMEL_CASE.search(word)) and not any(each in ("kind", "field") for each, _ in tags)
+            yield Token(shape="name" if is_name else "word", text=word, tags=tags)
+
+
+def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, with words that are a phrase of the lexicon as one."""
+    position = 0
+    while position < len(tokens):
+        for length in range(min(_LONGEST_PHRASE, len(tokens) - position), 1, -1):
+            run = tokens[position : position + length]
+            if any(each.shape not in ("word", "name") or each.quoted for each in run):
+                continue
+            tags = lexicon().tags([each.text for each in run])
+            if tags:
+                yield Token(shape="word", text=" ".join(each.text for each in run), tags=tags)
+                position += length
+                break
+        else:
+            yield tokens[position]
+            position += 1
+
+
+def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, with words for numbers as numbers: `three pods`, `one minute`."""
+    position = 0
+    while position < len(tokens):
+        token, following = tokens[position], tokens[position + 1 : position + 3]
+        position += 1
+        if token.shape != "word" or not token.has("number"):
+            yield token
+            continue
+        number = token.concept("number")
+        unit = QUANTITY.fullmatch(f"{number} {following[0].text}") if following else None
+        if unit is not None:
+            yield Token(shape="number", text=unit[0], quantity=quantity_of(unit))
+            position += 1
+        elif number == "1" and not _counts(tokens[position - 2] if position > 1 else None, following):
+            yield replace(token, tags=frozenset({("neutral", "")}))
+        elif number.isdigit():
+            yield Token(shape="number", text=token.text, quantity=count_of(int(number)))
+        else:
+            yield replace(token, tags=frozenset({("unjudged", "")}))
+
+
+def _counts(before: Token | None, following: Sequence[Token]) -> bool:
+    """Whether `one` is a number, and no article or pronoun."""
+    if before is not None and (before.has("compare") or before.has("only")):
+        return True
+    if not following or (before is not None and not (before.has("not") or before.shape == "end" or before.has("and"))):
+        is_open = before is None or before.is_neutral
+        return (
+            is_open
+            and bool(following)
+            and (following[0].has("kind") or following[0].text.casefold() in words_of("partitive"))
+        )
+    first = following[0]
+    if first.has("of which"):
+        return True
+    return any(first.has(each) for each in ("kind", "field", "noun", "not")) or first.text.casefold() in words_of(
+        "partitive"
+    )
+
+
+def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` as one."""
+    position = 0
+    while position < len(tokens):
+        token = tokens[position]
+        share = _share_at(tokens, position)
+        joined = _joined_time(tokens[position : position + 3])
+        if share is not None:
+            found, position = share
+            yield from found
+        elif joined is not None:
+            yield joined
+            position += 2 if tokens[position + 1].shape == "number" else 3
+        elif token.has("only") and tokens[position + 1 : position + 2] and tokens[position + 1].shape == "number":
+            yield replace(token, tags=frozenset({("compare", "=")}))
+            position += 1
+        else:
+            yield token
+            position += 1
+
+
+def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...], int] | None:
+    """The share that begins at `position`, with what stands in it, and where it ends."""
+    token = tokens[position]
+    is_none = token.has("not") and token.text.casefold() in words_of("nobody")
+    if token.has("all") and position + 1 < len(tokens):
+        place = position + 1 + (tokens[position + 1].text.casefold() in words_of("share"))
+        if place < len(tokens) and tokens[place].is_count:
+            return (replace(_share(tokens[place], tokens[place]), tags=token.tags),), place + 1
+        return None
+    if not (token.is_count or is_none):
+        return None
+    part = token if token.is_count else Token(shape="number", text=token.text, quantity=count_of(0))
+    end = position + 1
+    kind = tokens[end : end + 1] if tokens[end : end + 1] and tokens[end].has("kind") else []
+    end += len(kind)
+    start = end
+    while end < len(tokens) and end < start + 3 and tokens[end].text.casefold() in words_of("share"):
+        end += 1
+    if end == start or end >= len(tokens):
+        return None
+    whole = tokens[end] if not tokens[end].has("both") else Token(shape="number", text="2", quantity=count_of(2))
+    return ((_share(part, whole), *kind), end + 1) if whole.is_count else None
+
+
+def _share(part: Token, whole: Token) -> Token:
+    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
+    text = f"{part.text} of {whole.text}"
+    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
+
+
+def _joined_time(tokens: Sequence[Token]) -> Token | None:
+    """`3 hours and 17 minutes` as one time."""
+    parts = [token for token in tokens if not token.has("and")][:2]
+    first, second = (token.quantity for token in parts) if len(parts) == 2 else (None, None)
+    if first is None or second is None or not parts[0].shape == parts[1].shape == "number":
+        return None
+    whole, rest = first.number("time"), second.number("time")
+    if whole is None or rest is None or rest >= whole or len(first.dimensions | second.dimensions) > 1:
+        return None
+    quantity = Quantity(text=f"{first.text} {second.text}", meanings=frozenset({("time", whole + rest)}))
+    return Token(shape="number", text=quantity.text, quantity=quantity)

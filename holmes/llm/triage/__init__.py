@@ -1,5 +1,0 @@
-"""The built-in model `builtin/triage`: answers questions about a cluster by rules, without an LLM. This is the door."""
-
-from holmes.llm.triage.model import TRIAGE_MODEL, TriageModel
-
-__all__ = ["TRIAGE_MODEL", "TriageModel"]

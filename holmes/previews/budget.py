@@ -1,0 +1,152 @@
+"""Chooses what a preview shows: the worthiest blocks per token that fit, in the order in which they are read.
+
+Called by the modules that know a kind of text. Costs are guessed from the characters first; only the composed text
+goes through the tokenizer, at most four times, and only as much as
+about fits, so that a preview costs at most about four times its cap to count.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.previews.excerpts import prefix_that_fits
+from holmes.tokens import utf8_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holmes.tokens import TokenCounter
+
+_PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+|\n")
+_VOWEL = re.compile("[aeiouAEIOU]")
+_VOWELS_FROM = 3
+_ROUNDS = 4
+_TIGHTER = 0.9
+_WORD_CHARACTERS_PER_TOKEN = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Lines that are shown together or not at all.
+
+    `section` and `order` say where it stands, `value` what it is worth, `units` how many lines, rows or items it shows.
+    `instead` is a shorter form for when the whole does not fit.
+    """
+
+    section: int
+    order: int
+    value: float
+    text: str
+    units: int = 0
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """A preview within its cap, and the blocks that are in it."""
+
+    text: str
+    taken: tuple[Block, ...]
+
+    @property
+    def units(self) -> int:
+        """Lines, rows or items shown."""
+        return sum(block.units for block in self.taken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What stands around the blocks: the first lines, a heading per section, and a last line about what is missing."""
+
+    opening: str
+    headings: tuple[str, ...]
+    closing: Callable[[tuple[Block, ...]], str]
+
+
+def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: TokenCounter) -> Composed:
+    """The best of `blocks` in at most `cap_tokens`."""
+    room = float(cap_tokens)
+    best = Composed(text="", taken=())
+    for _ in range(_ROUNDS):
+        taken = _choose(layout, blocks, room)
+        text = _render(layout, taken)
+        tokens = _count(text, cap_tokens, counter)
+        if tokens <= cap_tokens:
+            best = max(best, Composed(text=text, taken=taken), key=lambda each: _worth(each.taken) + bool(each.text))
+            if len(taken) == len(blocks) or tokens >= cap_tokens * 0.9:
+                break
+        guessed = guess_tokens(text) or 1.0
+        aim = min(room * 2, guessed * cap_tokens / max(1, tokens) * 0.98)
+        room = min(aim, room * _TIGHTER) if tokens > cap_tokens else aim
+        if best.text and tokens > cap_tokens and room <= guess_tokens(best.text):
+            break
+    if best.text:
+        return best
+    opening = layout.opening[: 16 * max(0, cap_tokens)]
+    return Composed(text=opening[: prefix_that_fits(opening, max(0, cap_tokens), counter)], taken=())
+
+
+def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
+    """Tokens of `text`; what is certainly far above the cap is not counted."""
+    size = utf8_bytes(text)
+    if size <= cap_tokens:
+        return size
+    return counter.count_text(text) if size <= cap_tokens * 16 else cap_tokens * 3 + 1
+
+
+def _choose(layout: Layout, blocks: Sequence[Block], room: float) -> tuple[Block, ...]:
+    """Blocks by value per token, until their guessed tokens are above `room`."""
+    closing = max(guess_tokens(layout.closing(())), guess_tokens(layout.closing(tuple(blocks))))
+    left = room - guess_tokens(layout.opening) - closing
+    costs = [guess_tokens(block.text) + 1 for block in blocks]
+    ranked = sorted(range(len(blocks)), key=lambda index: (-blocks[index].value / (costs[index] + 25), index))
+    taken: list[Block] = []
+    opened: set[int] = set()
+    for index in ranked:
+        block, cost = blocks[index], costs[index]
+        heading = 0 if block.section in opened else guess_tokens(layout.headings[block.section]) + 1
+        if cost + heading > left and block.instead:
+            cost = guess_tokens(block.instead) + 1
+            block = Block(
+                section=block.section, order=block.order, value=block.value / 2, text=block.instead, units=block.units
+            )
+        if cost + heading <= left:
+            taken.append(block)
+            opened.add(block.section)
+            left -= cost + heading
+    return tuple(sorted(taken, key=lambda block: (block.section, block.order)))
+
+
+def _render(layout: Layout, taken: tuple[Block, ...]) -> str:
+    lines = [layout.opening]
+    section = -1
+    for block in taken:
+        if block.section != section:
+            section = block.section
+            lines.append(layout.headings[section])
+        lines.append(block.text)
+    lines.append(layout.closing(taken))
+    return "\n".join(line for line in lines if line)
+
+
+def _worth(taken: tuple[Block, ...]) -> float:
+    return sum(block.value for block in taken)
+
+
+def guess_tokens(text: str) -> float:
+    """About how many tokens `text` has, from its words, numbers and signs."""
+    if not text:
+        return 0.0
+    total = 0.0
+    for piece in _PIECE.findall(text):
+        if piece[0].isalpha() and piece.isascii():
+            total += 1 + (len(piece) - 1) // _WORD_CHARACTERS_PER_TOKEN
+            if len(piece) > _VOWELS_FROM and not _VOWEL.search(piece):
+                total += len(piece) // 3
+        elif piece.isascii():
+            total += 1 + (len(piece) - 1) // 4
+        else:
+            total += 1.2 * len(piece)
+    return total

@@ -1,0 +1,221 @@
+"""Reads JSON of any size into a `Tree`, a piece at a time. Called by `outlines`.
+
+A value that ends within the next 64 KB is decoded in one C call; a larger object or list is entered and its members are
+read one by one. So no call holds the interpreter for long, the parsed objects of a large text never exist at the same
+time, and a text that is cut off or broken gives everything before the break.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holmes.previews.tree import node_path
+
+if TYPE_CHECKING:
+    from holmes.previews.tree import Location, Node, Tree
+    from holmes.values.json_types import JsonValue
+
+_WINDOW_CHARACTERS = 65_536
+_MAX_DEPTH = 100
+_FIRST_ITEMS = 40
+_FIRST_ITEMS_CHARACTERS = 40_000
+_COUNTED_NUMBERS = 50_000
+_NUMBERS = re.compile(r"[-+.\deE,\s]*,")
+_SPACE = re.compile(r"\s*")
+
+
+class BrokenJsonError(ValueError):
+    """The text is not JSON from `position` on."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+@dataclass(slots=True, kw_only=True)
+class FirstItems:
+    """The beginning of the list that a document is about, and how long it is."""
+
+    path: str = "."
+    items: list[JsonValue] = field(default_factory=list)
+    characters: int = 0
+    total: int = 0
+
+
+class JsonWalk:
+    """One pass over `text`. After `run`, `broken_at` is None or the position from which the text is not JSON."""
+
+    def __init__(self, text: str, tree: Tree) -> None:
+        self._text = text
+        self._tree = tree
+        self._decoder = json.JSONDecoder()
+        self._window = ""
+        self._base = 0
+        self.has_lines = 0 <= text.find("\n") < len(text) - 2
+        self._line, self._line_at = 1, 0
+        self.broken_at: int | None = None
+        self.documents = 0
+        self._lists: list[FirstItems] = []
+
+    @property
+    def first_items(self) -> FirstItems:
+        """The longest list that is not inside an item."""
+        return max(self._lists, key=lambda each: each.total, default=FirstItems())
+
+    def run(self) -> None:
+        """Read every document of the text."""
+        position = self._skip(0)
+        while position < len(self._text):
+            try:
+                position = self._skip(self._value(position, self._tree.root, None, 0))
+            except (BrokenJsonError, RecursionError) as error:
+                self.broken_at = error.position if isinstance(error, BrokenJsonError) else position
+                return
+            self.documents += 1
+
+    def _value(self, position: int, node: Node, location: Location, depth: int) -> int:
+        """Add the value at `position`; returns where it ends."""
+        symbol = self._text[position : position + 1]
+        entered = symbol and symbol in "{[" and (depth == 0 or (depth < 4 and self._about_items(node, symbol)))
+        if not entered:
+            decoded = self._decode(position)
+            if decoded is not None:
+                self._tree.add(node, decoded[0], location)
+                return decoded[1]
+        if depth > _MAX_DEPTH:
+            raise BrokenJsonError(position)
+        node.count += 1
+        if symbol == "{":
+            return self._object(position, node, location, depth)
+        if symbol == "[":
+            return self._list(position, node, location, depth)
+        return self._huge_string(position, node, location)
+
+    def _about_items(self, node: Node, symbol: str) -> bool:
+        """Lists near the top are entered, so that each of their items is known with its place."""
+        return self._tree.item is None and (symbol == "[" or node.key in {"data", "status", "result", "spec", "body"})
+
+    def _decode(self, position: int) -> tuple[JsonValue, int] | None:
+        """The value at `position` and its end, or None when it does not end within the next window."""
+        for _ in range(2):
+            start = position - self._base
+            if 0 <= start < len(self._window):
+                try:
+                    value, end = self._decoder.raw_decode(self._window, start)
+                except (ValueError, RecursionError):
+                    pass
+                else:
+                    if end < len(self._window) or self._base + end == len(self._text):
+                        return value, self._base + end
+                if start == 0 and len(self._window) == min(_WINDOW_CHARACTERS, len(self._text) - position):
+                    return None
+            self._base, self._window = position, self._text[position : position + _WINDOW_CHARACTERS]
+        return None
+
+    def _object(self, position: int, node: Node, location: Location, depth: int) -> int:
+        self._tree.enter_object(node, location)
+        position = self._skip(position + 1)
+        while self._text[position : position + 1] != "}":
+            key, position = self._key(position)
+            child = self._tree.child(node, key)
+            child.missing += max(0, node.objects - 1 - child.last_parent)
+            child.last_parent = node.objects
+            position = self._comma(self._value(position, child, (location, key), depth + 1), "}")
+        return position + 1
+
+    def _list(self, position: int, node: Node, location: Location, depth: int) -> int:
+        tree, outside = self._tree, self._tree.item is None
+        node.lists += 1
+        child = tree.child(node, "[]")
+        first = FirstItems(path=node_path(node))
+        position = self._skip(position + 1)
+        if outside:
+            self._lists.append(first)
+        while self._text[position : position + 1] != "]":
+            skipped = self._skipped_numbers(position) if first.total >= _COUNTED_NUMBERS else 0
+            if skipped:
+                passed = self._text.count(",", position, position + skipped)
+                first.total += passed
+                node.list_items += passed
+                child.many = True
+                position = self._skip(position + skipped)
+                continue
+            here = (location, first.total)
+            decoded = self._decode(position)
+            if outside:
+                tree.enter_item(decoded[0] if decoded else None, here, self._line_of(position))
+            if decoded is None:
+                end = self._value(position, child, here, depth + 1)
+            else:
+                tree.add(child, decoded[0], here)
+                end = decoded[1]
+                self._keep(first, decoded[0], end - position)
+            first.total += 1
+            node.list_items += 1
+            position = self._comma(end, "]")
+        if outside:
+            tree.item = None
+        return position + 1
+
+    def _skipped_numbers(self, position: int) -> int:
+        """Length of the next run of numbers with the comma after it; 0 when something else comes."""
+        run = _NUMBERS.match(self._text, position, position + _WINDOW_CHARACTERS)
+        return run.end() - position if run else 0
+
+    @staticmethod
+    def _keep(first: FirstItems, value: JsonValue, characters: int) -> None:
+        if len(first.items) == first.total < _FIRST_ITEMS and first.characters + characters <= _FIRST_ITEMS_CHARACTERS:
+            first.items.append(value)
+            first.characters += characters
+
+    def _key(self, position: int) -> tuple[str, int]:
+        decoded = self._decode(position)
+        if decoded is None or not isinstance(decoded[0], str):
+            raise BrokenJsonError(position)
+        position = self._skip(decoded[1])
+        if self._text[position : position + 1] != ":":
+            raise BrokenJsonError(position)
+        return decoded[0], self._skip(position + 1)
+
+    def _comma(self, position: int, closing: str) -> int:
+        position = self._skip(position)
+        symbol = self._text[position : position + 1]
+        if symbol == ",":
+            return self._skip(position + 1)
+        if symbol != closing:
+            raise BrokenJsonError(position)
+        return position
+
+    def _huge_string(self, position: int, node: Node, location: Location) -> int:
+        if self._text[position : position + 1] != '"':
+            raise BrokenJsonError(position)
+        start = position + 1
+        while True:
+            quote = self._text.find('"', start)
+            if quote < 0:
+                raise BrokenJsonError(position)
+            before = self._text[max(position, quote - 1_000) : quote]
+            if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+                break
+            start = quote + 1
+        node.count -= 1
+        self._tree.add(node, self._text[position + 1 : position + 200], location)
+        return quote + 1
+
+    def _skip(self, position: int) -> int:
+        text = self._text
+        if text[position : position + 1] > " ":
+            return position
+        match = _SPACE.match(text, position)
+        return match.end() if match else position
+
+    def _line_of(self, position: int) -> int:
+        """The line of `position`; 0 for one-line JSON, which the tools lay out anew."""
+        if not self.has_lines:
+            return 0
+        self._line += self._text.count("\n", self._line_at, position)
+        self._line_at = position
+        return self._line

@@ -1,0 +1,157 @@
+"""What one line of a log says: its level, its pattern with everything that varies masked, and what it belongs to.
+
+Called by `log_patterns` for lines whose shape was not seen before. Knows plain text, one JSON object per line, klog,
+logfmt, access logs, container runtime prefixes and the pod prefixes of kubectl.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from holmes.previews.pieces import without_terminal_codes
+from holmes.previews.severity import LEVELS, level_of, severity_of, status_of, word_severity
+
+_MASKED_CHARACTERS = 400
+_POD_PREFIX = re.compile(r"\[pod/[^\]\s]+\]\s?|\[[a-z0-9-]+/[a-z0-9./-]+\]\s")
+_RUNTIME_PREFIX = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (?:stdout|stderr) [FP] ")
+_TIMESTAMP = re.compile(
+    r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d[\d.,:]*\s?(?:Z|UTC|[+-]\d\d:?\d\d)?"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+    r"|[IWEF]\d{4} \d\d:\d\d:\d\d[.\d]*|\d\d:\d\d:\d\d[.,\d]*)[\])]?\s*"
+)
+_CLOCK = re.compile(r"(?<![\d:])(\d\d:\d\d:\d\d)(?![\d:])")
+_VARIABLE = re.compile(r"(?<![\w.@-])[A-Za-z_.@-]*\d[\w.@:+-]*")
+_POD_LIKE = re.compile(r"(?<![\w-])[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[bcdfghjklmnpqrstvwxz2456789]{5,10}(?![\w-])")
+_REPEATED = re.compile(r"\*(?:[\s,;:/|-]*\*)+")
+_INDENTED = re.compile(r"[ \t]+\S|Caused by:|\.\.\. \d+ more|goroutine \d+ |created by |main\.|\tat ")
+_CAUSE = re.compile(r"\s*(?:Caused by: |(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)\b[:\s])")
+_PYTHON_TRACE = re.compile(r"Traceback \(most recent call last\)")
+_LEVEL_KEYS = ("level", "severity", "lvl", "log.level", "levelname", "loglevel")
+_MESSAGE_KEYS = ("msg", "message", "log", "event", "text", "body", "short_message")
+_ERROR_KEYS = ("error", "err", "exception", "stack_trace", "stacktrace", "stack", "reason", "cause", "exc_info")
+_STATUS_KEYS = ("status", "status_code", "statusCode", "code", "http_status", "exitCode", "exit_code")
+
+LineRole = Literal["head", "indented", "stray"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedLine:
+    """A line's pattern and weight.
+
+    `role`: a line of its own, a continuation of the one above, or a line without the usual start (its own, unless it
+    follows a continuation). `is_cause` marks the line of a stack trace that names the reason. `has_status` says that
+    lines of this shape carry an HTTP status or an exit code, which must be read in each of them.
+    """
+
+    pattern: str
+    severity: float
+    level: float | None
+    role: LineRole
+    is_cause: bool = False
+    has_status: bool = False
+
+
+def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
+    """What `line` says. `usual_start`: most lines of this log begin with a time, a level or a brace."""
+    text = bare_line(line)
+    if text.startswith("{"):
+        parsed = _json_line(text)
+        if parsed is not None:
+            return parsed
+    stamp = _TIMESTAMP.match(text)
+    body = text[stamp.end() :] if stamp else text
+    is_cause = _CAUSE.match(body) is not None
+    if not stamp and (_INDENTED.match(text) or _PYTHON_TRACE.match(text)):
+        role: LineRole = "indented"
+    else:
+        role = "stray" if (usual_start and not stamp) or is_cause else "head"
+    stated = LEVELS[text[0].lower()] if stamp and text[:1] in "IWEF" and text[1:5].isdigit() else None
+    severity = severity_of(body[:4_000], stated)
+    if is_cause:
+        severity = max(severity, 4.5)
+    status = status_of(body)
+    return ParsedLine(
+        pattern=mask(body),
+        severity=severity,
+        level=stated if stated is not None else level_of(body),
+        role=role,
+        is_cause=is_cause,
+        has_status=status is not None,
+    )
+
+
+def bare_line(line: str) -> str:
+    """`line` without colours, pod prefix and runtime prefix."""
+    text = without_terminal_codes(line)
+    if text.startswith("["):
+        prefix = _POD_PREFIX.match(text)
+        text = text[prefix.end() :] if prefix else text
+    runtime = _RUNTIME_PREFIX.match(text)
+    return text[runtime.end() :] if runtime else text
+
+
+def mask(text: str) -> str:
+    """`text` with numbers, ids, addresses, hashes and times as `*`."""
+    masked = _VARIABLE.sub("*", text[:_MASKED_CHARACTERS])
+    if "-" in masked:
+        masked = _POD_LIKE.sub("*", masked)
+    return _REPEATED.sub("*", masked)
+
+
+def clock_of(line: str) -> str:
+    """The time of day in `line`, or ''."""
+    match = _CLOCK.search(line[:200])
+    return match[1] if match else ""
+
+
+def begins_like_a_log_line(line: str) -> bool:
+    """Whether `line` begins with a time, a level or a JSON object, after the usual prefixes."""
+    text = bare_line(line)
+    if _TIMESTAMP.match(text):
+        return True
+    if text.startswith("{") and text.rstrip().endswith("}"):
+        return True
+    first = text[:12].lstrip("[<( ").split(":", 1)[0].split(" ", 1)[0].strip("])>").lower()
+    if len(first) > 2 and first in LEVELS:
+        return True
+    return bool(re.match(r"(?:ts|time|level|lvl)=\S", text)) or bool(re.match(r"\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}:", text))
+
+
+def _json_line(text: str) -> ParsedLine | None:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    level_text = _first(fields, _LEVEL_KEYS).lower()
+    message, error = _first(fields, _MESSAGE_KEYS), _first(fields, _ERROR_KEYS)
+    level = LEVELS.get(level_text)
+    if level is None and level_text.isdigit():
+        level = (
+            6.0 if int(level_text) >= 60 else 4.0 if int(level_text) >= 50 else 2.0 if int(level_text) >= 40 else 0.0
+        )
+    status = _first(fields, _STATUS_KEYS)
+    severity = severity_of(f"{message} {error}", level)
+    if error and severity < 2.0:
+        severity = max(severity, word_severity(error))
+    if not message:
+        rest = {key: value for key, value in fields.items() if key not in {"ts", "time", "timestamp", "@timestamp"}}
+        message = json.dumps(rest)
+    pattern = f"{level_text}|{mask(message)}|{mask(error)}"
+    return ParsedLine(
+        pattern=pattern, severity=severity, level=level, role="head", has_status=status.isdigit() and len(status) == 3
+    )
+
+
+def _first(fields: dict[str, object], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+            return str(value)
+        if isinstance(value, dict):
+            return json.dumps(value)
+    return ""

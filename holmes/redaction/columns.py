@@ -1,0 +1,168 @@
+"""Secrets in the columns of tables: what CSV files, clients of databases and `vault kv get` print below a heading.
+
+A column is secret when its heading is; in a table of names and values the name in the row decides.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.redaction.kinds import PASSWORD, Span
+from holmes.redaction.names import label_of, strength_of
+from holmes.redaction.pieces import COMMON, KEYWORDS
+from holmes.redaction.values import is_reference, is_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.redaction.pieces import Window
+
+_HEADING_END: Final = r"\"?(?:[ ]{0,40}[|,;\t\r\n]|[ ]{2})"
+# A word of a heading, with the end of its cell.
+_HEADING: Final = {
+    keyword: re.compile(rf"{keyword}[a-z0-9_\-]{{0,30}}+{_HEADING_END}")
+    for keyword in KEYWORDS
+    if keyword not in {"key", "cred", "auth"}
+}
+NAME_TITLES: Final = frozenset(
+    {"k", "key", "name", "variable", "property", "setting", "field", "parameter", "env", "option"}
+)
+VALUE_TITLES: Final = frozenset({"v", "val", "value", "current value", "setting"})
+_VALUE_HEADING: Final = re.compile(rf"(?<![a-z0-9_\-])value{_HEADING_END}")
+_CELL: Final = {
+    "|": re.compile(r"[^|\n]+|(?<=\|)(?=\||$)"),
+    "\t": re.compile(r"[^\t\n]+|(?<=\t)(?=\t|$)"),
+    ",": re.compile(r"\"(?:[^\"\n]|\"\"){0,400}\"|[^,\n]+|(?<=,)(?=,|$)"),
+    ";": re.compile(r"[^;\n]+|(?<=;)(?=;|$)"),
+    "  ": re.compile(r"\S+(?: \S+)*"),
+}
+_TITLE: Final = re.compile(r"[A-Za-z_][\w.\-]{0,40}(?: [\w.\-]{1,20}){0,2}")
+_RULE: Final = re.compile(r"[\s|+\-=:─┼│]*[\-=─]{3}[\s|+\-=:─┼│]*")
+_LONGEST_LINE: Final = 2000
+
+_Cells = list[tuple[int, int]]
+
+
+class ColumnSecrets:
+    """Reads the tables of one text. Keeps how far it read: what looks like a heading inside of a table is a row."""
+
+    __slots__ = ("_read_to", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._read_to = -1
+
+    def find(self, window: Window) -> Iterator[Span]:
+        """The secrets of the tables whose headings show in this window."""
+        if not window.names_secrets:
+            return
+        for heading in sorted(_headings(window)):
+            if heading < self._read_to:
+                continue
+            end = self._text.find("\n", heading, heading + _LONGEST_LINE)
+            delimiter = _delimiter(self._text[heading:end]) if end >= 0 else ""
+            if delimiter:
+                table = _Table(self._text, heading, end, delimiter)
+                yield from table.secrets()
+                self._read_to = table.end
+
+
+def _headings(window: Window) -> set[int]:
+    """The starts of the lines that may be headings."""
+    patterns = [pattern for keyword, pattern in _HEADING.items() if _may_head(window, keyword, pattern)]
+    patterns += [_VALUE_HEADING] if window.has("value") else []
+    starts = (match.start() for pattern in patterns for match in pattern.finditer(window.lower))
+    lines = (window.piece.rfind("\n", max(0, start - _LONGEST_LINE), start) for start in starts)
+    return {window.start + line + 1 for line in lines if line >= 0 or not window.cut_start}
+
+
+def _may_head(window: Window, keyword: str, pattern: re.Pattern[str]) -> bool:
+    if not window.has(keyword):
+        return False
+    near = window.near(keyword) if keyword in COMMON else None
+    return near is None or pattern.search(near) is not None
+
+
+def _delimiter(line: str) -> str:
+    """What separates the cells of a heading; empty when the line is none."""
+    if "=" in line or ":" in line:
+        return ""
+    delimiter = next((sign for sign in ("|", "\t", ",", ";", "  ") if sign in line.strip()), "")
+    if not delimiter or (delimiter in ",;" and " " in line.strip()):
+        return ""
+    cells = _CELL[delimiter].findall(line)
+    is_heading = len(cells) > 1 and all(_TITLE.fullmatch(cell.strip(' "\r')) or not cell.strip() for cell in cells)
+    return delimiter if is_heading else ""
+
+
+class _Table:
+    """The rows below one heading. `end` is where they end."""
+
+    __slots__ = ("_delimiter", "_heading", "_start", "_text", "end")
+
+    def __init__(self, text: str, start: int, end: int, delimiter: str) -> None:
+        self._text = text
+        self._start = start
+        self._delimiter = delimiter
+        self._heading = self._cells(start, end)
+        self.end = end
+
+    def secrets(self) -> Iterator[Span]:
+        titles = [self._text[start:end] for start, end in self._heading]
+        secret = {index: title for index, title in enumerate(titles) if strength_of(title) == "strong"}
+        name = next((index for index, title in enumerate(titles) if title.lower() in NAME_TITLES), None)
+        value = next(
+            (index for index, title in enumerate(titles) if title.lower() in VALUE_TITLES and index != name), None
+        )
+        if not secret and (name is None or value is None):
+            return
+        for cells in self._rows():
+            for index, title in secret.items():
+                yield from self._secret(title, cells.get(index))
+            if name is not None and value is not None and name in cells:
+                title = self._text[slice(*cells[name])]
+                if strength_of(title) == "strong":
+                    yield from self._secret(title, cells.get(value))
+
+    def _rows(self) -> Iterator[dict[int, tuple[int, int]]]:
+        """The cells of every row, by the number of their column."""
+        columns = {start - self._start: index for index, (start, _) in enumerate(self._heading)}
+        while self.end < len(self._text):
+            start = self.end + 1
+            end = self._text.find("\n", start, start + _LONGEST_LINE)
+            end = min(len(self._text), start + _LONGEST_LINE) if end < 0 else end
+            if start >= len(self._text) or not self._text[start:end].strip():
+                return
+            self.end = end
+            if _RULE.fullmatch(self._text, start, end):
+                continue
+            cells = self._cells(start, end)
+            if self._delimiter == "  ":
+                # What is aligned with a title stands below it; a row may leave cells out.
+                found = {columns[at - start]: (at, to) for at, to in cells if at - start in columns}
+                if not found:
+                    return
+                yield found
+            elif len(cells) != len(columns):
+                return
+            else:
+                yield dict(enumerate(cells))
+
+    def _cells(self, start: int, end: int) -> _Cells:
+        """The cells of a line without the blanks and quotes around them."""
+        cells: _Cells = []
+        for match in _CELL[self._delimiter].finditer(self._text, start, end):
+            text = match[0]
+            left = len(text) - len(text.lstrip(' "'))
+            cells.append((match.start() + left, max(match.start() + left, match.start() + len(text.rstrip(' "\r')))))
+        return cells
+
+    def _secret(self, title: str, cell: tuple[int, int] | None) -> Iterator[Span]:
+        if cell is None:
+            return
+        value = self._text[slice(*cell)]
+        label = label_of(title)
+        if not value or " " in value or is_word(value) or is_reference(value, amounts=label != PASSWORD):
+            return
+        yield Span(start=cell[0], end=cell[1], label=label, secret=value)

@@ -1,0 +1,180 @@
+"""Whether the name of a value says that the value is a secret: `DB_PASSWORD` and `apiKey`, not `secretName`.
+
+Called for names in front of `=` and `:`. Looks at the words of a name, however they are joined.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
+
+from holmes.redaction.kinds import PASSWORD, SECRET, TOKEN
+
+# How sure the name makes us: `weak` names also name objects (`secret: shop-db`), so their values must look random.
+Strength: TypeAlias = Literal["none", "weak", "strong"]
+
+# A name of several of these letters is looked for to the left of a keyword.
+NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# `PasswordEncoder.java:41`
+_SOURCE_FILE: Final = re.compile(r"\.(?:c|cc|cpp|cs|erl|ex|go|groovy|h|java|jsx?|kt|php|py|rb|rs|scala|swift|tsx?)$")
+_PASSWORDS: Final = frozenset(
+    {
+        "contrasena", "contrasenya", "kennwort", "masterauth", "mdp", "motdepasse", "parola", "passcode", "passe",
+        "passphrase", "passwd", "password", "passwords", "passwort", "psk", "pw", "pwd", "requirepass", "senha",
+    }
+)  # fmt: skip
+_TOKENS: Final = frozenset({"jeton", "jwt", "token"})
+_ROMANCE_KEYS: Final = frozenset({"chave", "chiave", "clave", "cle"})
+_KEYS: Final = _ROMANCE_KEYS | {"key", "keys", "schluessel", "schlussel"}
+_ERLANG: Final = frozenset(
+    {
+        "couchdb",
+        "distribution",
+        "ejabberd",
+        "emqx",
+        "erl",
+        "erlang",
+        "distributed",
+        "node",
+        "otp",
+        "relx",
+        "rabbitmq",
+        "release",
+        "vernemq",
+    }
+)
+_WEAK: Final = frozenset(
+    {
+        "chave",
+        "clave",
+        "geheimnis",
+        "secreto",
+        "segredo",
+        "segreto",
+        "auth",
+        "cred",
+        "credential",
+        "credentials",
+        "creds",
+        "secret",
+        "secrets",
+        "tokens",
+    }
+)
+_COMPOUND: Final = re.compile(
+    r"(?:api|access|private|secret|encryption|signing|master|ssh|auth|shared|account|license|webhook)key"
+    r"|auth(?:entication)?token|(?:access|refresh|id|bot|session)token|(?:client|app|shared)secret|dockerc(?:fg|onfigjson)"
+)
+_COMPOUND_PASSWORD: Final = re.compile(r"passw(?:or)?[dt]|kennwort|passphrase|[a-z]{2,}(?:pwd|pass|pw)$")
+_KEY_OWNERS: Final = frozenset(
+    {
+        "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "datadog",
+        "decryption", "deploy", "encrypt", "encryption", "fernet", "hmac", "integration", "jwt", "license", "master",
+        "preshared", "private", "root", "rsa", "sas", "secret", "server", "service", "session", "shared", "signing",
+        "ssh", "ssl", "storage", "tls", "unseal", "webhook", "wireguard", "write",
+    }
+)  # fmt: skip
+# A name that ends so says where the secret is, or how it is handled, and not what it is.
+_LOCATORS: Final = frozenset(
+    {
+        "age", "ago", "aging", "algo", "algorithm", "alphabet", "at", "attempt", "attempts", "budget",
+        "charset", "complexity", "cost", "date", "day", "days", "deadline", "difficulty", "encoder",
+        "encoding", "encryption", "grace", "hashing", "history", "hour",
+        "hours", "iterations", "last", "lockout", "minute", "minutes", "modified", "months", "ms", "on", "page",
+        "percent", "period", "question", "quota", "rate", "retention", "retries", "retry", "reuse", "rotate",
+        "rotated", "rounds", "rule", "rules", "score", "scheme", "set", "since", "strategy", "strength",
+        "threshold", "title", "tries", "until", "warn", "warning", "weeks", "window", "years",
+        "annotation", "annotations", "audience", "audiences", "bytes", "cert", "certificate",
+        "change", "changed", "class", "config", "configmap", "count", "counter", "created", "delay", "dir",
+        "directory", "duration", "enabled", "endpoint", "env", "error", "errors", "exists", "expiration",
+        "expired", "expires", "expiry", "failed", "failures", "field", "file", "filename", "files", "format",
+        "generation", "hash", "id", "ids", "interval", "invalid", "issuer", "kind", "label", "labels", "length",
+        "lifetime", "limit", "line", "list", "lister", "manager", "max", "message", "method", "min", "mode",
+        "mount", "mounts", "name", "names", "namespace", "operator", "path", "paths", "policy", "position",
+        "prefix", "provider", "reason", "ref", "reference", "refs", "request", "requests", "required", "reset",
+        "resource", "review", "reviews", "rotation", "seconds", "selector", "server", "service", "size",
+        "source", "sources", "status", "store", "suffix", "time", "timeout", "timestamp", "ttl", "type",
+        "types", "uid", "updated", "uri", "url", "urls", "usage", "used", "user", "username", "valid",
+        "validation", "validity", "var", "version", "volume",
+    }
+)  # fmt: skip
+_NOT_KEYS: Final = frozenset({"checksum", "fingerprint", "public", "publishable", "pub", "thumbprint"})
+_AMOUNTS: Final = frozenset(
+    {
+        "cached", "completion", "input", "max", "maximum", "min", "minimum", "num", "number", "output", "prompt",
+        "reasoning", "total",
+    }
+)  # fmt: skip
+# Names that end like a locator and are a secret all the same.
+_EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("vault", "secret", "id")})
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name in lower case: `tls.keyID` gives `tls`, `key`, `id`."""
+    if not name.isascii():
+        name = "".join(sign for sign in unicodedata.normalize("NFKD", name) if sign.isascii())
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+@lru_cache(maxsize=8192)
+def strength_of(name: str) -> Strength:
+    """How sure it is that the value under `name` is a secret."""
+    words = () if _SOURCE_FILE.search(name) else words_of(name)
+    while len(words) > 1 and words[-1].isdigit():
+        words = words[:-1]
+    if not words:
+        return "none"
+    if words in _EXCEPTIONS:
+        return "strong"
+    if _is_locator(words):
+        return "none"
+    if _is_password(words):
+        return "strong"
+    return "none" if words[0] in _AMOUNTS else _strength_of_words(words)
+
+
+def _is_locator(words: tuple[str, ...]) -> bool:
+    """Whether the name says where a secret is, or names a public key."""
+    if words[-1] in _LOCATORS or not _NOT_KEYS.isdisjoint(words) or words[:2] == ("existing", "secret"):
+        return True
+    # `passwordKey` is the key of a Secret under which the password is.
+    return words[-1] in {"key", "keys"} and len(words) > 1 and (words[-2] in _PASSWORDS or words[-2] == "token")
+
+
+def _strength_of_words(words: tuple[str, ...]) -> Strength:
+    if not _TOKENS.isdisjoint(words) or any(_COMPOUND.search(word) for word in words):
+        return "strong"
+    pairs = {*pairwise(words), (words[0], words[-1])}
+    # Romance languages name the key before its owner: `clave_api`.
+    turned = {(second, first) for first, second in pairs if first in _ROMANCE_KEYS}
+    if any(owner in _KEY_OWNERS and key in _KEYS for owner, key in pairs | turned):
+        return "strong"
+    if words[-1] == "cookie" and not _ERLANG.isdisjoint(words):
+        return "strong"
+    if words[-1] in _WEAK and (len(words) == 1 or words[-1] in {"auth", "creds", "cred", "secrets", "tokens"}):
+        return "weak"
+    if "secret" in words:
+        return "strong" if words[0] != "secret" or words[-1] == "base" else "weak"
+    return "weak" if words[-1] in _WEAK else "none"
+
+
+def _is_password(words: tuple[str, ...]) -> bool:
+    return (
+        not _PASSWORDS.isdisjoint(words)
+        or words[-1] == "pass"
+        or any(_COMPOUND_PASSWORD.search(word) for word in words if word not in {"bypass", "compass", "pgpass"})
+    )
+
+
+@lru_cache(maxsize=8192)
+def label_of(name: str) -> str:
+    """What the placeholder calls the value of `name`: a password, a token or a secret."""
+    words = words_of(name)
+    if words and _is_password(words):
+        return PASSWORD
+    return TOKEN if any("token" in word or word == "jwt" for word in words) else SECRET

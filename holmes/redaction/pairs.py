@@ -1,0 +1,171 @@
+"""Secrets whose name stands in a field of its own: `name: DB_PASSWORD` and `value: ...`, in any order.
+
+Reads YAML, JSON (also escaped), TOML, Go values, XML attributes and elements. Between both fields others may stand, as
+long as the object does not end.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.redaction.assignments import Place, secret_at, starts_line
+from holmes.redaction.kinds import Span
+from holmes.redaction.names import label_of, strength_of
+from holmes.redaction.values import is_reference, looks_random
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.redaction.pieces import Window
+
+_Q: Final = r"\\{0,7}[\"']?"
+_BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]|#[^\n]{0,200}\n){0,200}+"
+_NAMES: Final = (
+    r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id"
+    r"|label|param|setting|title|path)"
+)
+_VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
+_IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
+# A field between the two that is neither: `sensitive: true`, `"type":"string",`.
+_FIELD: Final = (
+    rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"
+    r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|\[[^\[\]\n]{0,200}\]|\{\}"
+    r"|[^\s\"'\\,;{}\[\]]{0,100}(?:[ \t][^\s\"'\\,;{}\[\]:=]{1,40}){0,12})"
+    rf"{_BREAK}){{0,3}}"
+)
+_NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_.:/\-]{{0,100}}+)"
+_NAME_FIRST: Final = re.compile(
+    rf"{_NAMES}(?<![a-z0-9_\-]name)(?<![a-z0-9_\-]key){_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_./\-]{{0,100}}+){_Q},?"
+    rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
+)
+_VALUE_FIRST: Final = re.compile(
+    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|''){{1,400}}+)\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
+    r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
+    rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
+)
+_ATTRIBUTE: Final = re.compile(r"<(?P<tag>[a-z_][a-z0-9_:.\-]{0,60})(?P<attributes>[ \t\n][^<>]{1,1000})>?")
+_NAME_ATTRIBUTE: Final = re.compile(
+    rf"\b{_NAMES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']"
+)
+_VALUE_ATTRIBUTE: Final = re.compile(
+    rf"\b{_VALUES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}(?P<quote>[\"'])(?P<secret>[^\"'\n\\]{{1,1000}})\\{{0,7}}(?P=quote)"
+)
+_BROKEN_ATTRIBUTE: Final = re.compile(
+    r"(?P<name>[a-z_][a-z0-9_:.\-]{0,60})(?:[ \t]{0,8}\n\s{0,80}=\s{0,80}|[ \t]{0,8}=[ \t]{0,8}\n\s{0,80})"
+    r"(?P<quote>[\"'])(?P<secret>[^\"'\n]{1,1000})(?P=quote)"
+)
+_ELEMENT: Final = re.compile(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
+_OPENING: Final = re.compile(
+    r"<(?P<tag>[A-Za-z_][\w.:\-]{0,60})(?P<attributes>[ \t\n][^<>]{0,400})?>\s{0,80}(?:<!\[CDATA\[)?"
+)
+_VALUE_TAG: Final = r"(?:string|value|param-value|property-value|val)"
+_NAME_TAG: Final = r"(?:key|name|string|entry|param-name|property-name)"
+_LABELS: Final = re.compile(
+    rf"<(?:{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})</[a-z\-]{{1,30}}|(?P<tag>[a-z_]{{1,30}}[ \t]"
+    rf"[^<>]{{1,200}}))>"
+    rf"\s{{0,80}}<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})<"
+)
+_TURNED_LABELS: Final = re.compile(
+    rf"<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})</[a-z\-]{{1,30}}>"
+    rf"\s{{0,80}}<{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})<"
+)
+_ELEMENT_CHARACTERS: Final = 1000
+
+
+def paired_secrets(window: Window) -> Iterator[Span]:
+    """The secrets of this window whose name is a field beside them."""
+    if not window.names_secrets:
+        return
+    if window.has("value"):
+        yield from _after_names(window)
+        yield from _before_names(window)
+    if window.has("</"):
+        yield from _elements(window)
+        yield from _labelled(window)
+    if window.has("<") and window.has("="):
+        yield from _attributes(window)
+
+
+def _after_names(window: Window) -> Iterator[Span]:
+    for match in _NAME_FIRST.finditer(window.lower):
+        name = window.piece[match.start("name") : match.end("name")]
+        strength = strength_of(name)
+        if strength == "none":
+            continue
+        place = Place(
+            name=name,
+            strength=strength,
+            value=match.end(),
+            operator=":",
+            quote=match["open"],
+            starts_line=starts_line(window.piece, match.start("open")),
+            opened=True,
+        )
+        span = secret_at(window, place)
+        if span:
+            yield span
+
+
+def _before_names(window: Window) -> Iterator[Span]:
+    for match in _VALUE_FIRST.finditer(window.lower):
+        group = next(group for group in ("quoted", "plain", "block") if match[group])
+        start, end = match.span(group)
+        text = window.piece[start:end]
+        yield from _named(window, match.span("name"), (end - len(text.lstrip()), start + len(text.rstrip())))
+
+
+def _attributes(window: Window) -> Iterator[Span]:
+    """`<add key="DbPassword" value="..."/>`, with both attributes in any order."""
+    for match in _ATTRIBUTE.finditer(window.lower):
+        span = match.span("attributes")
+        name = _NAME_ATTRIBUTE.search(window.lower, *span)
+        value = _VALUE_ATTRIBUTE.search(window.lower, *span)
+        if value:
+            yield from _named(window, name.span("name") if name else match.span("tag"), value.span("secret"))
+        for broken in _BROKEN_ATTRIBUTE.finditer(window.lower, *span):
+            yield from _named(window, broken.span("name"), broken.span("secret"))
+
+
+def _elements(window: Window) -> Iterator[Span]:
+    """`<password>...</password>` of Maven, Jenkins and the like, also as `<property name="password">...`."""
+    piece = window.piece
+    for match in _ELEMENT.finditer(piece):
+        lowest = max(0, match.start() - _ELEMENT_CHARACTERS)
+        begin = piece.rfind(f"<{match['name']}", lowest, match.start())
+        opening = _OPENING.match(piece, begin, match.start()) if begin >= 0 else None
+        if not opening or opening["tag"] != match["name"]:
+            continue
+        name = _NAME_ATTRIBUTE.search(window.lower, *opening.span("attributes")) if opening["attributes"] else None
+        own = match.span("name")
+        own = (own[0] + match["name"].rfind(":") + 1, own[1])
+        end = match.start()
+        end -= len("]]>") if piece.endswith("]]>", 0, end) else 0
+        value = piece[opening.end() : end].rstrip()
+        if ("<" not in value or opening[0].endswith("[")) and "\n" not in value:
+            named = name.span("name") if name and strength_of(window.piece[slice(*own)]) == "none" else own
+            yield from _named(window, named, (opening.end(), opening.end() + len(value)))
+
+
+def _labelled(window: Window) -> Iterator[Span]:
+    """`<key>apiToken</key><string>...</string>`, and `<setting name="ApiKey"><value>...`."""
+    for pattern in (_LABELS, _TURNED_LABELS):
+        for match in pattern.finditer(window.lower):
+            tag = match.span("tag") if pattern is _LABELS and match["tag"] else None
+            attribute = _NAME_ATTRIBUTE.search(window.lower, *tag) if tag else None
+            start, end = match.span("secret")
+            end = start + len(window.piece[start:end].rstrip())
+            name = attribute.span("name") if attribute else match.span("name")
+            if name[0] >= 0:
+                yield from _named(window, name, (start, end))
+
+
+def _named(window: Window, name_span: tuple[int, int], value_span: tuple[int, int]) -> Iterator[Span]:
+    name = window.piece[slice(*name_span)].strip()
+    start, end = value_span
+    value = window.piece[start:end]
+    strength = strength_of(name)
+    if start >= end or strength == "none" or is_reference(value, amounts=True):
+        return
+    if strength == "strong" or looks_random(value, password=True):
+        yield Span(start=window.start + start, end=window.start + end, label=label_of(name), secret=value)

@@ -1,0 +1,101 @@
+"""What stands in a text where a secret was: `(REDACTED:password:1f3a9c2b)`, in further lines `(REDACTED)`.
+
+The number is a keyed hash, so that equal secrets can be seen to be equal and short ones cannot be guessed.
+Round brackets, because square ones are a list in YAML and `[[` begins a citation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from hashlib import blake2s
+from typing import TYPE_CHECKING, Final
+
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holmes.redaction.kinds import Masked, Span
+
+FURTHER_LINE: Final = "(REDACTED)"
+MINIMUM_KEY_BYTES: Final = 16
+_PLACEHOLDER: Final = re.compile(r"\(REDACTED(?::[a-z0-9\-]{1,60}:[0-9a-f]{8})?\)")
+_SHARED_START: Final = "(REDACTED"
+_LONGEST: Final = 90
+_ESCAPED_BREAK: Final = re.compile(r"(?:\\+[nrt]|[ \t])+")
+
+
+class Placeholders:
+    """Makes the placeholders of one key."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) < MINIMUM_KEY_BYTES:
+            raise HolmesError(
+                f"The key of the redaction has {len(key)} bytes, so placeholders could be guessed: "
+                f"give at least {MINIMUM_KEY_BYTES} random bytes."
+            )
+        self._key = blake2s(key).digest()
+
+    def number(self, secret: str) -> int:
+        """The keyed hash of `secret`, 32 bits."""
+        digest = blake2s(secret.encode("utf-8", "surrogatepass"), key=self._key, digest_size=4).digest()
+        return int.from_bytes(digest)
+
+    def replacement(self, text: str, masked: Masked) -> str:
+        """What stands for `masked`, in as many lines as it had."""
+        first = f"(REDACTED:{masked.label}:{masked.number:08x})"
+        lines = text[masked.start : masked.end].splitlines(keepends=True)
+        if len(lines) == 1 and not lines[0][-1:].isspace():
+            return f"{masked.quote}{first}{masked.quote}"
+        shown: list[str] = []
+        placeholder = first
+        for line in lines:
+            content = line.strip()
+            if content:
+                start = line.index(content)
+                line = f"{line[:start]}{placeholder}{line[start + len(content) :]}"  # noqa: PLW2901
+                placeholder = FURTHER_LINE
+            shown.append(line)
+        return "".join(shown)
+
+
+def outside_placeholders(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans that do not begin inside of a placeholder: its words are no name of what follows it."""
+    return (span for span in spans if not _begins_inside(text, span.start))
+
+
+def _begins_inside(text: str, position: int) -> bool:
+    lowest = max(0, position - _LONGEST)
+    start = text.rfind(_SHARED_START, lowest, position + len(_SHARED_START) - 1)
+    if start < 0 or start >= position:
+        return False
+    match = _PLACEHOLDER.match(text, start)
+    return match is not None and position < match.end()
+
+
+def without_placeholders(text: str, found: Iterable[Masked]) -> Iterator[Masked]:
+    """What to mask of each place: the parts that no placeholder covers yet.
+
+    A text that was redacted before keeps its placeholders, which makes redaction idempotent.
+    """
+    for masked in found:
+        position = masked.start
+        # A placeholder that covers the start of the place began at most its own length before.
+        lowest, highest = max(0, masked.start - _LONGEST), min(len(text), masked.end + _LONGEST)
+        if text.find(_SHARED_START, lowest, highest) < 0:
+            yield masked
+            continue
+        for match in _PLACEHOLDER.finditer(text, lowest, highest):
+            if match.end() <= masked.start or match.start() >= masked.end:
+                continue
+            yield from _part(text, masked, position, min(match.start(), masked.end))
+            position = match.end()
+        yield from _part(text, masked, position, masked.end)
+
+
+def _part(text: str, masked: Masked, start: int, end: int) -> Iterator[Masked]:
+    if start < end and _ESCAPED_BREAK.sub("", text[start:end]).strip():
+        yield replace(masked, start=start, end=end)

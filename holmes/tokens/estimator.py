@@ -1,0 +1,124 @@
+"""Token counts without a tokenizer, from what kind of text it is (S11). For machines where none may be loaded.
+
+The rates are altimate's, measured against cl100k_base. Only the first 500 characters are looked at, so a text costs the
+same to classify however long it is. Length is taken in bytes of UTF-8, which are the characters of ASCII text and come
+near what other scripts and emoji cost. Single texts are off by a third, indented JSON by two. So an estimate decides
+nothing near a limit: where a tokenizer is installed, `exact` does.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import re
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holmes.tokens.counter import TokenCounter
+from holmes.tokens.encodings import encoding_file
+from holmes.tokens.texts import utf8_bytes
+
+if TYPE_CHECKING:
+    from holmes.values.model import ImageFormula
+
+Content: TypeAlias = Literal["code", "json", "sql", "prose", "mixed"]
+Counting: TypeAlias = Literal["exact", "estimate"]
+
+CHARACTERS_PER_TOKEN: dict[Content, float] = {"code": 3.0, "json": 3.2, "sql": 3.5, "mixed": 3.7, "prose": 4.0}
+SAMPLE_CHARACTERS = 500
+
+_log = logging.getLogger(__name__)
+
+CERTAINLY_OVER = 2
+"""An estimate of more than so many times a limit is above it, whatever the text."""
+
+_JSON_DENSITY = 0.08
+_CODE_DENSITY = 0.04
+_PROSE_SHARE = 0.92
+_PROSE_MARKS = frozenset(",.;:!?'\"-*#`")
+_JSON_MARKS = frozenset('{}[]:,"')
+_CODE_MARKS = frozenset("{}();=")
+_SQL = re.compile(
+    r"\b(select\b.{1,400}?\bfrom|insert\s+into|update\s+\S+\s+set|delete\s+from|create\s+(table|view|index)|with\s+\w+\s+as\s*\()",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class EstimatingCounter(TokenCounter):
+    """Counts with characters per token. `bytes_tokenized` stays 0.
+
+    `encoding` is that of the exact counter, which is loaded when it has to decide; None or one that is not installed
+    leaves everything to the estimate. A text that it has counted keeps that number.
+    """
+
+    def __init__(self, encoding: str | None = None, *, image_formula: ImageFormula = "largest") -> None:
+        super().__init__(image_formula=image_formula)
+        installed = encoding is not None and encoding_file(encoding) is not None
+        self._exact = TokenCounter(encoding, image_formula=image_formula) if encoding and installed else None
+
+    @property
+    def exact(self) -> TokenCounter:
+        """The exact counter; this one where no tokenizer is installed."""
+        return self._exact or self
+
+    def fits(self, text: str, limit_tokens: int) -> bool:
+        """Whether `text` is at most `limit_tokens`: by its bytes or a far larger estimate, else counted exactly."""
+        if utf8_bytes(text) <= limit_tokens:
+            return True
+        estimate = self.count_text(text)
+        if self._exact is None or estimate > CERTAINLY_OVER * limit_tokens:
+            return estimate <= limit_tokens
+        return self._exact.count_text(text) <= limit_tokens
+
+    def count_text(self, text: str) -> int:
+        """About the tokens of `text`; never more than its bytes."""
+        known = self._exact.known_tokens(text) if self._exact else None
+        return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
+
+    def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  estimating costs nothing
+        """About the tokens of all of `text`, and its length."""
+        return self.count_text(text), len(text)
+
+    def estimate_text(self, text: str) -> int:
+        """The same as `count_text`."""
+        return self.count_text(text)
+
+
+def make_counter(encoding: str | None, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
+    """The counter that the settings ask for. An estimating one counts in `encoding` where an estimate would not do.
+
+    Without an encoding everything is estimated. So it is in an installation without the tokenizer's file, and one
+    warning of the log says so.
+    """
+    if encoding is None:
+        return EstimatingCounter(image_formula=image_formula)
+    if counting == "exact" and encoding_file(encoding) is not None:
+        return TokenCounter(encoding, image_formula=image_formula)
+    if counting == "exact":
+        _warn_of_missing(encoding)
+    return EstimatingCounter(encoding, image_formula=image_formula)
+
+
+@functools.cache
+def _warn_of_missing(encoding: str) -> None:
+    _log.warning("the tokenizer %r is missing, so tokens are only estimated; reinstall litellm to count them", encoding)
+
+
+def content_of(text: str) -> Content:
+    """What kind of text this is, judged by its first 500 characters."""
+    sample = text[:SAMPLE_CHARACTERS]
+    length = len(sample)
+    if not sample.strip():
+        return "mixed"
+    if sample.lstrip()[:1] in {"{", "["} and _density(sample, _JSON_MARKS) >= _JSON_DENSITY:
+        return "json"
+    if _SQL.search(sample):
+        return "sql"
+    if _density(sample, _CODE_MARKS) >= _CODE_DENSITY:
+        return "code"
+    words = sum(character.isalpha() or character.isspace() or character in _PROSE_MARKS for character in sample)
+    return "prose" if words >= _PROSE_SHARE * length else "mixed"
+
+
+def _density(sample: str, marks: frozenset[str]) -> float:
+    return sum(character in marks for character in sample) / len(sample)

@@ -1,0 +1,122 @@
+"""From a request to the next step: the calls to make, or the answer. Called by `model` for every request.
+
+Decides which plan answers a question, and what "it" is in a question that speaks of something said before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.intents import intent_of
+from holmes.triage.inventory import answer_inventory
+from holmes.triage.lookups import Lookups, Waiting
+from holmes.triage.question import Named, parse_question
+from holmes.triage.report import NO_LLM
+from holmes.triage.summary import summarise, summary_request_of
+from holmes.triage.why import answer_why
+from holmes.triage.words import KIND_BY_NAME
+from holmes.values.messages import AssistantMessage, UserMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from holmes.triage.question import Question
+    from holmes.values.messages import Message, ToolCall
+    from holmes.values.model import ModelRequest
+
+_SPOKEN_OBJECT = re.compile(
+    rf"`({'|'.join(KIND_BY_NAME)}) (?:([a-z0-9][a-z0-9-]{{0,62}})/)?([a-z0-9][a-z0-9.-]{{0,252}})`"
+)
+CAPABILITIES: Final = (
+    "What the built-in rules can answer: why something fails (name the object, the namespace or the symptom), what is "
+    "broken in a namespace or the cluster, how many objects there are, which image, replicas, limits or node a "
+    "workload has, which pods are not ready, pending, crashing or restarting, lists, events, usage, revisions, recent "
+    "changes, and logs (all, or lines with a word). For anything else configure a model."
+)
+READS_ONLY: Final = "Holmes only reads: nothing was changed."
+_POLITE: Final = frozenset({"please", "can", "could", "would", "you", "now", "just", "and", "then"})
+_CHANGES: Final = frozenset({
+    "apply", "cordon", "create", "delete", "downscale", "drain", "edit", "fix", "kill", "patch", "reboot", "remove",
+    "repair", "restart", "revert", "roll", "rollback", "scale", "uncordon", "undo", "upgrade",
+})  # fmt: skip
+_MOST_ATTACHMENT_CHARACTERS = 20_000
+_KINDS_WITH_PODS: Final = ("Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet")
+_ABOUT_PODS: Final = frozenset({"logs", "image", "replicas", "placement", "resources", "usage", "history"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What to do next: `calls`, or when there are none, `text` is the answer."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+def next_step(request: ModelRequest) -> Step:
+    """What follows in the conversation of `request`: a summary when the loop asks for one, calls, or the answer."""
+    wanted = summary_request_of(request)
+    if wanted is not None:
+        return Step(text=summarise(wanted))
+    lookups = Lookups(request)
+    question = understood(lookups)
+    try:
+        text = _answer(lookups, question)
+    except Waiting:
+        return Step(calls=lookups.pending)
+    return Step(text=f"{READS_ONLY}\n\n{text}" if _orders_a_change(question) else text)
+
+
+def _orders_a_change(question: Question) -> bool:
+    """Whether the question is an order to change the cluster."""
+    words = [word for word in question.words[:4] if word not in _POLITE]
+    return bool(words) and words[0] in _CHANGES
+
+
+def _answer(lookups: Lookups, question: Question) -> str:
+    intent = intent_of(question)
+    if intent == "why":
+        return answer_why(lookups, question)
+    if intent == "other":
+        return answer_why(lookups, question).replace(NO_LLM, f"{CAPABILITIES}\n\n{NO_LLM}")
+    return answer_inventory(lookups, question, intent)
+
+
+def understood(lookups: Lookups) -> Question:
+    """The question of this turn, with what "it" means, and names from what was attached."""
+    question = parse_question(lookups.turn.question)
+    if question.points_back or (not question.names and question.text.startswith("and ")):
+        said = last_object(lookups.turn.earlier, _KINDS_WITH_PODS if intent_of(question) in _ABOUT_PODS else ())
+        if said is not None:
+            namespace = question.namespace or said.namespace
+            return replace(question, names=(said, *question.names), namespace=namespace, perhaps_namespace="")
+    # Whoever fences data off and says where to look has said it all, for example an alert.
+    fenced = () if question.namespace else lookups.turn.fenced
+    attached = "\n".join((*lookups.turn.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
+    if attached and not any(each.certain for each in question.names):
+        found = parse_question(attached)
+        names = tuple(each for each in found.names if each.certain)
+        return replace(
+            question,
+            names=(*question.names, *names),
+            symptoms=question.symptoms or found.symptoms,
+            namespace=question.namespace or found.namespace,
+        )
+    return question
+
+
+def last_object(messages: Sequence[Message], kinds: Collection[str] = ()) -> Named | None:
+    """The object that was talked about last: the first that the last answer names, if there is one of `kinds`."""
+    for message in reversed(messages):
+        if isinstance(message, UserMessage) and message.kind != "summary":
+            continue
+        if not isinstance(message, (AssistantMessage, UserMessage)):
+            continue
+        found = [
+            Named(kind=match[1], namespace=match[2] or "", name=match[3])
+            for match in _SPOKEN_OBJECT.finditer(message.text)
+        ]
+        if found:
+            return next((each for each in found if each.kind in kinds), found[0])
+    return None

@@ -1,0 +1,190 @@
+"""Where a conversation stands: the question, what was said before it, and what was looked up since.
+
+Called by `lookups` for every request. Derived from the messages alone, so that the model needs no memory: compaction
+may have replaced rounds, results may be pointers, and another model may have made the calls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
+from holmes.values.cutting import shortened
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from holmes.values.results import label_of, output_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from holmes.values.json_types import JsonValue
+    from holmes.values.messages import Message, ToolCall, ToolStatus
+    from holmes.values.model import ModelRequest
+
+CALL_PREFIX: Final = "triage"
+_OWN_CALL = re.compile(rf"{CALL_PREFIX}-(\d{{1,4}})-")
+_DEFAULT_NAMESPACE = re.compile(r"^Default namespace: ([a-z0-9][a-z0-9-]{0,62})\.", re.MULTILINE)
+_ERROR_HEAD = re.compile(r"^(?:Error(?: \(exit code \d+\))?: |exit code \d+: |error: ){1,4}")
+_REFUSED = re.compile(r'User "([^"\n]{1,200})" cannot (\w{1,20}) resource "([\w./-]{1,100})"')
+_FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
+_REPEATED = re.compile(r"(Unchanged|Changed) since step \d+\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of one call. `text` is the output as the conversation shows it, without its label.
+
+    `result_id` is the id that answers may cite, empty without one; `stored_id` the id under which the whole output
+    lies; `partial` says that `text` is a pointer, a mask or a difference, and not the output.
+    """
+
+    tool: str
+    status: ToolStatus
+    text: str
+    result_id: str = ""
+    stored_id: str = ""
+    partial: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the tool said that it could not do it."""
+        return self.status in ("error", "approval_required")
+
+    @property
+    def reason(self) -> str:
+        """What a call that failed says, on one line and without what the tool adds around it."""
+        refused = tuple(dict.fromkeys(_REFUSED.findall(self.text))) if self.is_forbidden else ()
+        if len(refused) > 1:  # kubectl repeats the whole sentence for each kind
+            return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"
+        first = self.text.strip().split("\n", 1)[0]
+        return shortened(_ERROR_HEAD.sub("", " ".join(first.split())), 400)
+
+    @property
+    def is_forbidden(self) -> bool:
+        """Whether the call failed because it is not allowed."""
+        return self.failed and "forbidden" in self.text.lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One question and what was looked up for it.
+
+    `attachments` went along with the question, and `fenced` stood between fences in it. `earlier` are the messages
+    before it. `outcomes` are keyed by `call_key`; `rounds` counts those that this model has made already.
+    """
+
+    question: str
+    attachments: tuple[str, ...]
+    fenced: tuple[str, ...]
+    earlier: tuple[Message, ...]
+    outcomes: Mapping[str, Outcome]
+    rounds: int
+    default_namespace: str = ""
+
+
+def call_key(tool: str, arguments: Mapping[str, JsonValue]) -> str:
+    """The same for two calls that ask the same."""
+    return f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
+
+
+def read_turn(request: ModelRequest) -> Turn:
+    """The turn that `request` is part of. Never fails, whatever the conversation looks like."""
+    messages = tuple(request.messages)
+    start = _question_position(messages)
+    question = messages[start] if 0 <= start < len(messages) else None
+    first_attachment = start
+    while first_attachment > 0 and _is_user(messages[first_attachment - 1], "attachment"):
+        first_attachment -= 1
+    own_rounds = [
+        int(match[1]) for call in _calls_of(messages[start + 1 :]) if (match := _OWN_CALL.match(call.id)) is not None
+    ]
+    asked, fenced = _apart(question.text if isinstance(question, UserMessage) else "")
+    attached = (message.text for message in messages[first_attachment:start] if isinstance(message, UserMessage))
+    return Turn(
+        question=asked,
+        attachments=tuple(attached),
+        fenced=fenced,
+        earlier=tuple(each for each in messages[:first_attachment] if not isinstance(each, SystemMessage)),
+        outcomes=_outcomes(messages, start + 1),
+        rounds=max(own_rounds, default=0),
+        default_namespace=_default_namespace(messages),
+    )
+
+
+def _apart(text: str) -> tuple[str, tuple[str, ...]]:
+    """What is asked, and what stands between fences: data that goes with it, such as a log or an alert."""
+    asked = _FENCED.sub("\n", text)
+    return (asked, tuple(_FENCED.findall(text))) if asked.strip() else (text, ())
+
+
+def _question_position(messages: Sequence[Message]) -> int:
+    """Where the last question stands; what is no question counts when there is none."""
+    for kind in ("request", "attachment", "summary"):
+        for index in range(len(messages) - 1, -1, -1):
+            if _is_user(messages[index], kind):
+                return index
+    return -1
+
+
+def _is_user(message: Message, kind: str) -> bool:
+    return isinstance(message, UserMessage) and message.kind == kind
+
+
+def _calls_of(messages: Iterable[Message]) -> Iterable[ToolCall]:
+    return (call for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls)
+
+
+def _default_namespace(messages: Sequence[Message]) -> str:
+    first = messages[0] if messages else None
+    match = _DEFAULT_NAMESPACE.search(first.text) if isinstance(first, SystemMessage) else None
+    return match[1] if match else ""
+
+
+def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
+    """What was looked up from `start` on, by call; an earlier result stands for one that only says "unchanged"."""
+    found: dict[str, Outcome] = {}
+    whole: dict[str, Outcome] = {}
+    waiting: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            waiting.update((call.id, _key_of(call)) for call in message.tool_calls)
+        elif isinstance(message, ToolMessage) and (key := waiting.pop(message.call_id, None)) is not None:
+            if message.text.startswith(IDENTICAL_CALL):
+                continue
+            outcome = _outcome(message)
+            if outcome.partial and _says_unchanged(outcome.text) and key in whole:
+                outcome = whole[key]
+            if not outcome.partial:
+                whole[key] = outcome
+            if index >= start:
+                found[key] = outcome
+    return found
+
+
+def _says_unchanged(text: str) -> bool:
+    """Whether a repeated call gave what it gave before; "except ..." is a difference."""
+    match = _REPEATED.match(text)
+    return match is not None and match[1] == "Unchanged" and not text[match.end() :].startswith(" except")
+
+
+def _key_of(call: ToolCall) -> str:
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return f"{call.name} {call.arguments}"
+    return call_key(call.name, arguments) if isinstance(arguments, dict) else f"{call.name} {call.arguments}"
+
+
+def _outcome(message: ToolMessage) -> Outcome:
+    text, label = output_text(message), label_of(message)
+    stored = next((each.id for each in message.stored if not each.media_type.startswith("image/")), "")
+    return Outcome(
+        tool=message.tool_name,
+        status=message.status,
+        text=text,
+        result_id=(label or "").removeprefix("[result ").removesuffix("]") or (stored if message.spilled else ""),
+        stored_id=stored,
+        partial=message.spilled or message.masked or _REPEATED.match(text) is not None,
+    )

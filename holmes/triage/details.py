@@ -1,0 +1,181 @@
+"""Looks closer at the incident that answers a question: logs and events of where it shows. Called by `why`.
+
+Chooses few decisive lines and keeps where they stand, so that each can be cited. Lines are quoted, never interpreted:
+whatever a log says, it is only ever shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.citing import source_of
+from holmes.triage.commands import resource_path
+from holmes.triage.markdown import one_line
+from holmes.triage.matching import is_pod_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holmes.triage.conversation import Outcome
+    from holmes.triage.lookups import Lookups
+    from holmes.values.findings import Incident, ObjectRef
+    from holmes.values.json_types import JsonValue
+
+LOGS_TOOL: Final = "kubernetes_logs"
+EVENTS_TOOL: Final = "kubectl_events"
+_TAIL_LINES: Final = 60
+_MOST_LINES: Final = 3
+_NO_LOG_YET: Final = (
+    "image", "pull", "schedul", "pending", "createcontainer", "containercreating", "mount", "quota", "not created",
+    "admission",
+)  # fmt: skip
+_SEVERE: Final = (
+    "fatal", "panic", "error", "exception", "fail", "refused", "denied", "timeout", "timed out", "cannot", "no such",
+    "not found", "killed", "unable", "invalid", "missing",
+)  # fmt: skip
+_ROUTINE_EVENTS: Final = ("Scheduled", "Pulling", "Pulled", "Created", "Started", "SuccessfulCreate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotedLine:
+    """A line as it stands in a result, and its citation, which is empty without one."""
+
+    text: str
+    marker: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What a closer look at one incident showed: lines with where they are from.
+
+    `failures` say what could not be looked at, and why.
+    """
+
+    log_lines: tuple[tuple[ObjectRef, QuotedLine], ...] = ()
+    events: tuple[tuple[ObjectRef, QuotedLine], ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """One call about one object; `wanted` are values that a rule has quoted from there."""
+
+    about: ObjectRef
+    tool: str
+    arguments: Mapping[str, JsonValue]
+    wanted: tuple[str, ...] = ()
+
+
+def look_closer(lookups: Lookups, incident: Incident, named: ObjectRef | None = None) -> Details:
+    """Logs and events of where `incident` shows, and the log of a pod of `named` that suffers. Raises `Waiting`."""
+    looks = [look for look in _looks(incident, named) if lookups.has(look.tool)]
+    for look in looks:
+        lookups.want(look.tool, **look.arguments)
+    read = [(look, lookups.ask(look.tool, **look.arguments)) for look in looks]
+    told = [(look, outcome) for look, outcome in read if outcome.status == "success"]
+    return Details(
+        log_lines=tuple(
+            (look.about, line)
+            for look, outcome in told
+            if look.tool == LOGS_TOOL
+            for line in decisive_lines(outcome, look.wanted)
+        ),
+        events=tuple(
+            (look.about, line) for look, outcome in told if look.tool == EVENTS_TOOL for line in telling_events(outcome)
+        ),
+        failures=tuple(
+            f"{'logs' if look.tool == LOGS_TOOL else 'events'} of {look.about}: {outcome.reason}"
+            for look, outcome in read
+            if outcome.failed
+        ),
+    )
+
+
+def _looks(incident: Incident, named: ObjectRef | None) -> list[_Look]:
+    found = tuple(finding.subject for finding in (*incident.findings, *incident.symptoms)) or (incident.culprit,)
+    pod = next((ref for ref in found if ref.kind == "Pod"), None)
+    shown = pod or found[0]
+    looks: list[_Look] = []
+    if pod is not None and _has_log(incident):
+        wanted = tuple(each.value for each in incident.evidence if each.path.startswith("log of"))
+        looks.append(_log_of(pod, wanted))
+    sufferer = next((ref for ref in found if named is not None and ref != pod and _is_pod_of(ref, named)), None)
+    if sufferer is not None:
+        looks.append(_log_of(sufferer))
+    if shown.namespace:
+        arguments: dict[str, JsonValue] = {"object": resource_path(shown), "namespace": shown.namespace}
+        looks.append(_Look(about=shown, tool=EVENTS_TOOL, arguments=arguments))
+    return looks
+
+
+def _log_of(pod: ObjectRef, wanted: tuple[str, ...] = ()) -> _Look:
+    arguments: dict[str, JsonValue] = {
+        "name": pod.name,
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "tail": _TAIL_LINES,
+    }
+    return _Look(about=pod, tool=LOGS_TOOL, arguments=arguments, wanted=wanted)
+
+
+def _is_pod_of(ref: ObjectRef, named: ObjectRef) -> bool:
+    same = ref.kind == "Pod" and ref.namespace == named.namespace
+    return same and (ref.name == named.name or is_pod_of(ref.name, named.name))
+
+
+def _has_log(incident: Incident) -> bool:
+    """Whether a container has run, so that there is a log to read."""
+    if any(each.path.startswith("log of") for each in incident.evidence):
+        return True
+    title = incident.title.lower()
+    return not any(word in title for word in _NO_LOG_YET)
+
+
+def decisive_lines(logs: Outcome, wanted: Sequence[str]) -> tuple[QuotedLine, ...]:
+    """At most three lines of a log: those that a rule has quoted, else the last that complain, else the last."""
+    source = source_of(logs)
+    numbered = _log_lines(source.lines or tuple(logs.text.split("\n")))
+    heads = [one_line(value)[:60] for value in wanted if value.strip()]
+    chosen = [each for each in numbered if any(head in one_line(each[1]) for head in heads)]
+    if not chosen:
+        chosen = [each for each in numbered if any(word in each[1].lower() for word in _SEVERE)]
+    chosen = _distinct(chosen or numbered)[-_MOST_LINES:]
+    whole = bool(source.lines)
+    return tuple(QuotedLine(text=line, marker=source.marker(number if whole else 1)) for number, line in chosen)
+
+
+def _log_lines(lines: Sequence[str]) -> list[tuple[int, str]]:
+    """The lines of containers with their numbers, without the headings of the tool."""
+    found: list[tuple[int, str]] = []
+    inside = False
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("=== "):
+            inside = True
+        elif inside and line.strip() and not line.startswith("showing "):
+            found.append((number, line))
+    return found
+
+
+def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Each message once, the last time it was written: a log says the same again and again with other times."""
+    kept: dict[str, tuple[int, str]] = {}
+    for number, line in lines:
+        message = "".join("#" if sign.isdigit() else sign for sign in line)
+        kept.pop(message, None)
+        kept[message] = (number, line)
+    return list(kept.values())
+
+
+def telling_events(events: Outcome) -> tuple[QuotedLine, ...]:
+    """At most three warnings of a table of events, the newest ones."""
+    source = source_of(events)
+    lines = source.lines or tuple(events.text.split("\n"))
+    warnings = [
+        (number, line)
+        for number, line in enumerate(lines, start=1)
+        if " Warning " in f" {line} ".replace("\t", " ") and not any(f" {word} " in line for word in _ROUTINE_EVENTS)
+    ]
+    chosen = _distinct(warnings)[-_MOST_LINES:]
+    whole = bool(source.lines)
+    return tuple(QuotedLine(text=line, marker=source.marker(number if whole else 1)) for number, line in chosen)

@@ -1,0 +1,233 @@
+"""Inventory questions: one narrow call each, answered with exactly what it gave. Called by `answers`.
+
+The scope is always said. What the tools cannot do is said as well, with their words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage import workload_tables
+from holmes.triage.citing import source_of
+from holmes.triage.commands import resource_path
+from holmes.triage.log_answer import logs
+from holmes.triage.markdown import code, counted, plain, sentence, table
+from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER, locate
+from holmes.triage.rows import Asked, answer, failed_answer, nothing_answer, wanted_names
+from holmes.triage.scope import find_scope
+from holmes.triage.undiagnosed import cited_excerpt, excerpt
+from holmes.triage.words import KIND_BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holmes.triage.conversation import Outcome
+    from holmes.triage.intents import Intent
+    from holmes.triage.lookups import Lookups
+    from holmes.triage.question import Question
+    from holmes.values.findings import ObjectRef
+
+COUNT_TOOL: Final = "kubectl_count"
+TOP_TOOL: Final = "kubectl_top"
+HISTORY_TOOL: Final = "kubectl_rollout_history"
+DESCRIBE_TOOL: Final = "kubectl_describe"
+EVENTS_TOOL: Final = "kubectl_events"
+_MOST_USAGE_ROWS = 15
+_MOST_EVENTS = 30
+_GROUPS: Final = (
+    (re.compile(r"\b(?:per|by|each|on every|every) nodes?\b"), ".spec.nodeName"),
+    (re.compile(r"\b(?:per|by|each|in each) (?:phase|status|state)\b"), ".status.phase"),
+    (re.compile(r"\b(?:per|by|each|in each|in every) namespaces?\b"), ".metadata.namespace"),
+)
+_PHASES: Final = {"running": "Running", "pending": "Pending", "failed": "Failed", "succeeded": "Succeeded",
+                  "completed": "Succeeded"}  # fmt: skip
+_QUANTITY = re.compile(r"(\d{1,12})(m|Ki|Mi|Gi|Ti)?")
+_UNITS: Final = {"": 1.0, "m": 0.001, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+
+
+def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> str:
+    """The answer. Raises `Waiting`."""
+    asked = Asked(lookups=lookups, question=question, scope=find_scope(lookups, question))
+    return PLANS[intent](asked)
+
+
+def count(asked: Asked) -> str:
+    """How many objects of a kind there are, if wanted by node, phase or namespace."""
+    question = asked.question
+    kind = KIND_BY_NAME[_kind(asked)]
+    by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
+    if kind.kind == "Pod" and not by and (wanted_names(asked) or _is_a_state(question)):
+        return workload_tables.pods(asked)
+    phase = next((_PHASES[word] for word in question.words if word in _PHASES), "") if kind.kind == "Pod" else ""
+    selector = f"status.phase={phase}" if phase else ""
+    if kind.namespaced:
+        outcome, place = asked.call(COUNT_TOOL, kind=kind.resource, by=by, field_selector=selector)
+    else:
+        outcome, place = asked.lookups.ask(COUNT_TOOL, kind=kind.resource, by=by), "in the cluster"
+    if outcome.failed or outcome.status != "success":
+        return failed_answer(asked, f"number of {kind.resource}", outcome.reason)
+    lines = outcome.text.strip().splitlines()
+    total = lines[-1].removeprefix("total ").strip()
+    source = source_of(outcome)
+    marker = source.marker(len(lines)) if source.lines else source.marker(1)
+    noun = counted(2, kind.kind).partition(" ")[2] if total != "1" else kind.kind
+    lead = (
+        f"There {'is' if total == '1' else 'are'} {code(total)} {f'{phase} ' if phase else ''}{noun} {place}.{marker}"
+    )
+    if not by:
+        return answer(asked, lead)
+    rows = [tuple(reversed(line.split(None, 1))) for line in lines[1:-1]]
+    return answer(asked, lead, table((by, "count"), [(*row, "")[:2] for row in rows]))
+
+
+def _is_a_state(question: Question) -> bool:
+    return question.has("not ready", "not running") or question.says(
+        "ready", "unready", "crashing", "crashed", "restarted", "restarting", "evicted", "unhealthy", "failing"
+    )
+
+
+def _kind(asked: Asked) -> str:
+    """The kind that is asked about: the first that does not only say where."""
+    kinds = asked.question.kinds or ("Pod",)
+    return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
+
+
+def list_objects(asked: Asked) -> str:
+    """A list of a kind, as kubectl shows it."""
+    kind = KIND_BY_NAME[_kind(asked)]
+    if kind.namespaced:
+        outcome, place = asked.call(GET_TOOL, kind=kind.resource)
+    else:
+        wide = "wide" if kind.kind == "Node" else ""
+        outcome, place = asked.lookups.ask(GET_TOOL, kind=kind.resource, output=wide), "in the cluster"
+    if outcome.failed:
+        return failed_answer(asked, kind.resource, outcome.reason)
+    if outcome.status != "success":
+        return answer(asked, f"There are no {kind.resource} {place}.")
+    lines = outcome.text.strip().splitlines()
+    number = counted(max(0, len(lines) - 1), kind.kind)
+    return answer(asked, f"{number} {place}:", cited_excerpt(outcome, most_lines=60))
+
+
+def events(asked: Asked) -> str:
+    """Events of a namespace or an object, the newest last."""
+    warnings: bool | None = True if asked.question.says("warning", "warnings") else None
+    found = _object(asked)
+    if isinstance(found, str):
+        return found
+    if found is not None:
+        outcome = asked.lookups.ask(
+            EVENTS_TOOL, object=resource_path(found), namespace=found.namespace, warnings_only=warnings
+        )
+        place = f"of {code(str(found))}"
+    else:
+        outcome, place = asked.call(EVENTS_TOOL, warnings_only=warnings)
+    if outcome.failed:
+        return failed_answer(asked, "events", outcome.reason)
+    lines = outcome.text.strip().splitlines()
+    if outcome.status != "success" or len(lines) < 2:
+        kind = "warnings" if warnings else "events"
+        return answer(asked, f"There are no {kind} {place}. Events are kept for about an hour.")
+    shown = lines[1:][-_MOST_EVENTS:]
+    left = f" (the newest {len(shown)} of {len(lines) - 1})" if len(shown) < len(lines) - 1 else ""
+    source = source_of(outcome)
+    marker = source.marker(len(lines) - len(shown) + 1, len(lines)) if source.lines else source.marker(1)
+    block = excerpt("\n".join((lines[0], *shown)), most_lines=_MOST_EVENTS + 1)
+    return answer(asked, f"Events {place}, the newest last{left}:", f"{block}\n{marker.strip()}".rstrip())
+
+
+def usage(asked: Asked) -> str:
+    """What uses the most memory or CPU, as metrics-server says."""
+    question = asked.question
+    of_nodes = "Node" in question.kinds and "Pod" not in question.kinds
+    if of_nodes:
+        outcome, place = asked.lookups.ask(TOP_TOOL, what="nodes"), "in the cluster"
+    else:
+        outcome, place = asked.call(TOP_TOOL, what="containers" if question.has("container") else "pods")
+    if outcome.failed or outcome.status != "success":
+        return failed_answer(asked, "usage", outcome.reason)
+    lines = [line.split() for line in outcome.text.strip().splitlines()]
+    header, body = lines[0], [line for line in lines[1:] if len(line) == len(lines[0])]
+    wanted = "CPU" if question.says("cpu") and not question.says("memory") else "MEMORY"
+    column = next((index for index, title in enumerate(header) if title.startswith(wanted)), len(header) - 1)
+    names = {each.name for each in wanted_names(asked)}
+    if names:
+        body = [
+            line for line in body if any(cell == name or cell.startswith(f"{name}-") for cell in line for name in names)
+        ]
+    body.sort(key=lambda line: -_quantity(line[column]))
+    shown = body[:_MOST_USAGE_ROWS]
+    lead = f"Usage {place}, the most {wanted} first ({counted(len(body), 'row')}):"
+    source = source_of(outcome)
+    marker = source.marker(1, len(lines) if source.lines else None)
+    told = (lead, table(header, shown), f"Source:{marker}" if marker else "")
+    return answer(asked, *filter(None, told)) if shown else nothing_answer(asked, "usage", place)
+
+
+def _quantity(text: str) -> float:
+    match = _QUANTITY.match(text)
+    return int(match[1]) * _UNITS[match[2] or ""] if match else 0.0
+
+
+def history(asked: Asked) -> str:
+    """The revisions of a workload."""
+    found = _object(asked)
+    if isinstance(found, str):
+        return found
+    if found is None:
+        return answer(asked, "Name the Deployment, StatefulSet or DaemonSet whose revisions you want to see.")
+    outcome = asked.lookups.ask(HISTORY_TOOL, object=resource_path(found), namespace=found.namespace)
+    return _shown(asked, found, "revisions", outcome)
+
+
+def describe(asked: Asked) -> str:
+    """An object as kubectl describes it, or as YAML."""
+    found = _object(asked)
+    if isinstance(found, str):
+        return found
+    if found is None:
+        return answer(asked, "Name the object, for example `describe deployment checkout in namespace shop`.")
+    kind = KIND_BY_NAME.get(found.kind)
+    resource = kind.resource if kind is not None else found.kind.lower()
+    if asked.question.says("yaml", "manifest", "definition"):
+        outcome = asked.lookups.ask(GET_TOOL, kind=resource, name=found.name, namespace=found.namespace, output="yaml")
+    else:
+        outcome = asked.lookups.ask(DESCRIBE_TOOL, kind=resource, name=found.name, namespace=found.namespace)
+    return _shown(asked, found, "description", outcome)
+
+
+def _shown(asked: Asked, ref: ObjectRef, what: str, outcome: Outcome) -> str:
+    if outcome.failed:
+        return answer(asked, f"**The {what} of {code(str(ref))} could not be read**: {sentence(plain(outcome.reason))}")
+    return answer(asked, f"{code(str(ref))}:", cited_excerpt(outcome, most_lines=120))
+
+
+def _object(asked: Asked) -> ObjectRef | str | None:
+    """The object that the question names, None when it names none, or the answer that it does not exist."""
+    names = wanted_names(asked)
+    if not names:
+        return None
+    located = locate(asked.lookups, names, asked.scope.namespace)
+    if located.state == "found":
+        return located.objects[0]
+    if not any(each.certain for each in names) and asked.scope.namespace not in ("", WHOLE_CLUSTER):
+        return None
+    return nothing_answer(asked, "object", asked.place)
+
+
+PLANS: Final[Mapping[Intent, Callable[[Asked], str]]] = {
+    "count": count,
+    "image": workload_tables.images,
+    "pods": workload_tables.pods,
+    "list": list_objects,
+    "events": events,
+    "logs": logs,
+    "replicas": workload_tables.replicas,
+    "placement": workload_tables.placement,
+    "resources": workload_tables.resources,
+    "changes": workload_tables.changes,
+    "usage": usage,
+    "history": history,
+    "describe": describe,
+}

@@ -1,0 +1,74 @@
+"""Text of a cluster inside Markdown: nothing that a log line or a name says can change the layout of an answer.
+
+Used by everything here that writes an answer. Pure; every function gives one line except `fenced` and `table`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from holmes.values.cutting import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_BACKTICKS = re.compile(r"`+")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_MARKER = re.compile(r"\[(?=\[)")
+
+
+def one_line(text: str, most_characters: int = 0) -> str:
+    """`text` on one line without control characters, at most `most_characters` long when that is given."""
+    line = " ".join(_CONTROL.sub(" ", text).split())
+    return shortened(line, most_characters) if most_characters else line
+
+
+def plain(text: str, most_characters: int = 600) -> str:
+    """`text` as running text: what would start code, emphasis, a link, a tag or a citation is taken out of action."""
+    line = one_line(text, most_characters).replace("`", "'").replace("*", r"\*").replace("](", r"]\(")
+    return _MARKER.sub("[ ", _TAG.sub(r"\\<", line))
+
+
+def sentence(text: str) -> str:
+    """`text` with a full stop, if nothing ends it."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
+def code(text: str, most_characters: int = 240) -> str:
+    """`text` as a code span, whatever backticks it has itself."""
+    line = _MARKER.sub("[ ", one_line(text, most_characters)) or " "
+    longest = max((len(run) for run in _BACKTICKS.findall(line)), default=0)
+    if not longest:
+        return f"`{line}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {line} {fence}"
+
+
+def fenced(lines: Iterable[str], language: str = "") -> str:
+    """`lines` as a code block that none of them can end."""
+    shown = [_MARKER.sub("[ ", _CONTROL.sub(" ", line).rstrip()) for line in lines]
+    longest = max((len(run) for line in shown for run in _BACKTICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join((f"{fence}{language}", *shown, fence))
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are one line each, and a bar in one of them stays in it."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return plain(text, 160).replace("|", r"\|") or "-"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 pod`, `3 pods`, `2 Ingresses`."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch')) else 's'}"

@@ -1,0 +1,156 @@
+"""Which incidents a question is about. Called by the plan of a `why` question with the report of a diagnosis.
+
+Names decide, then symptom words, then the order of the report. Pure and deterministic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.triage.words import SYMPTOMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.triage.question import Named, Question
+    from holmes.values.findings import Incident, ObjectRef
+
+Relation: TypeAlias = Literal["culprit", "subject", "symptom", "affected", "dependency", "mentioned", "none"]
+_WEIGHTS: Final[dict[Relation, float]] = {
+    "culprit": 100.0,
+    "subject": 95.0,
+    "symptom": 80.0,
+    "affected": 75.0,
+    "dependency": 60.0,
+    "mentioned": 40.0,
+    "none": 0.0,
+}
+_PER_SYMPTOM = 12.0
+_MOST_FOR_SYMPTOMS = 24.0
+_SEVERITY: Final = {"critical": 3.0, "warning": 1.0, "info": -6.0}
+_SAME_NAMESPACE = 8.0
+_LEAST_CHARACTERS_MENTIONED: Final = 4
+_RELATED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """An incident, how it concerns what the question names, and which of its symptoms it has."""
+
+    incident: Incident
+    relation: Relation
+    named: ObjectRef | None
+    symptoms: int
+    score: float
+
+
+def is_about(match: Match) -> bool:
+    """Whether the incident answers a question for what is named; what is only worth knowing must be at it itself."""
+    if match.incident.severity == "info":
+        return match.relation in ("culprit", "subject")
+    return match.relation != "none"
+
+
+def match_incidents(incidents: Sequence[Incident], question: Question, names: Sequence[Named]) -> tuple[Match, ...]:
+    """All incidents with how they match, the best first; equal ones keep the order of the report."""
+    matches = [_match(incident, question, names) for incident in incidents]
+    return tuple(sorted(matches, key=lambda match: -match.score))
+
+
+def _match(incident: Incident, question: Question, names: Sequence[Named]) -> Match:
+    relation, named, exact = _relation(incident, names)
+    symptoms = sum(
+        any(word in text for word in symptom.found)
+        for symptom in SYMPTOMS
+        if symptom.name in question.symptoms
+        for text in (_text_of(incident),)
+    )
+    score = _WEIGHTS[relation] + exact + min(_MOST_FOR_SYMPTOMS, symptoms * _PER_SYMPTOM)
+    score += _SEVERITY[incident.severity]
+    score += _SAME_NAMESPACE if incident.culprit.namespace and incident.culprit.namespace in question.words else 0.0
+    return Match(incident=incident, relation=relation, named=named, symptoms=symptoms, score=score)
+
+
+def _relation(incident: Incident, names: Sequence[Named]) -> tuple[Relation, ObjectRef | None, float]:
+    """The closest relation of `incident` to one of `names`; an exact name says a little more than a part of one."""
+    best: tuple[float, Relation, ObjectRef | None, float] = (0.0, "none", None, 0.0)
+    for relation, ref in _objects(incident):
+        for named in names:
+            likeness = name_likeness(named, ref)
+            weight = _WEIGHTS[relation] * (1.0 if named.certain else 0.9)
+            if likeness and weight + likeness > best[0]:
+                best = (weight + likeness, relation, ref, likeness)
+    if best[2] is None and any(_is_mentioned(named, incident) for named in names):
+        return "mentioned", None, 0.0
+    return best[1], best[2], best[3]
+
+
+def _objects(incident: Incident) -> Iterator[tuple[Relation, ObjectRef]]:
+    yield "culprit", incident.culprit
+    for finding in incident.findings:
+        yield "subject", finding.subject
+    for finding in incident.symptoms:
+        yield "symptom", finding.subject
+        yield "symptom", finding.culprit
+    for ref in incident.affected:
+        yield "affected", ref
+    for finding in (*incident.findings, *incident.symptoms):
+        for ref in finding.because:
+            yield "dependency", ref
+
+
+def name_likeness(named: Named, ref: ObjectRef) -> float:
+    """5 for the very name, 3 for a pod or ReplicaSet of it or a name cut short, 0 for another object."""
+    if named.namespace and ref.namespace and named.namespace != ref.namespace:
+        return 0.0
+    alike_kind = not named.kind or named.kind == ref.kind or {named.kind, ref.kind} <= _RELATED_KINDS
+    if ref.name == named.name:
+        return 5.0 if alike_kind else 2.0
+    if ref.kind in _RELATED_KINDS and alike_kind and is_pod_of(ref.name, named.name):
+        return 3.0
+    if ref.kind in _RELATED_KINDS and (not named.kind or named.kind in _RELATED_KINDS):
+        return (
+            3.0 if is_pod_of(named.name, ref.name) else 2.0 if named.prefix and ref.name.startswith(named.name) else 0
+        )
+    return 2.0 if named.prefix and ref.name.startswith(named.name) else 0.0
+
+
+def is_pod_of(pod: str, workload: str) -> bool:
+    """Whether `pod` is named as Kubernetes names the pods of `workload`: `-hash-hash`, `-hash` or `-0` behind it."""
+    if not pod.startswith(f"{workload}-"):
+        return False
+    rest = pod.removeprefix(f"{workload}-").split("-")
+    return len(rest) <= 2 and all(part.isdigit() or _is_hash(part) for part in rest)
+
+
+def _is_hash(part: str) -> bool:
+    """Kubernetes makes these without vowels, except in cut pod names."""
+    return 3 <= len(part) <= 10 and part.isalnum() and not set("aeiou") & set(part)
+
+
+def _is_mentioned(named: Named, incident: Incident) -> bool:
+    """Whether a finding speaks of the name, for example of a host in a log."""
+    elsewhere = named.namespace and named.namespace != incident.culprit.namespace
+    if len(named.name) < _LEAST_CHARACTERS_MENTIONED or elsewhere:
+        return False
+    return any(named.name in _words(text) for text in _texts(incident))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset("".join(sign if sign.isalnum() or sign in "-." else " " for sign in text.lower()).split())
+
+
+def _texts(incident: Incident) -> Iterable[str]:
+    yield incident.title
+    yield incident.cause
+    for evidence in incident.evidence:
+        yield evidence.value[:2_000]
+
+
+def _text_of(incident: Incident) -> str:
+    """What the incident says about itself, for symptom words."""
+    parts = [incident.title, incident.cause]
+    for finding in (*incident.findings[:6], *incident.symptoms[:6]):
+        parts += [finding.title, finding.cause, finding.subject.kind]
+    return " ".join(parts).lower()

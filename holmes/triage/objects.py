@@ -1,0 +1,190 @@
+"""Finds out which object a name means: whether it exists, in which namespace, and what is called nearly so.
+
+Called by the plans through `Lookups`. Asks the diagnosis tools, which have read the cluster, else the API server for
+the exact name, and lists names only when it does not exist. Where no tool can tell, the answer is `unknown`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from holmes.triage.words import KIND_BY_NAME, KIND_BY_WORD, WORKLOAD_RESOURCES
+from holmes.values.findings import ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holmes.triage.conversation import Outcome
+    from holmes.triage.lookups import Lookups
+    from holmes.triage.question import Named
+
+GET_TOOL: Final = "kubectl_get"
+RELATED_TOOL: Final = "kubernetes_related"
+COLUMNS_TOOL: Final = "kubectl_columns"
+WHOLE_CLUSTER: Final = "*"
+_FOUND_WITHOUT_KIND: Final = (*WORKLOAD_RESOURCES, "services", "pods")
+_NAMES_OF: Final = (*WORKLOAD_RESOURCES, "services")
+_MOST_NAMES_LOOKED_FOR = 3
+_SPOKEN = re.compile(r"([A-Z][A-Za-z]{1,60}) (?:([a-z0-9][a-z0-9-]{0,62})/)?([a-z0-9][a-z0-9.-]{0,252}):")
+_NEAREST = re.compile(r"nearest name is '([a-z0-9][a-z0-9.-]{0,252})'")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """What came of looking for names.
+
+    `objects` are those that exist, workloads before pods and Services. `nearest` are names that exist in place of
+    `missing`. `state` is `unknown` when nothing could be looked up, then `reason` says why. `about` is what
+    `kubernetes_related` told of the first object.
+    """
+
+    state: Literal["found", "missing", "unknown"]
+    objects: tuple[ObjectRef, ...] = ()
+    missing: Named | None = None
+    nearest: tuple[ObjectRef, ...] = ()
+    reason: str = ""
+    about: Outcome | None = None
+
+
+def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
+    """The objects that the first few of `names` mean. Raises `Waiting`."""
+    wanted = names[:_MOST_NAMES_LOOKED_FOR]
+    look_for = _by_related if lookups.has(RELATED_TOOL) else _by_name
+    for named in wanted:
+        if lookups.has(RELATED_TOOL):
+            lookups.want(RELATED_TOOL, resource=_resource_of(named), namespace=named.namespace or namespace)
+        else:
+            _call(lookups.want, named, namespace)
+    known = [look_for(lookups, named, namespace) for named in wanted]
+    found = tuple(ref for answer in known for ref in answer.objects)
+    if found:
+        return Located(state="found", objects=found, about=next(each.about for each in known if each.objects))
+    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # what may not be listed is not missing
+        confirmed = _confirmed(lookups, wanted, namespace)
+        if confirmed is not None:
+            return confirmed
+    missing = next((answer for answer in known if answer.state == "missing"), None)
+    if missing is None or missing.missing is None:
+        return known[0] if known else Located(state="unknown")
+    if not missing.missing.certain:
+        return missing
+    nearest = _nearest(lookups, missing.missing, namespace)
+    return Located(state="missing", missing=missing.missing, nearest=nearest or missing.nearest)
+
+
+def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located | None:
+    """What the API server itself says of names that the diagnosis has not seen; None when it does not know them."""
+    for named in names:
+        _call(lookups.want, named, namespace)
+    answers = [_by_name(lookups, named, namespace) for named in names]
+    return next((answer for answer in answers if answer.state != "missing"), None)
+
+
+def _resource_of(named: Named) -> str:
+    """What `kubernetes_related` takes. "The checkout pod" is a pod of a workload of that name more often than not."""
+    return named.name if named.kind in ("", "Pod") else f"{named.kind.lower()}/{named.name}"
+
+
+def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
+    """The object, by what the diagnosis tools have read already."""
+    answer = lookups.ask(RELATED_TOOL, resource=_resource_of(named), namespace=named.namespace or namespace)
+    match = _SPOKEN.match(answer.text)
+    if answer.status == "success" and match is not None:
+        found = ObjectRef(kind=match[1], namespace=match[2] or "", name=match[3])
+        return Located(state="found", objects=(found,), about=answer)
+    if "there is no " in answer.text:
+        near = _NEAREST.search(answer.text)
+        nearest = (ObjectRef(kind=named.kind or "object", name=near[1]),) if near is not None else ()
+        return Located(state="missing", missing=named, nearest=nearest)
+    return Located(state="unknown", reason=answer.reason)
+
+
+def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
+    """The object, by asking the API server for this very name."""
+    if named.prefix:
+        return Located(state="missing", missing=named)
+    answer = _call(lookups.ask, named, namespace)
+    if answer.status == "success":
+        place = named.namespace or namespace or WHOLE_CLUSTER
+        objects = parse_objects(answer.text, _resources_of(named), "" if place == WHOLE_CLUSTER else place)
+        return Located(state="found", objects=objects) if objects else Located(state="missing", missing=named)
+    if answer.status == "no_data" or "not found" in answer.text.lower():
+        return Located(state="missing", missing=named)
+    return Located(state="unknown", reason=answer.reason)
+
+
+def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer:
+    """Ask for the object of this very name; the API server chooses it, so that nothing is listed."""
+    kind = KIND_BY_NAME.get(named.kind)
+    place = named.namespace or namespace or WHOLE_CLUSTER
+    return call(
+        GET_TOOL,
+        kind=",".join(_resources_of(named)),
+        field_selector=f"metadata.name={named.name}",
+        namespace=place if kind is None or kind.namespaced else "",
+    )
+
+
+def _resources_of(named: Named) -> tuple[str, ...]:
+    """Where to look; people say "the checkout pod" and mean the pods of the workload."""
+    kind = KIND_BY_NAME.get(named.kind)
+    return _FOUND_WITHOUT_KIND if kind is None or kind.kind == "Pod" else (kind.resource,)
+
+
+def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[ObjectRef, ...]:
+    """The objects of a table of `kubectl get`, which begins anew for each kind that was asked for."""
+    found: list[ObjectRef] = []
+    with_namespace = False
+    for line in text.splitlines():
+        cells = line.split()
+        if not cells or cells[0] in ("NAMESPACE", "NAME"):
+            with_namespace = cells[:1] == ["NAMESPACE"] if cells else with_namespace
+            continue
+        place, written = (cells[0], cells[1]) if with_namespace and len(cells) > 1 else (namespace, cells[0])
+        resource, separator, name = written.rpartition("/")
+        word = resource.partition(".")[0] if separator else resources[0]
+        kind = KIND_BY_WORD.get(word)
+        if kind is not None and (separator or len(resources) == 1):
+            found.append(ObjectRef(kind=kind.kind, name=name, namespace=place if kind.namespaced else ""))
+    order = {KIND_BY_WORD[resource].kind: index for index, resource in enumerate(_FOUND_WITHOUT_KIND)}
+    return tuple(sorted(found, key=lambda ref: (order.get(ref.kind, len(order)), ref)))
+
+
+def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef, ...]:
+    """Objects with names like `named`, the most alike first; those whose name contains it count too."""
+    resources = _resources_of(named)
+    if resources == _FOUND_WITHOUT_KIND and not named.prefix:  # there may be thousands of pods
+        resources = _NAMES_OF
+    answer = lookups.ask(
+        COLUMNS_TOOL,
+        kind=",".join(resources),
+        columns="KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name",
+        namespace=named.namespace or namespace or WHOLE_CLUSTER,
+    )
+    if answer.status != "success":
+        return ()
+    existing = [_object_of(line) for line in answer.text.splitlines()[1:]]
+    objects = [ref for ref in existing if ref is not None]
+    return nearest_objects(named.name, objects)
+
+
+def nearest_objects(name: str, objects: Sequence[ObjectRef]) -> tuple[ObjectRef, ...]:
+    """At most four of `objects`, the most alike first."""
+    names = sorted({ref.name for ref in objects})
+    close = difflib.get_close_matches(name, names, n=4, cutoff=0.6)
+    close += [each for each in names if (name in each or each in name) and each not in close]
+    chosen = close[:4]
+    ranked = [ref for each in chosen for ref in objects if ref.name == each]
+    return tuple(dict.fromkeys(ranked))[:4]
+
+
+def _object_of(line: str) -> ObjectRef | None:
+    cells = line.split()
+    if len(cells) != 3:
+        return None
+    kind, namespace, name = cells
+    return ObjectRef(kind=kind, name=name, namespace="" if namespace == "<none>" else namespace)

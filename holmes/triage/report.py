@@ -1,0 +1,224 @@
+"""Writes the report that answers a `why` question: the cause first, then what proves it, what follows, what to do.
+
+Called by `why` with everything looked up. Pure: the same findings give the same text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.commands import fix_commands, look_commands
+from holmes.triage.markdown import code, counted, fenced, one_line, plain, sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.triage.citing import Source
+    from holmes.triage.details import Details
+    from holmes.triage.matching import Match
+    from holmes.triage.scope import Scope
+    from holmes.values.findings import DiagnosisReport, Finding, Incident, ObjectRef
+
+NO_LLM: Final = "No LLM was used: this answer comes from Holmes' built-in rules (builtin/triage)."
+_MOST_EVIDENCE = 6
+_SAME_CHARACTERS = 60
+_MOST_SYMPTOMS = 6
+_MOST_OTHERS = 6
+_MOST_AFFECTED = 8
+_SENTENCE_CHARACTERS = 400
+_MOST_NOT_CHECKED = 8
+_MOST_KINDS_NAMED = 16
+_LEADS: Final = {
+    "affected": "{named} suffers from it.",
+    "symptom": "{named} shows the symptom; the cause is not there.",
+    "dependency": "{named} is part of the chain that leads to it.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What a report is written from. `focus` is the incident that answers, `others` what is broken besides.
+
+    `lead` is said before anything else, `further_failures` are what could not be looked at beyond the diagnosis.
+    """
+
+    report: DiagnosisReport
+    source: Source
+    scope: Scope
+    focus: Match | None
+    others: tuple[Incident, ...]
+    details: Details | None = None
+    lead: str = ""
+    others_title: str = "Also broken"
+    further_failures: tuple[str, ...] = ()
+
+
+def report_text(story: Story) -> str:
+    """The report as Markdown."""
+    parts: list[str] = [story.lead]
+    if story.focus is not None:
+        incident = story.focus.incident
+        parts += [
+            _answer(story, story.focus),
+            _evidence(story, incident),
+            _chain(incident),
+            _changed(incident),
+        ]
+    parts += [others_text(story.others, story.report.omitted, story.others_title)]
+    parts += [checked_text(story.report, story.scope), not_checked_text(story)]
+    if story.focus is not None:
+        parts.append(_commands(story.focus.incident))
+    return "\n\n".join(part for part in (*parts, NO_LLM) if part)
+
+
+def _answer(story: Story, match: Match) -> str:
+    """The root cause in one or two sentences. What the citation proves is the sentence of the rule alone."""
+    incident = match.incident
+    cause = sentence(_with_object(incident.cause or incident.title, incident.culprit))
+    marker = story.source.of_value("cause", incident.cause) if incident.cause else ""
+    heading = "Root cause" if incident.severity != "info" else "No fault, but worth knowing"
+    text = f"**{heading}** ({incident.severity}): {cause}{marker}"
+    if str(incident.culprit) not in incident.cause:
+        text += f" At fault: {code(str(incident.culprit))}."
+    if incident.since:
+        text += f" Since {plain(incident.since)}."
+    if match.named is not None and match.relation in _LEADS and match.named != incident.culprit:
+        text += " " + _LEADS[match.relation].replace("{named}", code(str(match.named)))
+    return text
+
+
+def _with_object(text: str, ref: ObjectRef) -> str:
+    """`text` with the name of the object as code."""
+    before, name, after = text.partition(str(ref))
+    if not name:
+        return plain(text)
+    return f"{_joined(before)}{code(name)}{_joined(after)}"
+
+
+def _joined(text: str) -> str:
+    """`plain`, with the white space at both ends that joins it to what stands beside it."""
+    start = " " if text[:1].isspace() else ""
+    return f"{start}{plain(text)}{' ' if text[-1:].isspace() and text.strip() else ''}"
+
+
+def _evidence(story: Story, incident: Incident) -> str:
+    """What proves the cause: values of the cluster as the rules saw them, and lines that were read for this answer."""
+    details = story.details
+    read = tuple(one_line(line.text) for _, line in details.log_lines) if details is not None else ()
+    lines = []
+    for evidence in incident.evidence[:_MOST_EVIDENCE]:
+        head = one_line(evidence.value)[:_SAME_CHARACTERS]
+        if evidence.path.startswith("log of") and head and any(head in line for line in read):
+            continue  # the line itself is below, with its time
+        shown = f"{plain(str(evidence.object))}, {code(evidence.path)}: {code(evidence.value or '(empty)')}"
+        lines.append(f"- {shown}{story.source.of_evidence(evidence)}")
+    if details is not None:
+        lines += [f"- log of {plain(str(ref))}: {code(line.text)}{line.marker}" for ref, line in details.log_lines]
+        lines += [f"- event of {plain(str(ref))}: {code(line.text)}{line.marker}" for ref, line in details.events]
+    return _section("Evidence", dict.fromkeys(lines))
+
+
+def _chain(incident: Incident) -> str:
+    """What follows from the cause."""
+    lines = [_finding_line(finding) for finding in incident.findings[1:_MOST_SYMPTOMS]]
+    lines += [_finding_line(finding) for finding in incident.symptoms[:_MOST_SYMPTOMS]]
+    left = len(incident.symptoms) - _MOST_SYMPTOMS
+    if left > 0:
+        lines.append(f"- and {counted(left, 'more symptom')}")
+    affected = [ref for ref in incident.affected if ref != incident.culprit]
+    if affected:
+        shown = ", ".join(code(str(ref)) for ref in affected[:_MOST_AFFECTED])
+        more = f" and {len(affected) - _MOST_AFFECTED} more" if len(affected) > _MOST_AFFECTED else ""
+        pods = f" ({counted(incident.affected_pods, 'pod')})" if incident.affected_pods else ""
+        lines.append(f"- affected: {shown}{more}{pods}")
+    elif incident.affected_pods:
+        lines.append(f"- affected: {counted(incident.affected_pods, 'pod')}")
+    return _section("Symptoms", lines)
+
+
+def _finding_line(finding: Finding) -> str:
+    others = f" (and {finding.subjects - 1} more like it)" if finding.subjects > 1 else ""
+    return f"- {_told(finding.subject, finding.cause or finding.title, others)}"
+
+
+def _told(ref: ObjectRef, text: str, more: str = "") -> str:
+    """A sentence about an object that names it, once."""
+    if str(ref) in text and not more:
+        return sentence(_with_object(text, ref))
+    return f"{code(str(ref))}{more}: {sentence(plain(text, _SENTENCE_CHARACTERS))}"
+
+
+def _changed(incident: Incident) -> str:
+    lines = [
+        f"- {plain(change.at)} {code(str(change.object))}: {plain(change.what)}"
+        for change in incident.changed_before[:5]
+    ]
+    return _section("Changed just before (close in time; that proves nothing)", lines)
+
+
+def others_text(others: Sequence[Incident], omitted: int, title: str) -> str:
+    """What is broken besides, each in one line."""
+    lines = [f"- {each.severity}: {_told(each.culprit, each.cause or each.title)}" for each in others[:_MOST_OTHERS]]
+    left = len(others) - _MOST_OTHERS + omitted if len(others) > _MOST_OTHERS else omitted
+    if left > 0:
+        lines.append(f"- and {counted(left, 'more incident')}; ask for a namespace or an object to see them")
+    return _section(title, lines)
+
+
+def checked_text(report: DiagnosisReport, scope: Scope) -> str:
+    """What was looked at, and how much of it no incident names."""
+    shown = [each for each in report.checked if each.total]
+    if not shown:
+        return ""
+    counts = ", ".join(
+        f"{counted(each.total - each.affected, each.kind)}{f' (of {each.total:,})' if each.affected else ''}"
+        for each in shown
+        if each.total > each.affected
+    )
+    if not counts:
+        return ""
+    place = _spoken_namespaces(report) or scope.spoken
+    rules = counted(report.rules_run, "rule")
+    return f"**Checked, nothing found at**: {counts}; {rules} {place}, {plain(report.taken_at)}."
+
+
+def _spoken_namespaces(report: DiagnosisReport) -> str:
+    if not report.namespaces:
+        return "over the whole cluster"
+    return f"over {', '.join(code(each) for each in report.namespaces[:6])}"
+
+
+def not_checked_text(story: Story) -> str:
+    """What could not be looked at: never to be read as healthy."""
+    gaps = story.report.not_checked
+    forbidden = [plain(each.what) for each in gaps if each.why.lower().startswith("forbidden")]
+    others = [each for each in gaps if not each.why.lower().startswith("forbidden")]
+    lines = [f"- {plain(each.what)}: {plain(each.why, 240)}" for each in others[:_MOST_NOT_CHECKED]]
+    if len(others) > _MOST_NOT_CHECKED:
+        lines.append(f"- and {len(others) - _MOST_NOT_CHECKED} more")
+    if forbidden:
+        more = f" and {len(forbidden) - _MOST_KINDS_NAMED} more" if len(forbidden) > _MOST_KINDS_NAMED else ""
+        lines.append(f"- forbidden to Holmes: {', '.join(forbidden[:_MOST_KINDS_NAMED])}{more}")
+    failures = (*story.further_failures, *(story.details.failures if story.details is not None else ()))
+    lines += [f"- {plain(each, 300)}" for each in failures]
+    return _section("Not checked (so it may be broken too)", lines)
+
+
+def _commands(incident: Incident) -> str:
+    commands, looks = look_commands(incident)
+    lines = ["# to look (read-only)", *commands]
+    fixes = fix_commands(incident)
+    if fixes:
+        lines += ["# likely fix (not run)", *fixes]
+    text = f"**Next commands**\n{fenced(lines, 'sh')}"
+    return "\n".join((text, *(f"- {plain(each, 400)}" for each in looks)))
+
+
+def _section(title: str, lines: Sequence[str] | dict[str, None]) -> str:
+    return "\n".join((f"**{title}**", *lines)) if lines else ""
+
+
+def object_list(refs: Sequence[ObjectRef]) -> str:
+    """`Deployment shop/checkout`, `Service shop/checkout`."""
+    return ", ".join(code(str(ref)) for ref in refs)

@@ -1,0 +1,192 @@
+"""Summarises a conversation by extraction, when the loop asks for that before it removes messages. Called by `answers`.
+
+Everything is quoted: the question, what the rules found, the calls that were made, and the lines that matter most by
+the measure with which the loop compares a summary with its source. A line of which a name would be cut off is left out,
+so nothing is ever invented.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from holmes.core.truncation.entity_check import survey, with_distinct_lines
+from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.evidence import written_ledger
+from holmes.triage.lookups import DIAGNOSE_TOOL
+from holmes.triage.markdown import one_line
+from holmes.triage.transcript import messages_of_transcript
+from holmes.values.findings_json import report_from_json
+from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from holmes.values.results import label_of, output_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.core.truncation.entity_check import SourceSurvey
+    from holmes.values.messages import Message
+    from holmes.values.model import ModelRequest
+
+_CAP = re.compile(r"Write at most ([\d,]{1,12}) tokens\.\s*\Z")
+_REPAIR_CAP = re.compile(r"at most ([\d,]{1,12}) tokens\.\s*\Z")
+_REPAIR_START: Final = REPAIR_PROMPT.partition("{cap_tokens")[0]
+_LEFT_OUT: Final = "\n\nLeft out:\n"
+_BYTES_PER_TOKEN: Final = 2.6
+_QUESTION_SHARE: Final = 0.25
+_FINDINGS_SHARE: Final = 0.30
+_CHECKED_SHARE: Final = 0.15
+_MOST_INCIDENTS: Final = 12
+_MOST_CALLS: Final = 30
+_LINE_CHARACTERS: Final = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRequest:
+    """What the loop asks for: a summary of `messages`, or lines for what an earlier one left out."""
+
+    kind: Literal["summary", "repair"]
+    cap_tokens: int
+    messages: tuple[Message, ...]
+
+
+def summary_request_of(request: ModelRequest) -> SummaryRequest | None:
+    """The summary that `request` asks for; None when it is a step of an investigation."""
+    messages = tuple(request.messages)
+    if request.tool_choice != "none" or not messages:
+        return None
+    first, last = messages[0], messages[-1]
+    if isinstance(last, UserMessage) and last.kind == "note" and (cap := _CAP.search(last.text)):
+        return SummaryRequest(kind="summary", cap_tokens=_number(cap[1]), messages=messages[:-1])
+    if not isinstance(first, SystemMessage) or not isinstance(last, UserMessage) or len(messages) != 2:
+        return None
+    if first.text.startswith(_REPAIR_START) and (cap := _REPAIR_CAP.search(first.text)):
+        return SummaryRequest(kind="repair", cap_tokens=_number(cap[1]), messages=messages[1:])
+    if cap := _CAP.search(first.text):
+        kept = messages_of_transcript(last.text)
+        return SummaryRequest(kind="summary", cap_tokens=_number(cap[1]), messages=kept)
+    return None
+
+
+def _number(written: str) -> int:
+    return int(written.replace(",", "") or "0")
+
+
+def summarise(request: SummaryRequest) -> str:
+    """The summary, of about `cap_tokens` at most. CPU work that grows with the conversation: call it in a thread."""
+    room = int(request.cap_tokens * _BYTES_PER_TOKEN)
+    if request.kind == "repair":
+        return _added_lines(request.messages[0], room)
+    messages = tuple(each for each in request.messages if not isinstance(each, SystemMessage))
+    found = survey(messages, (), messages)
+    sections = [
+        _section("## Question", _questions(messages), int(room * _QUESTION_SHARE), found),
+        _section("## Resources and their state", _findings(messages), int(room * _FINDINGS_SHARE), found),
+        _section("## Checked", _calls(messages), int(room * _CHECKED_SHARE), found),
+    ]
+    left = room - sum(len(section) for section in sections)
+    sections.insert(2, _section("## Evidence", _evidence(messages, found), left, found))
+    text = "\n\n".join(section for section in sections if section)
+    return text or "## Question\nNothing was said yet."
+
+
+def _section(heading: str, lines: Iterable[str], room: int, found: SourceSurvey) -> str:
+    """As many of `lines` as fit, each once; what would name something that the source never had is left out."""
+    kept: list[str] = []
+    left = room - len(heading)
+    for line in dict.fromkeys(lines):
+        needed = len(line.encode("utf-8", "replace")) + 1
+        if needed > left or found.invented_in(line):
+            continue
+        kept.append(line)
+        left -= needed
+    return "\n".join((heading, *kept)) if kept else ""
+
+
+def _questions(messages: Sequence[Message]) -> Iterator[str]:
+    """What the user asked, the first and the newest question first."""
+    asked = [each.text for each in messages if isinstance(each, UserMessage) and each.kind == "request"]
+    for text in (*asked[:1], *reversed(asked[1:])):
+        yield f"- {whole_words(text, 1_200)}"
+
+
+def _findings(messages: Sequence[Message]) -> Iterator[str]:
+    """What the newest diagnosis says, incident by incident."""
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage) or message.tool_name != DIAGNOSE_TOOL or message.status != "success":
+            continue
+        try:
+            report = report_from_json(output_text(message))
+        except ValueError:
+            continue
+        where = _where(message)
+        for incident in report.incidents[:_MOST_INCIDENTS]:
+            since = f", since {incident.since}" if incident.since else ""
+            yield f"- {incident.severity}: {whole_words(incident.cause or incident.title, 400)}{since}{where}"
+        for gap in report.not_checked[:4]:
+            yield f"- not checked: {whole_words(f'{gap.what}: {gap.why}', 160)}"
+        return
+
+
+def _where(message: ToolMessage) -> str:
+    label = label_of(message)
+    return f" {label}" if label else ""
+
+
+def _evidence(messages: Sequence[Message], found: SourceSurvey) -> Iterator[str]:
+    """What was proved, with its citations, then the lines in which the most important names stand."""
+    for entry in written_ledger(messages).entries:
+        yield entry.line()
+    for item in with_distinct_lines(found.ranked):
+        line = whole_words(item.line, _LINE_CHARACTERS).lstrip("-*#> ")
+        if line:
+            yield f"- {line}{_label_of_line(item.line, messages)}"
+        if item.entity.value not in line:
+            yield f"- {item.entity.kind} {item.entity.value}"
+
+
+def _label_of_line(line: str, messages: Sequence[Message]) -> str:
+    """The label of the newest result in which `line` stands, so that it can be read back."""
+    for message in reversed(messages):
+        if isinstance(message, ToolMessage) and line in message.text:
+            return _where(message)
+    return ""
+
+
+def _calls(messages: Sequence[Message]) -> Iterator[str]:
+    """The calls that were made, the newest first, and what became of them."""
+    status: dict[str, str] = {each.call_id: each.status for each in messages if isinstance(each, ToolMessage)}
+    calls = [call for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
+    for call in reversed(calls[-_MOST_CALLS:]):
+        yield f"- {call.name} {whole_words(_arguments(call.arguments), 200)}: {status.get(call.id, 'no result')}"
+
+
+def _arguments(written: str) -> str:
+    try:
+        values = json.loads(written or "{}")
+    except (ValueError, RecursionError):
+        return written
+    return " ".join(f"{key}={value}" for key, value in values.items()) if isinstance(values, dict) else written
+
+
+def whole_words(text: str, most_characters: int) -> str:
+    """`text` on one line, cut at a space: half a name is another name."""
+    line = one_line(text)
+    if len(line) <= most_characters:
+        return line
+    return f"{line[:most_characters].rpartition(' ')[0]} …"
+
+
+def _added_lines(message: Message, room: int) -> str:
+    """A line for each name that a summary left out, as it stood in the source."""
+    text = message.text if isinstance(message, UserMessage) else ""
+    lines: list[str] = []
+    left = room
+    for line in text.rpartition(_LEFT_OUT)[2].split("\n"):
+        shown = f"- {whole_words(line.removeprefix('- '), _LINE_CHARACTERS)}"
+        if len(shown) + 1 > left:
+            break
+        lines.append(shown)
+        left -= len(shown) + 1
+    return "\n".join(dict.fromkeys(lines)) or "- nothing to add"

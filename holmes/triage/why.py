@@ -1,0 +1,200 @@
+"""The plan of a `why` question: diagnose the scope, look closer at what matches, and report.
+
+Called by `answers` for every request, from its beginning; `Waiting` ends it while calls are pending. Never says that
+something is healthy: only that nothing was found at it, and what could not be checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.triage.commands import resource_path
+from holmes.triage.conversation import Outcome
+from holmes.triage.details import look_closer
+from holmes.triage.diagnosing import Diagnosed, NotDiagnosed, diagnose
+from holmes.triage.markdown import code, counted
+from holmes.triage.matching import is_about, match_incidents
+from holmes.triage.objects import WHOLE_CLUSTER, locate
+from holmes.triage.question import Named, parse_question
+from holmes.triage.report import Story, object_list, report_text
+from holmes.triage.scope import find_scope
+from holmes.triage.undiagnosed import answer_undiagnosed, excerpt
+from holmes.triage.verdicts import (
+    missing_namespace_text,
+    missing_object_text,
+    nothing_found_text,
+    paragraphs,
+    spoken_place,
+    spoken_symptoms,
+)
+from holmes.values.findings import SEVERITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.triage.citing import Source
+    from holmes.triage.lookups import Lookups
+    from holmes.triage.matching import Match
+    from holmes.triage.objects import Located
+    from holmes.triage.question import Question
+    from holmes.triage.scope import Scope
+    from holmes.values.findings import ObjectRef
+
+_NOTHING: Final = Outcome(tool="", status="no_data", text="")
+
+
+def answer_why(lookups: Lookups, question: Question) -> str:
+    """The report. Raises `Waiting`."""
+    return _answer_in(lookups, question, find_scope(lookups, question, by_diagnosis=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What is known after the diagnosis. `matches` are all incidents, the best match first."""
+
+    question: Question
+    scope: Scope
+    diagnosis: Diagnosed
+    matches: Sequence[Match]
+
+    def report(
+        self,
+        lookups: Lookups,
+        focus: Match | None,
+        *leads: str,
+        others_title: str = "Also broken",
+        failures: tuple[str, ...] = (),
+    ) -> str:
+        """The report with a closer look at `focus`, and all other incidents in short."""
+        answered = focus.incident.id if focus is not None else ""
+        others = tuple(each for each in self.diagnosis.report.incidents if each.id != answered)
+        source = self.diagnosis.source
+        if focus is not None and not focus.incident.findings:
+            focus, source = _in_full(lookups, focus, source)
+        return report_text(
+            Story(
+                report=self.diagnosis.report,
+                source=source,
+                scope=self.scope,
+                focus=focus,
+                others=others,
+                details=look_closer(lookups, focus.incident, focus.named) if focus is not None else None,
+                lead=paragraphs(missing_namespace_text(self.scope), *leads),
+                others_title=others_title,
+                further_failures=failures,
+            )
+        )
+
+
+def _answer_in(lookups: Lookups, question: Question, scope: Scope) -> str:
+    diagnosis = diagnose(lookups, scope.namespace)
+    if isinstance(diagnosis, NotDiagnosed):
+        return answer_undiagnosed(lookups, scope, diagnosis.reason)
+    matches = match_incidents(diagnosis.report.incidents, question, scope.names)
+    case = _Case(question=question, scope=scope, diagnosis=diagnosis, matches=matches)
+    focus = next(filter(is_about, matches), None)
+    if focus is not None:
+        return case.report(lookups, focus)
+    return _answer_unmatched(lookups, case) if scope.names else _report_worst(lookups, case)
+
+
+def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
+    """None of the names in the question is part of an incident: the object is well, or elsewhere, or not there."""
+    scope = case.scope
+    located = locate(lookups, scope.names, scope.namespace)
+    if located.state == "found":
+        return _report_healthy(lookups, case, located)
+    if located.state == "missing" and _may_widen(case):
+        return _answer_in(lookups, case.question, replace(scope, namespace=WHOLE_CLUSTER))
+    if any(each.certain for each in scope.names):
+        return case.report(lookups, None, missing_object_text(located, scope), _if_nothing(case), others_title="Broken")
+    lead = missing_object_text(located, scope) if len(scope.names) == 1 else ""
+    return _report_worst(lookups, case, lead)
+
+
+def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Source]:
+    """An incident that a long report tells in one sentence, with its evidence."""
+    culprit = match.incident.culprit
+    closer = diagnose(lookups, culprit.namespace, resource_path(culprit))
+    if isinstance(closer, Diagnosed):
+        for incident in closer.report.incidents:
+            if incident.id == match.incident.id:
+                return replace(match, incident=incident), closer.source
+    return match, source
+
+
+def _may_widen(case: _Case) -> bool:
+    """Whether only the user's default namespace was read, so that what is not there may be elsewhere."""
+    chosen = case.question.namespace or case.scope.namespace == case.question.perhaps_namespace
+    return bool(case.diagnosis.report.namespaces) and not chosen and case.scope.namespace != WHOLE_CLUSTER
+
+
+def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
+    """The incident that has the symptom of the question, or the worst; or that nothing was found."""
+    worst = next((match for match in case.matches if match.incident.severity != "info"), None)
+    if worst is None:
+        return case.report(
+            lookups, None, first, nothing_found_text(case.diagnosis.report, case.scope), others_title="Remarks"
+        )
+    lead = _found_text(case)
+    if case.question.symptoms and not worst.symptoms:
+        place = spoken_place(case.diagnosis.report, case.scope)
+        lead = f"Nothing was found that is about {spoken_symptoms(case.question)}. The worst of what was found {place}:"
+    return case.report(lookups, worst, first, lead)
+
+
+def _found_text(case: _Case) -> str:
+    """How much is broken, where more than one thing is."""
+    severities = [match.incident.severity for match in case.matches]
+    omitted = case.diagnosis.report.omitted
+    if len(severities) + omitted < 2 or case.question.symptoms:
+        return ""
+    counts = [f"{number} {severity}" for severity in SEVERITIES if (number := severities.count(severity))]
+    more = f" and {omitted} more" if omitted else ""
+    place = spoken_place(case.diagnosis.report, case.scope)
+    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}); the worst:"
+
+
+def _if_nothing(case: _Case) -> str:
+    serious = any(match.incident.severity != "info" for match in case.matches)
+    return "" if serious else nothing_found_text(case.diagnosis.report, case.scope)
+
+
+def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
+    """An object at which nothing was found: what it depends on, what it is connected with, what else is broken."""
+    ref = located.objects[0]
+    resource, related = resource_path(ref), located.about or _NOTHING
+    closer = diagnose(lookups, ref.namespace, resource)
+    if isinstance(closer, Diagnosed) and any(each.severity != "info" for each in closer.report.incidents):
+        named = (Named(name=ref.name, kind=ref.kind, namespace=ref.namespace),)
+        matches = match_incidents(closer.report.incidents, parse_question(""), named)
+        concerned = replace(case, diagnosis=closer, matches=matches)
+        lead = f"Nothing wrong was found at {code(str(ref))} itself, but at something that concerns it:"
+        return concerned.report(lookups, matches[0], "" if is_about(matches[0]) else lead)
+    shown = excerpt(related.text) if not related.failed and related.text.strip() else ""
+    return replace(case, diagnosis=_with_gaps_of(case.diagnosis, closer)).report(
+        lookups,
+        None,
+        _healthy_text(case, closer, located.objects),
+        f"What it is connected with:\n{shown}" if shown else "",
+        others_title="Broken elsewhere",
+        failures=(f"diagnosis of {ref}: {closer.reason}",) if isinstance(closer, NotDiagnosed) else (),
+    )
+
+
+def _healthy_text(case: _Case, closer: Diagnosed | NotDiagnosed, objects: tuple[ObjectRef, ...]) -> str:
+    text = f"**Nothing wrong was found at {code(str(objects[0]))}.**"
+    is_complete = case.diagnosis.report.complete and isinstance(closer, Diagnosed) and closer.report.complete
+    if not is_complete:
+        text += " Not everything could be checked (see below), so this does not mean that it is healthy."
+    if len(objects) > 1:
+        text += f" The name also stands for {object_list(objects[1:5])}."
+    return text
+
+
+def _with_gaps_of(diagnosis: Diagnosed, closer: Diagnosed | NotDiagnosed) -> Diagnosed:
+    if isinstance(closer, NotDiagnosed):
+        return diagnosis
+    gaps = dict.fromkeys((*diagnosis.report.not_checked, *closer.report.not_checked))
+    return replace(diagnosis, report=replace(diagnosis.report, not_checked=tuple(gaps)))

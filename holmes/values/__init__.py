@@ -1,0 +1,1 @@
+"""Frozen values and protocols below everything else: messages, events, statistics, errors, tools, findings."""

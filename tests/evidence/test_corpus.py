@@ -1,0 +1,37 @@
+"""What comes of a corpus of claims: nothing that is not true is ever checked, and most of what is true is recognised.
+
+`own` was written beside the code. `blind` was written before it and without sight of it, and is only measured.
+`development` was written without sight of the code, too, and is there to learn from. `hostile` are false claims that
+were written with the code in view, to find where it can be deceived.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.evidence.corpus import CLAIMS, false_checked, recognised, results_below, score, table
+
+pytestmark = pytest.mark.row("N6")
+
+MEASURED = {"own": 0.95, "blind": 0.55, "development": 0.46}
+"""The share of true claims with the expected outcome that must not be lost again."""
+DECEIVED = 0.03
+"""The share of hostile claims that are checked, which must not grow; the aim is none."""
+
+
+@pytest.mark.parametrize("half", MEASURED)
+async def test_no_false_claim_is_checked_and_true_ones_are_recognised(half: str, tmp_path: Path) -> None:
+    scored = await score(results_below(CLAIMS / half), tmp_path / "results")
+    print(f"\n{table(half, scored)}")  # noqa: T201  the table is what the corpus is for
+    assert len(scored) >= 150
+    assert [each.claim.answer for each in false_checked(scored)] == []
+    assert recognised(scored) >= MEASURED[half]
+
+
+async def test_few_of_the_false_claims_that_were_written_to_deceive_are_checked(tmp_path: Path) -> None:
+    scored = await score(results_below(CLAIMS / "hostile"), tmp_path / "results")
+    print(f"\n{table('hostile', scored)}")  # noqa: T201
+    assert len(scored) >= 2_000
+    assert len(false_checked(scored)) <= DECEIVED * len(scored)
