@@ -126,10 +126,10 @@ def test_broad_excepts_only_in_the_tool_executor_and_at_the_edge_of_a_face() -> 
         "holmes.cli.main",
         "holmes.app.work_main",  # the edge of a process
         "holmes.server.errors",
-        "holmes.server.chat_runs",  # a chat that nobody awaits
-        "holmes.investigations.worker",  # a job
+        "holmes.server.chat.chat_runs",  # a chat that nobody awaits
+        "holmes.investigations.queue.worker",  # a job
         "holmes.investigations.deliveries.worker",  # a delivery
-        "holmes.investigations.periodic",  # a loop
+        "holmes.investigations.records.periodic",  # a loop
     }
     broad = set()
     for name, path in MODULES.items():

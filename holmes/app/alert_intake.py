@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from holmes.investigations.alerts.intake import OnNews
     from holmes.investigations.alerts.intake_state import IncidentEvent
     from holmes.investigations.alerts.routes import Route
-    from holmes.investigations.database import Database
-    from holmes.investigations.values import Incident
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.values import Incident
     from holmes.settings.settings import Settings
 
 _UNLIMITED: Final = (

@@ -17,7 +17,7 @@ from holmes.values.errors import ConfigError, ToolError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holmes.investigations.values import AlertGroup, NewInvestigation
+    from holmes.investigations.records.values import AlertGroup, NewInvestigation
     from holmes.settings.alerts import RouteSettings
     from holmes.settings.settings import Settings
 

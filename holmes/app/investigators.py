@@ -15,8 +15,8 @@ from holmes.app.investigator import Guards, open_assembly, result_store
 from holmes.app.requests import AskRequest, RunParts
 from holmes.app.toolset_watch import ToolsetWatch
 from holmes.app.toolsets import require_cluster
-from holmes.investigations.budget import Budget, Budgeted
-from holmes.investigations.periodic import running
+from holmes.investigations.queue.budget import Budget, Budgeted
+from holmes.investigations.records.periodic import running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
 from holmes.telemetry.replays import ReplayNotes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
-    from holmes.investigations.values import InvestigationRecord
+    from holmes.investigations.records.values import InvestigationRecord
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.values.events import AgentEvent

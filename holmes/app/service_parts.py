@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from holmes import __version__
 from holmes.app.alert_intake import destinations_of
 from holmes.app.alerts import alert_routes
-from holmes.investigations.database_results import DatabaseResultStore
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import queue_finished
-from holmes.investigations.keys import shared_key
-from holmes.investigations.queue import InvestigationQueue, QueueSettings
-from holmes.investigations.replicas import Replicas
-from holmes.investigations.worker import InvestigationWorker, WorkerParts
+from holmes.investigations.queue.queue import InvestigationQueue, QueueSettings
+from holmes.investigations.queue.worker import InvestigationWorker, WorkerParts
+from holmes.investigations.records.database_results import DatabaseResultStore
+from holmes.investigations.records.keys import shared_key
+from holmes.investigations.records.replicas import Replicas
 from holmes.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.app.investigators import Investigators
-    from holmes.investigations.database import Database
-    from holmes.investigations.values import InvestigationRecord
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.values import InvestigationRecord
     from holmes.settings.settings import Settings
     from holmes.values.results import ResultStore
 

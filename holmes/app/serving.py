@@ -14,10 +14,10 @@ from holmes.app.memory import limit_arenas
 from holmes.app.service_parts import database_address, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
 from holmes.app.toolset_watch import ToolsetWatch
-from holmes.investigations.database import Database, DatabaseDamaged, DatabaseUnavailable
 from holmes.investigations.deliveries.records import DeliveryRecords
-from holmes.investigations.records import IncidentRecords, InvestigationRecords
-from holmes.investigations.single_owner import single_owner
+from holmes.investigations.records.database import Database, DatabaseDamaged, DatabaseUnavailable
+from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
+from holmes.investigations.records.single_owner import single_owner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

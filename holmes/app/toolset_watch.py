@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.toolsets import open_toolsets
-from holmes.investigations.periodic import repeat
+from holmes.investigations.records.periodic import repeat
 from holmes.toolsets.statuses import ToolsetStatus
 from holmes.values.errors import HolmesError
 

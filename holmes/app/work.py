@@ -22,17 +22,17 @@ from holmes.app.service_parts import (
 )
 from holmes.app.telemetry import open_telemetry
 from holmes.app.toolset_watch import ToolsetWatch
-from holmes.investigations.closing import close_stale
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.worker import DeliveryWorker
-from holmes.investigations.periodic import repeat, running
-from holmes.investigations.records import SECONDS_PER_DAY, SECONDS_PER_HOUR, InvestigationRecords
-from holmes.investigations.retention import delete_old
+from holmes.investigations.records.closing import close_stale
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.periodic import repeat, running
+from holmes.investigations.records.records import SECONDS_PER_DAY, SECONDS_PER_HOUR, InvestigationRecords
+from holmes.investigations.records.retention import delete_old
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holmes.investigations.queue import InvestigationQueue
+    from holmes.investigations.queue.queue import InvestigationQueue
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics

@@ -18,18 +18,19 @@ from typing import Final
 import click
 
 from holmes import __version__
+from holmes.cli.commands.options import CommandLineState
 from holmes.values.errors import HolmesError, mask_errors, masked
 
 _SUBCOMMANDS: Final = {
-    "ask": ("holmes.cli.ask_command:ask", "Ask why something in a cluster does not work."),
-    "completion": ("holmes.cli.completion_command:completion", "Print the shell completion script."),
-    "context": ("holmes.cli.context_command:context", "Keep conversations small."),
-    "investigate": ("holmes.cli.investigate_command:investigate", "Investigate the alerts of other systems."),
-    "rules": ("holmes.cli.rules_command:rules", "Show what is recognised without a model."),
-    "scan": ("holmes.cli.scan_command:scan", "Find what is broken, and why, without a model."),
+    "ask": ("holmes.cli.commands.ask_command:ask", "Ask why something in a cluster does not work."),
+    "completion": ("holmes.cli.commands.completion_command:completion", "Print the shell completion script."),
+    "context": ("holmes.cli.commands.context_command:context", "Keep conversations small."),
+    "investigate": ("holmes.cli.commands.investigate_command:investigate", "Investigate the alerts of other systems."),
+    "rules": ("holmes.cli.commands.rules_command:rules", "Show what is recognised without a model."),
+    "scan": ("holmes.cli.commands.scan_command:scan", "Find what is broken, and why, without a model."),
     "serve": ("holmes.server.command:serve", "Answer over HTTP, take alerts, and show them on a page."),
-    "snapshot": ("holmes.cli.snapshot_command:snapshot", "Record a cluster into files, and serve them."),
-    "toolset": ("holmes.cli.toolset_command:toolset", "Show what Holmes can look at."),
+    "snapshot": ("holmes.cli.commands.snapshot_command:snapshot", "Record a cluster into files, and serve them."),
+    "toolset": ("holmes.cli.commands.toolset_command:toolset", "Show what Holmes can look at."),
     "version": ("", "Print the version."),
 }
 
@@ -40,12 +41,6 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-class CommandLineState:
-    """What the edge needs to know of the command that runs. `verbose`: errors show where they came from."""
-
-    verbose = False
 
 
 class ReaderGone(Exception):
@@ -198,7 +193,7 @@ def _report_full_output(error: OSError) -> int:
 def _say(text: str) -> None:
     """The one place where what went wrong becomes a line of the terminal."""
     if sys.stderr is not None:
-        from holmes.cli.sanitize import sanitized
+        from holmes.cli.render.sanitize import sanitized
 
         click.echo(sanitized(masked(text)), err=True)
 

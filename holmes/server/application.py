@@ -6,9 +6,8 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from holmes import __version__
-from holmes.server import (
+from holmes.server.api import (
     alerts,
-    chat,
     checks,
     deliveries,
     health,
@@ -16,16 +15,17 @@ from holmes.server import (
     investigations,
     metrics,
     models,
-    pages,
     results,
 )
 from holmes.server.bodies import BoundedBodies
-from holmes.server.chat_runs import ChatRuns
+from holmes.server.chat import chat
+from holmes.server.chat.chat_runs import ChatRuns
 from holmes.server.clients import TrustedProxies
 from holmes.server.draining import Draining
 from holmes.server.errors import BugReporter, add_error_handlers
 from holmes.server.guesses import GuessLimiter
 from holmes.server.heads import HeadAsGet
+from holmes.server.pages import pages
 from holmes.server.security import Doorkeeper, Keys, require_key
 from holmes.telemetry.http import HttpTelemetry
 

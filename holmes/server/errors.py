@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHttpException
 
-from holmes.investigations.database import DatabaseUnavailable
+from holmes.investigations.records.database import DatabaseUnavailable
 from holmes.values.cutting import shortened
 from holmes.values.errors import ClusterUnreachable, ConfigError, HolmesError, ModelError, masked
 

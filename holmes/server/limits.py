@@ -7,14 +7,14 @@ from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from holmes.investigations.records import SECONDS_PER_DAY
+from holmes.investigations.records.records import SECONDS_PER_DAY
 from holmes.server.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from holmes.app.serving import Service
-    from holmes.investigations.values import InvestigationId
+    from holmes.investigations.records.values import InvestigationId
 
 _RETRY_SECONDS = 10
 _KNOWN_CLIENTS = 10_000

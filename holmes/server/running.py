@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.app.cluster_choice import ClusterChoice
     from holmes.app.serving import Service
     from holmes.app.work_process import WorkProcess
-    from holmes.investigations.database import Database, DatabaseDamaged
+    from holmes.investigations.records.database import Database, DatabaseDamaged
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
 

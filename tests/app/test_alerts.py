@@ -11,9 +11,9 @@ from sqlalchemy import select
 from holmes.app.alert_intake import alert_intake
 from holmes.app.alerts import alert_routes, investigations_of
 from holmes.investigations.alerts.routes import NO_ROUTE, Routes
-from holmes.investigations.database import Database
-from holmes.investigations.schema import DELIVERIES
-from holmes.investigations.values import Alert, AlertGroup
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.schema import DELIVERIES
+from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings
 from holmes.values.errors import ConfigError

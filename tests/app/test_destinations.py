@@ -10,9 +10,9 @@ import pytest
 
 from holmes.app.alerts import alert_routes
 from holmes.app.destinations import open_destinations
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.worker import DeliveryWorker
+from holmes.investigations.records.database import Database
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings
 from holmes.values.errors import ConfigError

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holmes.app.investigators import cost_limit
-from holmes.investigations.values import InvestigationId, InvestigationRecord
+from holmes.investigations.records.values import InvestigationId, InvestigationRecord
 
 
 @pytest.mark.parametrize(

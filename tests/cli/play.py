@@ -14,15 +14,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.cli.approval import TerminalApprover
-from holmes.cli.event_lines import Detail
-from holmes.cli.inputs import Question
-from holmes.cli.interactive import COMMANDS, InteractiveLoop
-from holmes.cli.interrupts import Interrupts
-from holmes.cli.line_reader import make_line_reader
-from holmes.cli.masking import question_mask
-from holmes.cli.rendering import choose_renderer
-from holmes.cli.session import Session, SessionParts
+from holmes.cli.commands.approval import TerminalApprover
+from holmes.cli.commands.inputs import Question
+from holmes.cli.commands.interactive import COMMANDS, InteractiveLoop
+from holmes.cli.commands.interrupts import Interrupts
+from holmes.cli.commands.line_reader import make_line_reader
+from holmes.cli.commands.masking import question_mask
+from holmes.cli.commands.session import Session, SessionParts
+from holmes.cli.render.event_lines import Detail
+from holmes.cli.render.rendering import choose_renderer
 from holmes.core.approvals import ApprovalGate
 from holmes.core.upkeep import ContextUsage
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.cli.context_bar import context_lines
+from holmes.cli.render.context_bar import context_lines
 from holmes.core.upkeep import ContextUsage
 
 

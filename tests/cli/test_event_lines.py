@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.cli.event_lines import Detail, event_lines
+from holmes.cli.render.event_lines import Detail, event_lines
 from holmes.core.policy import ContextPolicy, SpillPolicy
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.result_store import FileResultStore

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.cli.inputs import MAX_INPUT_BYTES, collect_question, read_piped_text, read_text_file
+from holmes.cli.commands.inputs import MAX_INPUT_BYTES, collect_question, read_piped_text, read_text_file
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import pytest
 
-from holmes.cli.ask_command import SETTING_OPTIONS, ask
-from holmes.cli.toolset_command import toolset
+from holmes.cli.commands.ask_command import SETTING_OPTIONS, ask
+from holmes.cli.commands.toolset_command import toolset
 from holmes.server.command import serve
 from holmes.settings.server import ServerSettings
 from holmes.settings.setting import Setting, setting_of

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.cli.event_lines import Detail
-from holmes.cli.plain_renderer import PlainRenderer
+from holmes.cli.render.event_lines import Detail
+from holmes.cli.render.plain_renderer import PlainRenderer
 from holmes.values.events import AgentEvent, ToolCallFinished
 from tests.cli.events import ANSWER, EVENTS, FAILURE, LOGS, PODS, finished, tool_message
 

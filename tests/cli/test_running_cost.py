@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.cli.running_cost import RunningCost
-from holmes.cli.transcript import Transcript
+from holmes.cli.commands.transcript import Transcript
+from holmes.cli.render.running_cost import RunningCost
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.errors import ModelError

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from holmes.app.requests import Attachment
-from holmes.cli.event_lines import Detail
-from holmes.cli.inputs import Question
-from holmes.cli.interrupts import Interrupts
-from holmes.cli.masking import question_mask
-from holmes.cli.plain_renderer import PlainRenderer
-from holmes.cli.session import Compact, Session, SessionParts
+from holmes.cli.commands.inputs import Question
+from holmes.cli.commands.interrupts import Interrupts
+from holmes.cli.commands.masking import question_mask
+from holmes.cli.commands.session import Compact, Session, SessionParts
+from holmes.cli.render.event_lines import Detail
+from holmes.cli.render.plain_renderer import PlainRenderer
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.errors import HolmesError
 from holmes.values.events import AgentEvent, CompactionFailed, HistoryReplaced, RunFailed, ToolResultsMasked

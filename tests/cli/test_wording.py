@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.cli.wording import cost_line, dollars, duration, price, size, spending, tokens, usage
+from holmes.cli.render.wording import cost_line, dollars, duration, price, size, spending, tokens, usage
 from holmes.values.stats import RequestStats
 
 

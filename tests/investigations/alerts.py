@@ -12,10 +12,10 @@ from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy, IntakeReceipt
 from holmes.investigations.alerts.intake_state import IncidentEvent
 from holmes.investigations.alerts.routes import Route, Routes
-from holmes.investigations.database import Database
-from holmes.investigations.records import IncidentRecords, InvestigationQuery, InvestigationRecords
-from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.values import (
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import IncidentRecords, InvestigationQuery, InvestigationRecords
+from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.records.values import (
     Alert,
     AlertGroup,
     AlertStatus,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holmes.investigations.database import Database
+from holmes.investigations.records.database import Database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

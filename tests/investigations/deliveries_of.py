@@ -11,11 +11,11 @@ from sqlalchemy import Connection, insert, select, update
 
 from holmes.destinations.destination import DeliveryFailed
 from holmes.destinations.message import IncidentNews, NewsKind
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.records import Delivery, NewDelivery, delivery_of, queue_delivery
 from holmes.investigations.deliveries.worker import DeliveryPolicy
-from holmes.investigations.schema import DELIVERIES, INCIDENTS
-from holmes.investigations.values import IncidentId
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.schema import DELIVERIES, INCIDENTS
+from holmes.investigations.records.values import IncidentId
 
 NOW = 1_772_366_400.0
 IMPATIENT = DeliveryPolicy(

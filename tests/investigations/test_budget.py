@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holmes.investigations.budget import Budget, Budgeted
-from holmes.investigations.chat_costs import ChatCosts
-from holmes.investigations.database import Database
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.schema import STEPS
+from holmes.investigations.queue.budget import Budget, Budgeted
+from holmes.investigations.records.chat_costs import ChatCosts
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.schema import STEPS
 from holmes.values.errors import ModelError
 from holmes.values.messages import AssistantMessage, SystemMessage
 from holmes.values.model import ModelReply, ModelRequest

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from sqlalchemy import update
 
-from holmes.investigations.closing import close_stale
-from holmes.investigations.database import Database
-from holmes.investigations.records import IncidentRecords
-from holmes.investigations.schema import ALERTS, INCIDENTS
-from holmes.investigations.values import IncidentId
+from holmes.investigations.records.closing import close_stale
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import IncidentRecords
+from holmes.investigations.records.schema import ALERTS, INCIDENTS
+from holmes.investigations.records.values import IncidentId
 from tests.investigations.alerts import Desk, alert
 
 HOUR = 3_600.0

@@ -11,10 +11,10 @@ import psutil
 import pytest
 from sqlalchemy import Connection, text
 
-from holmes.investigations.database import Database, DatabaseUnavailable
-from holmes.investigations.database_results import DatabaseResultStore
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.values import NewInvestigation
+from holmes.investigations.records.database import Database, DatabaseUnavailable
+from holmes.investigations.records.database_results import DatabaseResultStore
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.values import NewInvestigation
 from holmes.values.errors import ConfigError, ResultStoreError
 from holmes.values.messages import ResultId, ToolCallId
 from tests.services.fixtures import PostgresqlServer

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from holmes.destinations.destination import DeliveryFailed
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.worker import DeliveryPolicy, DeliveryWorker
+from holmes.investigations.records.database import Database
 from tests.investigations.deliveries_of import IMPATIENT, PlayedDestination, change, compose, queue, rows, settled
 
 
@@ -195,7 +195,7 @@ async def test_a_database_that_is_away_is_waited_for_with_one_warning(
 
 KILLED = """
 import asyncio, sys
-from holmes.investigations.database import Database
+from holmes.investigations.records.database import Database
 from holmes.investigations.deliveries.worker import DeliveryWorker
 from tests.investigations.deliveries_of import IMPATIENT, PlayedDestination, compose
 

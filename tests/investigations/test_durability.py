@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from holmes.investigations.database import Database
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.schema import STEPS
-from holmes.investigations.values import InvestigationId, InvestigationRecord, NewInvestigation
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.schema import STEPS
+from holmes.investigations.records.values import InvestigationId, InvestigationRecord, NewInvestigation
 from tests.support.command_line import Home, provider_config
 from tests.support.openai_server import Body, OpenAIServer, Reply, Scripted, call
 from tests.support.replicas import replica, start_replica

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holmes.investigations.database import Database
-from holmes.investigations.values import InvestigationRecord, NewInvestigation
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.values import InvestigationRecord, NewInvestigation
 from tests.investigations.test_durability import Watched, until
 from tests.services.fixtures import PostgresqlServer
 from tests.support.command_line import Home

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.investigations.database import Database
-from holmes.investigations.incident_lists import IncidentQuery, position_of
-from holmes.investigations.records import IncidentRecords
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.incident_lists import IncidentQuery, position_of
+from holmes.investigations.records.records import IncidentRecords
 from tests.investigations.alerts import Desk, alert
 
 

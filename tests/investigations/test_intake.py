@@ -11,10 +11,10 @@ from sqlalchemy import insert, update
 
 from holmes.investigations.alerts.intake import IntakePolicy
 from holmes.investigations.alerts.routes import LabelPattern, Route
-from holmes.investigations.database import Database
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.schema import INVESTIGATIONS, STEPS
-from holmes.investigations.values import Alert, AlertGroup
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.schema import INVESTIGATIONS, STEPS
+from holmes.investigations.records.values import Alert, AlertGroup
 from tests.investigations.alerts import Desk, alert, all_of, group, incident_ids
 
 CHECKOUT = alert(pod="checkout-7b9bbf99ff-c5l4v")

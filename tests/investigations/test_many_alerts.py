@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from sqlalchemy import insert, update
 
-from holmes.investigations.database import Database
-from holmes.investigations.schema import ALERTS
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.schema import ALERTS
 from tests.investigations.alerts import GROUP, Desk, alert
 
 MANY = 10_000

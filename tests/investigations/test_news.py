@@ -7,13 +7,13 @@ import json
 from sqlalchemy import Connection, insert, update
 
 from holmes.destinations.message import IncidentNews
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import Delivery
-from holmes.investigations.records import add_investigation
-from holmes.investigations.rows import stats_to_json
-from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import add_investigation
+from holmes.investigations.records.rows import stats_to_json
+from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation
 from holmes.redaction.redactor import Redactor
 from holmes.values.stats import RequestStats
 from tests.investigations.deliveries_of import NOW, add_incident, queue, rows

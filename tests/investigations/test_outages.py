@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holmes.investigations.database import Database
-from holmes.investigations.values import NewInvestigation
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.values import NewInvestigation
 from tests.investigations.test_durability import Watched, until
 from tests.services.fixtures import PostgresqlServer
 from tests.support.command_line import Home, provider_config

@@ -6,13 +6,13 @@ import time
 
 from sqlalchemy import Column, insert, select, update
 
-from holmes.investigations.database import Database
-from holmes.investigations.database_results import DatabaseResultStore
-from holmes.investigations.journal import Journal, Lease
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.retention import delete_old
-from holmes.investigations.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, RESULTS, STEPS
-from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.database_results import DatabaseResultStore
+from holmes.investigations.records.journal import Journal, Lease
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.retention import delete_old
+from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, RESULTS, STEPS
+from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation
 from holmes.values.messages import ToolCallId
 
 DAY = 86_400.0

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from sqlalchemy import update
 
-from holmes.investigations.database import Database
-from holmes.investigations.schema import INVESTIGATIONS
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.schema import INVESTIGATIONS
 from tests.investigations.alerts import Desk, alert
 
 CHECKOUT = alert(pod="checkout-7b9bbf99ff-c5l4v")

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from holmes.investigations.wire_events import wire_events
+from holmes.investigations.records.wire_events import wire_events
 from holmes.values.events import (
     AgentEvent,
     AnswerFinished,

@@ -10,15 +10,15 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from holmes.investigations.database import Database
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.values import InvestigationRecord, NewInvestigation
-from holmes.investigations.worker import (
+from holmes.investigations.queue.worker import (
     MAX_BARREN_ATTEMPTS,
     InvestigationWorker,
     WorkerParts,
-    root_cause,
 )
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.texts import root_cause
+from holmes.investigations.records.values import InvestigationRecord, NewInvestigation
 from holmes.values.errors import ClusterUnreachable
 from holmes.values.events import AgentEvent, AnswerFinished, ModelSwitched, RunFailed
 from holmes.values.stats import NOTHING_SPENT, RequestStats

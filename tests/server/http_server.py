@@ -24,9 +24,9 @@ from holmes.app.redaction import make_redactor
 from holmes.app.service_parts import database_address
 from holmes.app.serving import Service, open_service
 from holmes.app.telemetry import open_telemetry
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.records import DeliveryRecords
-from holmes.investigations.records import IncidentRecords, InvestigationRecords
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
 from holmes.redaction.redactor import Redactor
 from holmes.server.application import create_application
 from holmes.server.listening import listen, serving, url_of

@@ -20,10 +20,10 @@ from pydantic import SecretStr
 from holmes.app.alert_intake import alert_intake
 from holmes.app.serving import Service
 from holmes.investigations.alerts.intake import AlertIntake
-from holmes.investigations.database import Database
-from holmes.investigations.records import IncidentRecords, InvestigationQuery, InvestigationRecords
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import IncidentRecords, InvestigationQuery, InvestigationRecords
 from holmes.redaction.redactor import Redactor
-from holmes.server import alerts
+from holmes.server.api import alerts
 from holmes.server.bodies import BoundedBodies
 from holmes.server.errors import add_error_handlers
 from holmes.server.security import Keys

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from holmes.server.approvals import ChatApprover
+from holmes.server.chat.approvals import ChatApprover
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
 from tests.server.event_stream import events_of, named

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.server.conversations import ConversationCodec, ConversationError
+from holmes.server.chat.conversations import ConversationCodec, ConversationError
 from holmes.values.json_types import JsonObject
 from holmes.values.messages import (
     AssistantMessage,

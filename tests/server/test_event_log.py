@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from holmes.investigations.wire_events import WireEvent
-from holmes.server.event_log import EventLog
+from holmes.investigations.records.wire_events import WireEvent
+from holmes.server.chat.event_log import EventLog
 
 
 def event(number: int, size: int = 0) -> WireEvent:

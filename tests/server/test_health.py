@@ -12,10 +12,10 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from holmes.investigations.database import Database
-from holmes.server.chat_production import ChatProduction
+from holmes.investigations.records.database import Database
+from holmes.server.api.health import WriteProbe
+from holmes.server.chat.chat_production import ChatProduction
 from holmes.server.errors import BugReporter
-from holmes.server.health import WriteProbe
 from tests.server.event_stream import events_of, named
 from tests.server.http_server import HttpServer, http_server
 

@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from holmes.server.json_answers import find_json, mismatch, schema_of
+from holmes.server.chat.json_answers import find_json, mismatch, schema_of
 from holmes.values.errors import ConfigError
 from holmes.values.json_types import JsonObject, JsonValue
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from sqlalchemy import insert, update
 
-from holmes.investigations.records import add_investigation
-from holmes.investigations.schema import DELIVERIES, INVESTIGATIONS
-from holmes.investigations.values import InvestigationId, NewInvestigation
+from holmes.investigations.records.records import add_investigation
+from holmes.investigations.records.schema import DELIVERIES, INVESTIGATIONS
+from holmes.investigations.records.values import InvestigationId, NewInvestigation
 from tests.server.http_server import HttpServer, http_server
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from holmes.investigations.database import DatabaseUnavailable
+from holmes.investigations.records.database import DatabaseUnavailable
 from holmes.server.errors import api_error
 from holmes.server.security import SESSION_COOKIE, Keys
 from holmes.settings.server import ServerSettings

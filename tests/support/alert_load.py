@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import httpx
 from sqlalchemy import select
 
-from holmes.investigations.database import Database
-from holmes.investigations.schema import ALERTS, INVESTIGATIONS
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.schema import ALERTS, INVESTIGATIONS
 from tests.services.service import free_port
 from tests.support.command_line import Home
 from tests.support.openai_server import Body, OpenAIServer, Reply, Scripted, call

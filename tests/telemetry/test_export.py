@@ -29,7 +29,7 @@ TURN_OFF = """
 import asyncio, sys, logging
 from pathlib import Path
 {before}
-import holmes.cli.ask_run
+import holmes.cli.commands.ask_run
 from holmes.app.telemetry import open_tracer
 from holmes.settings.load import load_settings
 from holmes.settings.process import process_environment

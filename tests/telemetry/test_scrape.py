@@ -14,11 +14,11 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from holmes.app.serving import Service, Worker
-from holmes.investigations.database import Database
-from holmes.investigations.records import InvestigationRecords
-from holmes.investigations.values import NewInvestigation
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.values import NewInvestigation
+from holmes.server.api.metrics import router
 from holmes.server.errors import add_error_handlers
-from holmes.server.metrics import router
 from holmes.server.security import Keys
 from holmes.settings.server import ServerSettings
 from holmes.telemetry.metrics import Metrics

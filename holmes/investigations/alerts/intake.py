@@ -15,10 +15,10 @@ from sqlalchemy import func, select
 from holmes.investigations.alerts.intake_plan import IntakePlan
 from holmes.investigations.alerts.intake_rows import read_state, write_changes
 from holmes.investigations.alerts.intake_state import IntakeRules, every_model
-from holmes.investigations.database import lock_intake
-from holmes.investigations.records import SECONDS_PER_HOUR, spent_today
-from holmes.investigations.rows import moment
-from holmes.investigations.schema import INVESTIGATIONS
+from holmes.investigations.records.database import lock_intake
+from holmes.investigations.records.records import SECONDS_PER_HOUR, spent_today
+from holmes.investigations.records.rows import moment
+from holmes.investigations.records.schema import INVESTIGATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from holmes.investigations.alerts.intake_state import IncidentEvent, IntakeChanges, IntakeCounts
     from holmes.investigations.alerts.routes import Route, Routes
-    from holmes.investigations.database import Database
-    from holmes.investigations.values import AlertGroup, Incident, IncidentId, InvestigationId
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.values import AlertGroup, Incident, IncidentId, InvestigationId
 
 
 class OnNews(Protocol):

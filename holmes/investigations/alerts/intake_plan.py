@@ -15,8 +15,8 @@ from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCount
 from holmes.investigations.alerts.questions import alert_question, namespace_of_all
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, alerts_title, facts_of, title_of, worst_severity
-from holmes.investigations.time_ids import time_id
-from holmes.investigations.values import (
+from holmes.investigations.records.time_ids import time_id
+from holmes.investigations.records.values import (
     Incident,
     IncidentId,
     InvestigationId,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from holmes.investigations.alerts.intake_state import IncidentEvent, IntakeRules, IntakeState
     from holmes.investigations.alerts.routes import Route
-    from holmes.investigations.values import Alert, AlertGroup
+    from holmes.investigations.records.values import Alert, AlertGroup
 
 _MOST_TRIES: Final = 3
 """How many investigations an alert may get while it fires, when they fail."""

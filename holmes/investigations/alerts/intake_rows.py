@@ -12,10 +12,10 @@ from sqlalchemy import and_, bindparam, insert, or_, select, update
 from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestigation
 from holmes.investigations.alerts.other_alerts import StoredOtherAlerts, facts_row
 from holmes.investigations.alerts.subjects import subject_key
-from holmes.investigations.records import add_investigations
-from holmes.investigations.rows import incident_of, known_alert_of, labels_to_json, optional_moment, seconds_of
-from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.values import IncidentId, InvestigationId
+from holmes.investigations.records.records import add_investigations
+from holmes.investigations.records.rows import incident_of, known_alert_of, labels_to_json, optional_moment, seconds_of
+from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.records.values import IncidentId, InvestigationId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
     from holmes.investigations.alerts.intake_state import IntakeChanges
-    from holmes.investigations.values import AlertGroup, Incident, KnownAlert, NewInvestigation
+    from holmes.investigations.records.values import AlertGroup, Incident, KnownAlert, NewInvestigation
 
     T = TypeVar("T")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holmes.investigations.alerts.routes import Route
     from holmes.investigations.alerts.wording import OtherFacts
-    from holmes.investigations.values import (
+    from holmes.investigations.records.values import (
         Alert,
         Incident,
         IncidentId,

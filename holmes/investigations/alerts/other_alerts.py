@@ -11,9 +11,9 @@ from sqlalchemy import func, select
 
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
-from holmes.investigations.rows import known_alert_of
-from holmes.investigations.schema import ALERTS, INVESTIGATIONS
-from holmes.investigations.values import InvestigationId
+from holmes.investigations.records.rows import known_alert_of
+from holmes.investigations.records.schema import ALERTS, INVESTIGATIONS
+from holmes.investigations.records.values import InvestigationId
 from holmes.values.cutting import shortened
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from holmes.investigations.values import Alert, IncidentId
+    from holmes.investigations.records.values import Alert, IncidentId
 
 _MOST_ASKED: Final = 100
 """Alerts that a question may show: it quotes fewer."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.subjects import bounded_key
-from holmes.investigations.values import Alert, AlertGroup
+from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
 from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.values.cutting import shortened
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from holmes.investigations.values import AlertStatus
+    from holmes.investigations.records.values import AlertStatus
     from holmes.values.json_types import JsonObject, JsonValue
 
     _Reader: TypeAlias = Callable[[JsonValue, datetime], AlertGroup]

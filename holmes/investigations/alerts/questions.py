@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.investigations.alerts.subjects import Subject
-    from holmes.investigations.values import Alert
+    from holmes.investigations.records.values import Alert
 
 FENCE: Final = "```"
 _MOST_SUBJECTS: Final = 6

@@ -11,7 +11,7 @@ from holmes.values.cutting import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.investigations.values import Alert
+    from holmes.investigations.records.values import Alert
 
 _RANKS: Final = {"critical": 4, "error": 3, "page": 3, "warning": 2, "info": 1, "none": 0}
 _UNKNOWN_RANK: Final = 2

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, exists, func, or_, select, update
 
 from holmes.investigations.deliveries.records import delivery_of
-from holmes.investigations.replicas import now_seconds
-from holmes.investigations.schema import DELIVERIES
+from holmes.investigations.records.replicas import now_seconds
+from holmes.investigations.records.schema import DELIVERIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from sqlalchemy import Connection, Row, Update
 
-    from holmes.investigations.database import Database
     from holmes.investigations.deliveries.records import Delivery
+    from holmes.investigations.records.database import Database
 
 _NOT_CONFIGURED = "this destination is not in the configuration any more"
 # Whoever takes comes again a second later anyway.

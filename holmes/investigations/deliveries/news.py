@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import func, select
 
 from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
-from holmes.investigations.rows import incident_of, investigation_of, known_alert_of
-from holmes.investigations.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.worker import root_cause
+from holmes.investigations.records.rows import incident_of, investigation_of, known_alert_of
+from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.records.texts import root_cause
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.values.cutting import shortened
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
-    from holmes.investigations.database import Database
     from holmes.investigations.deliveries.records import Delivery
-    from holmes.investigations.values import Alert, Incident, InvestigationRecord, KnownAlert
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.values import Alert, Incident, InvestigationRecord, KnownAlert
 
 _MOST_ALERTS: Final = 100
 _MOST_SUMMARY_CHARACTERS: Final = 500

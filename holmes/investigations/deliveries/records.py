@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from sqlalchemy import and_, select, update
 
-from holmes.investigations.journal import insert_once
-from holmes.investigations.rows import moment, optional_moment
-from holmes.investigations.schema import DELIVERIES
-from holmes.investigations.values import IncidentId, InvestigationId
+from holmes.investigations.records.journal import insert_once
+from holmes.investigations.records.rows import moment, optional_moment
+from holmes.investigations.records.schema import DELIVERIES
+from holmes.investigations.records.values import IncidentId, InvestigationId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection, Row
 
     from holmes.destinations.message import NewsKind
-    from holmes.investigations.database import Database
-    from holmes.investigations.values import InvestigationRecord
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.values import InvestigationRecord
 
 DeliveryState: TypeAlias = Literal["waiting", "delivered", "failed"]
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.destinations.destination import DeliveryFailed
-from holmes.investigations.database import DatabaseUnavailable
 from holmes.investigations.deliveries.claims import DeliveryClaims
+from holmes.investigations.records.database import DatabaseUnavailable
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from holmes.destinations.destination import Destination
     from holmes.destinations.message import IncidentNews
-    from holmes.investigations.database import Database
     from holmes.investigations.deliveries.claims import Claim
     from holmes.investigations.deliveries.records import Delivery
+    from holmes.investigations.records.database import Database
     from holmes.telemetry.metrics import DeliveryOutcome
 
 Compose: TypeAlias = "Callable[[Delivery], Awaitable[IncidentNews | None]]"

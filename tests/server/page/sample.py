@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, insert, update
 
 from holmes.app.serving import Service
-from holmes.investigations.records import add_investigation
-from holmes.investigations.rows import labels_to_json, stats_to_json
-from holmes.investigations.schema import ALERTS, DELIVERIES, EVENTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.values import IncidentId, InvestigationId, NewInvestigation
-from holmes.investigations.wire_events import wire_events
+from holmes.investigations.records.records import add_investigation
+from holmes.investigations.records.rows import labels_to_json, stats_to_json
+from holmes.investigations.records.schema import ALERTS, DELIVERIES, EVENTS, INCIDENTS, INVESTIGATIONS
+from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.investigations.records.wire_events import wire_events
 from holmes.values.events import (
     AgentEvent,
     AnswerFinished,

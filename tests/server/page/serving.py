@@ -17,9 +17,9 @@ from sqlalchemy import Connection
 from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.serving import Service
 from holmes.app.telemetry import Telemetry
-from holmes.investigations.database import Database
 from holmes.investigations.deliveries.records import DeliveryRecords
-from holmes.investigations.records import IncidentRecords, InvestigationRecords
+from holmes.investigations.records.database import Database
+from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
 from holmes.server.application import create_application
 from holmes.settings.context import ContextSettings
 from holmes.settings.investigation import InvestigationSettings

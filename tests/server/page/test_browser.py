@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 from sqlalchemy import update
 
-from holmes.investigations.schema import INVESTIGATIONS
-from holmes.investigations.values import InvestigationId
+from holmes.investigations.records.schema import INVESTIGATIONS
+from holmes.investigations.records.values import InvestigationId
 from holmes.values.events import AgentEvent, AnswerFinished
 from holmes.values.stats import RequestStats
 from tests.server.page.sample import MODEL, add_events, add_one, add_raw_event, call, counted, result

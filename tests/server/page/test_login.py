@@ -9,8 +9,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from holmes.server.guesses import Guesses
-from holmes.server.page_login import local_address
-from holmes.server.pages import inside_routes
+from holmes.server.pages.page_login import local_address
+from holmes.server.pages.pages import inside_routes
 from tests.server.page.serving import KEY, RunningServer
 
 

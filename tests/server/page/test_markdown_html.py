@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.server.markdown_html import render_answer
+from holmes.server.pages.markdown_html import render_answer
 from tests.server.page import hostile
 
 ID = "0123456789ab"

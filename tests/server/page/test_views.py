@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holmes.investigations.values import StoredEvent
-from holmes.server import page_format
-from holmes.server.result_views import cited_range, window_of
-from holmes.server.step_views import timeline_of
+from holmes.investigations.records.values import StoredEvent
+from holmes.server.pages import page_format
+from holmes.server.pages.result_views import cited_range, window_of
+from holmes.server.pages.step_views import timeline_of
 from holmes.values.stats import RequestStats
 from tests.server.page import hostile
 

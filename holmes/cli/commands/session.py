@@ -1,0 +1,170 @@
+"""One conversation: asks its questions one after the other and shows, keeps and reports each. Used by `holmes ask`."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from holmes.cli.commands.inputs import Question
+from holmes.cli.commands.interrupts import Interrupted
+from holmes.cli.commands.report_file import make_report, write_report
+from holmes.cli.commands.transcript import RunEnd, Transcript
+from holmes.cli.render.running_cost import RunningCost
+from holmes.values.cutting import shortened
+from holmes.values.errors import HolmesError
+from holmes.values.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
+from holmes.values.messages import Text, UserMessage
+from holmes.values.stats import RequestStats
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from holmes.cli.commands.interrupts import Interrupts
+    from holmes.cli.commands.masking import MaskQuestion
+    from holmes.cli.render.rendering import Renderer
+    from holmes.core.upkeep import ContextUsage
+    from holmes.stores.conversation_store import Conversation, ConversationStore
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import Message
+
+Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
+"""Starts an investigation of a question that continues these messages."""
+
+Compact: TypeAlias = "Callable[[tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
+"""Makes these messages shorter."""
+
+Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
+"""Says how much of the window these messages take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionParts:
+    """What a session works with.
+
+    Until the loop's own version takes its place, `kept_attachment_characters` of each attachment are kept on disk.
+    `report_path` gets the report of the question that was asked last.
+    """
+
+    ask: Ask
+    compact: Compact
+    measure: Measure
+    renderer: Renderer
+    interrupts: Interrupts
+    store: ConversationStore
+    kept_attachment_characters: int
+    mask: MaskQuestion
+    report_path: Path | None = None
+
+
+class Session:
+    """Questions of one conversation."""
+
+    def __init__(self, parts: SessionParts, conversation: Conversation) -> None:
+        self._parts = parts
+        self._conversation = conversation
+        self.stats = RequestStats()
+
+    def start_over(self) -> None:
+        """Forget what was said; the old conversation stays on disk."""
+        self._conversation.close()
+        self._conversation = self._parts.store.start()
+
+    def close(self) -> None:
+        """Close the conversation's file."""
+        self._conversation.close()
+
+    async def ask(self, question: Question) -> RunEnd:
+        """Investigate until there is an answer, a failure or a signal, and write the report in each case.
+
+        Raises `HolmesError` when the report cannot be written, or when the investigation could not even fail properly.
+        """
+        started_at = time.monotonic()
+        renderer, interrupts = self._parts.renderer, self._parts.interrupts
+        earlier = self._conversation.messages
+        transcript = Transcript(self._conversation, renderer.notice)
+        masked = Question(text="", attachments=())  # what is reported when masking was interrupted
+        renderer.start()
+        try:
+            masked = await interrupts.run(self._parts.mask(question))
+            transcript.begin(self._as_message(masked))
+            await interrupts.run(self._follow(masked, earlier, transcript))
+        except Interrupted as interrupted:
+            transcript.interrupted(interrupted.exit_code)
+        except HolmesError as error:
+            transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
+            raise
+        finally:
+            renderer.stop()
+            self.stats += transcript.stats
+            self._report(masked, transcript, time.monotonic() - started_at)
+        return transcript.end or RunEnd(answer=None, error="the investigation ended without a word", exit_code=1)
+
+    def staying(self) -> AbstractContextManager[None]:
+        """Within, Ctrl-C ends a question or a command, never the session."""
+        return self._parts.interrupts.staying()
+
+    async def interruptible(self, work: Coroutine[object, object, None]) -> None:
+        """Do `work`. Raises `Interrupted` when a signal ended it, and what `work` raises."""
+        await self._parts.interrupts.run(work)
+
+    async def compact(self) -> None:
+        """Shorten the conversation now, and show and count what that took. Raises `HolmesError` when it cannot be."""
+        if not self._conversation.messages:
+            raise HolmesError("there is nothing to compact yet")
+        self._parts.renderer.start()
+        try:
+            await self._compact()
+        finally:
+            self._parts.renderer.stop()
+
+    async def _compact(self) -> None:
+        cost, shorter, end, failure = RunningCost(), False, None, None
+        try:
+            async with aclosing(self._parts.compact(self._conversation.messages)) as events:
+                async for event in events:
+                    cost.note(event)
+                    if isinstance(event, CompactionFailed):
+                        failure = event  # said once, below
+                        continue
+                    self._parts.renderer.show(event)
+                    shorter = shorter or isinstance(event, HistoryCompacted | ToolResultsMasked)
+                    end = event
+        finally:
+            self.stats += cost.stats
+        if isinstance(end, RunFailed):
+            raise HolmesError(end.error)
+        if not isinstance(end, HistoryReplaced) or not shorter:
+            if failure is not None:
+                raise HolmesError(f"not compacted, the conversation stays as it is: {failure.reason}")
+            raise HolmesError("not compacted: the conversation is as short as it can be")
+        if failure is not None:
+            self._parts.renderer.show(failure)
+        self._conversation.replace(end.messages)
+
+    async def context_usage(self) -> ContextUsage:
+        """How much of the window the conversation takes."""
+        return await self._parts.measure(self._conversation.messages)
+
+    async def _follow(self, question: Question, earlier: tuple[Message, ...], transcript: Transcript) -> None:
+        """Hand every event to its readers. Closing the stream ends whatever it started."""
+        async with aclosing(self._parts.ask(question, earlier)) as events:
+            async for event in events:
+                transcript.note(event)
+                self._parts.renderer.show(event)
+
+    def _report(self, question: Question, transcript: Transcript, elapsed_seconds: float) -> None:
+        if self._parts.report_path is not None:
+            write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
+
+    def _as_message(self, question: Question) -> UserMessage:
+        """What is kept of a question until its run ends; then the loop's own version takes its place."""
+        room = self._parts.kept_attachment_characters
+        attachments = [
+            Text(text=f"{attachment.name}:\n{shortened(attachment.text, room, mark='')}")
+            for attachment in question.attachments
+        ]
+        return UserMessage(parts=(Text(text=question.text), *attachments))

@@ -1,0 +1,165 @@
+"""`holmes snapshot create|serve|show`: clusters as files."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holmes.cli.commands.options import verbose_option
+
+if TYPE_CHECKING:
+    from holmes.cli.commands.interrupts import Interrupts
+    from holmes.settings.settings import Settings
+    from holmes.snapshot.recorder import RecordSummary
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateOptions:
+    """The options of `create` that are not settings."""
+
+    namespaces: tuple[str, ...]
+    all_namespaces: bool
+    logs: bool
+    tail_lines: int
+    openapi: bool
+    config: Path | None
+
+
+@click.group()
+def snapshot() -> None:
+    """Record a cluster into files, and look at it later as if it still were there."""
+
+
+@snapshot.command()
+@click.argument("folder", type=_FOLDER)
+@click.option("-n", "--namespace", "namespaces", multiple=True, help="Only this namespace; may be repeated.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="The whole cluster, also when a namespace is configured.")
+@click.option("--kubeconfig", type=_FOLDER, help="The kubeconfig file.")
+@click.option("--context", "kube_context", help="The kubeconfig context.")
+@click.option("--logs/--no-logs", default=True, help="Record the logs of pods, or not. Default: record them.")
+@click.option(
+    "--tail-lines", type=click.IntRange(min=1), default=1_000, show_default=True, help="The last lines of each log."
+)
+@click.option("--openapi", is_flag=True, help="Record the schemas too: some megabytes, for `kubectl explain`.")
+@click.option("--config", type=_FOLDER, help="The config file. Default: ~/.holmes/config.yaml.")
+@verbose_option
+@click.pass_context
+def create(
+    context: click.Context, /, folder: Path, kubeconfig: Path | None, kube_context: str | None, **given: object
+) -> None:
+    """Record a cluster into FOLDER: objects, events and logs.
+
+    Values of Secrets are never written, and what looks like a secret in anything else is masked. Objects that belong to
+    no namespace, such as nodes and volumes, are recorded with any choice of namespaces.
+
+    Exit codes: 0 recorded (also when something could not be read, which the summary says), 1 not written, 2 wrong
+    usage, 3 no cluster.
+    """
+    options = CreateOptions(**given)  # type: ignore[arg-type]  # click has checked them
+    context.exit(_create(folder, options, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
+
+
+@snapshot.command()
+@click.argument("path", type=_FOLDER)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port on 127.0.0.1. Default: a free one.")
+@verbose_option
+@click.pass_context
+def serve(context: click.Context, path: Path, port: int) -> None:
+    """Serve PATH as a read-only Kubernetes API on this machine, until Ctrl-C.
+
+    PATH is a recording, a folder of `kubectl cluster-info dump --output-directory`, or manifests. Prints the line that
+    points kubectl and everything else to it.
+    """
+    # Imported here and below: `holmes snapshot --help` does not need them.
+    import asyncio
+
+    from holmes.cli.commands.interrupts import Interrupts
+
+    interrupts = Interrupts()
+    try:
+        asyncio.run(_serve(path, port, interrupts))
+    except asyncio.CancelledError:
+        context.exit(0)
+
+
+@snapshot.command()
+@click.argument("path", type=_FOLDER)
+@verbose_option
+def show(path: Path) -> None:
+    """Say what is in PATH, and what is not and why."""
+    from holmes.cli.render.snapshot_text import contents_lines
+    from holmes.cli.render.streams import tolerate_narrow_encodings
+    from holmes.snapshot.sources import load_snapshot
+
+    tolerate_narrow_encodings()
+    click.echo(contents_lines(load_snapshot(path)))
+
+
+def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) -> int:
+    """Record, show what was recorded, and return the exit code."""
+    import asyncio
+
+    from holmes.cli.commands.configuration import read_settings
+    from holmes.cli.commands.interrupts import Interrupts
+    from holmes.cli.render.snapshot_text import summary_lines
+    from holmes.cli.render.streams import tolerate_narrow_encodings
+    from holmes.settings.process import process_environment
+
+    if options.all_namespaces and options.namespaces:
+        message = "-A and -n exclude each other"
+        raise click.UsageError(message)
+    tolerate_narrow_encodings()
+    settings = read_settings(process_environment(), options.config, overrides)
+    interrupts = Interrupts()
+    try:
+        summary = asyncio.run(_record(folder, options, settings, interrupts))
+    except asyncio.CancelledError:
+        click.echo("holmes: interrupted, nothing was kept", err=True)
+        return interrupts.exit_code
+    click.echo(summary_lines(summary))
+    return 0
+
+
+async def _record(folder: Path, options: CreateOptions, settings: Settings, interrupts: Interrupts) -> RecordSummary:
+    from holmes.app.environment import cluster_environment
+    from holmes.app.redaction import make_redactor
+    from holmes.cli.render.streams import write_line
+    from holmes.kubernetes.client import ClusterClient
+    from holmes.snapshot.recorded_logs import LogLimits
+    from holmes.snapshot.recorder import RecordOptions, record_cluster
+
+    configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
+    wanted = RecordOptions(
+        namespaces=() if options.all_namespaces else tuple(dict.fromkeys(options.namespaces)) or configured,
+        logs=LogLimits(tail_lines=options.tail_lines) if options.logs else None,
+        openapi=options.openapi,
+    )
+    with interrupts:
+        async with await ClusterClient.connect(cluster_environment(settings)) as client:
+            await client.probe()
+            redactor = make_redactor(settings)
+            return await record_cluster(client, folder, wanted, redactor, lambda text: write_line(sys.stderr, text))
+
+
+async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
+    import asyncio
+
+    from holmes.cli.render.streams import write_line
+    from holmes.snapshot.server.serving import serve_snapshot
+    from holmes.snapshot.times import timestamp
+
+    with interrupts:
+        async with serve_snapshot(path, port=port) as server:
+            write_line(sys.stdout, f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}")
+            write_line(
+                sys.stderr,
+                f"serving {path}, recorded {timestamp(server.recorded_at)}, read-only, at {server.url}; Ctrl-C ends it",
+            )
+            await asyncio.Event().wait()

@@ -1,0 +1,120 @@
+"""How citations show for people: `[1]`, `[2 cited]` or `[3 not found there: OOMKilled]`, and where each of them leads.
+
+Programs read the markers themselves in `--json-output-file`. Only what the loop has judged becomes a number, so nothing
+is read here; where citations are switched off, a text stays as the model wrote it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holmes.cli.render.sanitize import one_line
+from holmes.evidence import MarkerGroup, marker_of, scan_markers
+from holmes.values.events import AnswerFinished, ToolCallFinished
+from holmes.values.messages import ToolMessage, UserMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from holmes.evidence import Marker
+    from holmes.values.events import AgentEvent, Citation
+    from holmes.values.messages import ResultId, StoredResult
+
+_DESCRIPTION_CHARACTERS = 80
+_OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_found": "not found there"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CitedSource:
+    """What a result id stands for: the call that returned it, and its file when the store has files."""
+
+    description: str
+    path: str | None
+
+
+class CitedSources:
+    """Collects from the events what results there are, for all questions of a session."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[ResultId, CitedSource] = {}
+
+    def note(self, event: AgentEvent) -> None:
+        """Remember the results that `event` tells of."""
+        if isinstance(event, ToolCallFinished):
+            self._add(event.description, event.message.stored)
+        elif isinstance(event, AnswerFinished):
+            for message in event.messages:
+                if isinstance(message, ToolMessage):
+                    self._add(message.tool_name, message.stored)
+                elif isinstance(message, UserMessage):
+                    self._add("your message", message.stored)
+
+    def _add(self, description: str, stored: tuple[StoredResult, ...]) -> None:
+        for result in stored:
+            self.by_id.setdefault(result.id, CitedSource(description=description, path=result.path))
+
+
+class ShortCitations:
+    """The markers of one text as numbers, in the order in which they first stand there."""
+
+    def __init__(self, sources: Mapping[ResultId, CitedSource]) -> None:
+        self._sources = sources
+        self._numbers: dict[Marker, int] = {}
+
+    def shorten(self, text: str, checked: Collection[Marker] | None = None) -> str:
+        """`text`, or the next part of it, with `[1]` in place of each marker, or of each that is in `checked`."""
+        if "[[" not in text:
+            return text
+        return "".join(
+            self._short(piece, checked) if isinstance(piece, MarkerGroup) else piece for piece in scan_markers(text)
+        )
+
+    def peek(self, text: str) -> str:
+        """The same for text that may still change; may be called from another thread."""
+        draft = ShortCitations(self._sources)
+        draft._numbers = dict(self._numbers)
+        return draft.shorten(text)
+
+    def lines(self) -> tuple[str, ...]:
+        """For each number one line: the call, the lines of its result, where it lies, and what came of the check."""
+        return tuple(
+            f"[{number}] {self._where(marker)} · {_OUTCOMES[marker.outcome]}"
+            for marker, number in self._numbers.items()
+        )
+
+    def _short(self, group: MarkerGroup, checked: Collection[Marker] | None) -> str:
+        if checked is not None and not any(marker in checked for marker in group.markers):
+            return group.text
+        return "".join(
+            marker.short(self._numbers.setdefault(marker, len(self._numbers) + 1))
+            if checked is None or marker in checked
+            else str(marker)
+            for marker in group.markers
+        )
+
+    def _where(self, marker: Marker) -> str:
+        first, last = marker.first_line, marker.last_line
+        lines = f"line {first:,}" if first == last else f"lines {first:,}-{last:,}"
+        source = self._sources.get(marker.result_id)
+        if source is None:
+            return f"result {marker.result_id} · {lines}"
+        place = f"result {marker.result_id}" if source.path is None else _with_tilde(source.path)
+        return f"{one_line(source.description, _DESCRIPTION_CHARACTERS)} · {lines} · {one_line(place)}"
+
+
+def render_citations(
+    text: str, sources: Mapping[ResultId, CitedSource], checked: Iterable[Citation]
+) -> tuple[str, tuple[str, ...]]:
+    """A whole text with its `checked` citations short, and the lines that belong below it; none when it has none."""
+    citations = ShortCitations(sources)
+    return citations.shorten(text, frozenset(map(marker_of, checked))), citations.lines()
+
+
+def _with_tilde(path: str) -> str:
+    """`path` below the home directory as `~/…`."""
+    try:
+        return str("~" / Path(path).relative_to(Path("~").expanduser()))
+    except (ValueError, RuntimeError):
+        return path

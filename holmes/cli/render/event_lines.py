@@ -1,0 +1,204 @@
+"""What each event says in plain lines. Both renderers print these; how text streams and spins is theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+
+from holmes.cli.render.sanitize import one_line, sanitized
+from holmes.cli.render.wording import counted, duration, price, size, tokens, usage
+from holmes.values.events import (
+    AnswerFinished,
+    ApprovalRequired,
+    AssistantReplied,
+    AttemptDiscarded,
+    CompactionFailed,
+    CompactionStarted,
+    ContextOverflowed,
+    HistoryCompacted,
+    HistoryReplaced,
+    HookFired,
+    ModelSwitched,
+    PromptShortened,
+    RunFailed,
+    TextDelta,
+    TokensCounted,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolResultsMasked,
+    ToolResultSpilled,
+    TurnStarted,
+)
+from holmes.values.messages import Image
+from holmes.values.results import output_text
+
+if TYPE_CHECKING:
+    from holmes.values.events import AgentEvent
+    from holmes.values.messages import ToolMessage
+
+_NAMES_CHARACTERS = 120
+_MASKS = {"fingerprint": "a line each", "preview": "previews", "path": "paths"}
+_COMPACTIONS = {
+    "summarize": "older messages summarised",
+    "truncate": "older messages cut off",
+    "emergency": "conversation cut to fit",
+}
+
+Style: TypeAlias = Literal["good", "bad", "warning", "dim"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line for people; already safe to show."""
+
+    text: str
+    style: Style
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """How much is shown: whole tool results, and what each reply of the model cost."""
+
+    tool_output: bool = False
+    reply_costs: bool = False
+
+
+def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:
+    """The lines that an event adds to the record of the run; many add none."""
+    match event:
+        case ToolCallFinished():
+            return _finished_lines(event, detail)
+        case ToolResultSpilled() | ApprovalRequired():
+            return (_tool_line(event),)
+        case CompactionStarted() | HistoryCompacted() | CompactionFailed() | ContextOverflowed() | ToolResultsMasked():
+            return (_history_line(event), *(_summary_costs(event) if detail.reply_costs else ()))
+        case AttemptDiscarded() | ModelSwitched() | PromptShortened() | HookFired():
+            return (_model_line(event),)
+        case AssistantReplied():
+            line = Line(text=f"  {one_line(event.model)} · {usage(event.stats)}", style="dim")
+            return (line,) if detail.reply_costs else ()
+        case (
+            TurnStarted()
+            | TextDelta()
+            | ToolCallStarted()
+            | TokensCounted()
+            | AnswerFinished()
+            | HistoryReplaced()
+            | RunFailed()
+        ):
+            return ()
+        case _:
+            assert_never(event)
+
+
+def _finished_lines(event: ToolCallFinished, detail: Detail) -> tuple[Line, ...]:
+    took = duration(event.elapsed_seconds)
+    what = one_line(event.description)
+    match event.message.status:
+        case "success":
+            line = Line(text=f"✓ {what} · {took} · {_amount(event.message)}", style="good")
+        case "no_data":
+            line = Line(text=f"✓ {what} · {took} · nothing found", style="good")
+        case "error":
+            line = Line(text=f"✗ {what} · {took} · {one_line(event.error or event.message.text)}", style="bad")
+        case "approval_required":
+            line = Line(text=f"✗ {what} · not run", style="bad")
+        case _:
+            assert_never(event.message.status)
+    if not detail.tool_output:
+        return (line,)
+    output = sanitized(output_text(event.message)).splitlines()
+    return (line, *(Line(text=f"  │ {text}", style="dim") for text in output))
+
+
+def _amount(message: ToolMessage) -> str:
+    """How much a call returned. The text of a pointer is not the output, so there the stored size stands."""
+    if message.spilled and message.stored:
+        return f"{size(sum(stored.size_bytes for stored in message.stored))}, stored"
+    pictures = sum(isinstance(part, Image) for part in message.parts)
+    lines = len(output_text(message).splitlines())
+    amounts = [counted(lines, "line")] if lines or not pictures else []
+    return ", ".join([*amounts, counted(pictures, "picture")] if pictures else amounts)
+
+
+def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
+    match event:
+        case ToolResultSpilled():
+            limit = one_line(event.limit) or f"the limit is {event.cap_tokens:,} tokens"
+            text = f"  result of {one_line(event.call.name)} is too large: {tokens(event.tokens)} tokens, {limit}; "
+            if event.stored:
+                return Line(text=f"{text}stored, the model sees a preview", style="dim")
+            return Line(text=f"{text}it could not be stored, the model is told to ask for less", style="warning")
+        case ApprovalRequired():
+            return Line(text=f"  needs approval: {one_line(event.description)}", style="warning")
+        case _:
+            assert_never(event)
+
+
+def _summary_costs(event: AgentEvent) -> tuple[Line, ...]:
+    """What each model that wrote a summary cost."""
+    if not isinstance(event, HistoryCompacted | CompactionFailed):
+        return ()
+    spends = event.stats.summaries
+    return tuple(Line(text=f"  {one_line(each.model)} · {usage(each.stats)} · summary", style="dim") for each in spends)
+
+
+def _history_line(
+    event: CompactionStarted | HistoryCompacted | CompactionFailed | ContextOverflowed | ToolResultsMasked,
+) -> Line:
+    match event:
+        case ToolResultsMasked():
+            sizes = f"{tokens(event.tokens_before)} → {tokens(event.tokens_after)} tokens"
+            text = f"{counted(event.count, 'old tool result')} shortened to {_MASKS[event.policy]}: {sizes}"
+        case CompactionStarted():
+            limit = tokens(event.trigger_tokens)
+            sizes = f"{tokens(event.tokens)} tokens, compacted above {limit}"
+            if event.tokens <= event.trigger_tokens:  # a number of messages, a hook or a person wants it
+                sizes = f"{tokens(event.tokens)} of the {limit} tokens that it may have"
+            text = f"compacting the conversation: {sizes}"
+        case HistoryCompacted():
+            return Line(text=f"  {_compacted(event)}", style="warning" if event.lost else "dim")
+        case CompactionFailed():
+            text = f"no summary: {one_line(event.reason)}"
+        case ContextOverflowed():
+            window = f" (its window has {tokens(event.window_tokens)} tokens)" if event.window_tokens else ""
+            text = f"{one_line(event.model)} says the conversation is too long{window}: {one_line(event.reason)}"
+        case _:
+            assert_never(event)
+    return Line(text=f"  {text}", style="dim")
+
+
+def _compacted(event: HistoryCompacted) -> str:
+    """What was done, what it left, what it cost, and what the reader should know about it."""
+    parts = [
+        f"{_COMPACTIONS[event.strategy]}: {tokens(event.tokens_before)} → {tokens(event.tokens_after)} tokens",
+        f"{event.messages_before} → {event.messages_after} messages",
+    ]
+    if event.stats.calls:
+        parts.append(price(event.stats))
+    text = ", ".join(parts)
+    if event.flagged:
+        text += f"; {counted(len(event.flagged), 'name')} not in the source: "
+        text += one_line(", ".join(event.flagged), _NAMES_CHARACTERS)
+    if event.lost:
+        text += "; what was removed could not be stored and is lost"
+    return text
+
+
+def _model_line(event: AttemptDiscarded | ModelSwitched | PromptShortened | HookFired) -> Line:
+    match event:
+        case HookFired():
+            text = f"hook {one_line(event.hook_id)}: {one_line(event.text)}"
+        case PromptShortened():
+            sizes = f"{tokens(event.reported_tokens)} of about {tokens(event.estimated_tokens)} tokens"
+            text = f"{one_line(event.model)} counted only {sizes}: it may not have read the whole conversation"
+        case AttemptDiscarded():
+            wait = event.retry_in_seconds
+            when = f"trying again in {duration(wait)}" if wait else "trying again at once"
+            text = f"{one_line(event.model)} failed, {when}: {one_line(event.reason)}"
+        case ModelSwitched():
+            text = f"going on with {one_line(event.to_model)}: {one_line(event.from_model)} failed: "
+            text += one_line(event.reason)
+        case _:
+            assert_never(event)
+    return Line(text=f"  {text}", style="dim")

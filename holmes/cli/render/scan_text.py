@@ -1,0 +1,221 @@
+"""A diagnosis as text: for people at a terminal, for a ticket, for programs. Called by `holmes scan`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holmes.cli.render.sanitize import sanitized
+from holmes.cli.render.wording import counted
+from holmes.diagnosis.comparison import compare
+from holmes.kubernetes.moments import duration, moment
+from holmes.values.cutting import shortened
+from holmes.values.findings import SEVERITIES
+from holmes.values.findings_json import report_to_document, report_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.values.findings import DiagnosisReport, Evidence, Incident
+
+_WIDTH: Final = 118
+_LABEL_WIDTH: Final = 10
+_MOST_EVIDENCE: Final = 5
+_MOST_NAMES: Final = 6
+_MOST_GAPS: Final = 60
+_LONGEST_VALUE: Final = 300
+_COLOURS: Final = {"critical": "red", "warning": "yellow", "info": "cyan"}
+
+
+def shown_report(
+    report: DiagnosisReport,
+    output: str,
+    *,
+    baseline: DiagnosisReport | None = None,
+    narrowed: bool = False,
+    colours: bool = False,
+) -> str:
+    """The report in the format `output`: `table`, `json`, `yaml` or `markdown`.
+
+    A baseline shows in the two for people; `narrowed` says that only some rules, kinds or objects were asked for.
+    """
+    match output:
+        case "json":
+            return report_to_json(report)
+        case "yaml":
+            import yaml
+
+            return yaml.safe_dump(
+                report_to_document(report), sort_keys=False, allow_unicode=True, width=_WIDTH
+            ).rstrip()
+        case "markdown":
+            return sanitized("\n".join(_markdown(report, baseline, narrowed=narrowed)))
+        case _:
+            return "\n".join(_table(report, baseline, colours=colours, narrowed=narrowed))
+
+
+def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
+    """`3 incidents (2 critical, 1 warning) in namespace shop`; never a word that could be taken for "all healthy"."""
+    where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
+    place = where.replace("1 namespace", "namespace") if report.namespaces else "in the whole cluster"
+    if not report.incidents:
+        reservation = "" if report.complete else " in what could be checked"
+        chosen = " that match --kind, --selector, --rule or --severity" if narrowed else ""
+        return f"No incidents found{chosen} {place}{reservation}"
+    counts = Counter(incident.severity for incident in report.incidents)
+    parts = ", ".join(f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity])
+    return f"{counted(len(report.incidents), 'incident')} ({parts}) {place}"
+
+
+def _table(
+    report: DiagnosisReport, baseline: DiagnosisReport | None, *, colours: bool, narrowed: bool
+) -> Iterator[str]:
+    cost = report.cost
+    yield sanitized(headline(report, narrowed=narrowed))
+    yield f"{cost.list_calls} lists, {counted(cost.logs_read, 'log')}, {report.rules_run} rules, {cost.seconds:.1f} s"
+    marks = _marks(report, baseline)
+    for incident in report.incidents:
+        yield ""
+        label = incident.severity.upper()
+        shown = click.style(label, fg=_COLOURS[incident.severity], bold=True) if colours else label
+        yield f"{shown}  {sanitized(incident.title)}  [{incident.id}]{marks.get(incident.id, '')}"
+        yield from _labelled("culprit", (str(incident.culprit),))
+        yield from _labelled("cause", (incident.cause,))
+        yield from _labelled("evidence", tuple(map(_shown_evidence, _evidence(incident))))
+        yield from _labelled("leads to", _consequences(incident))
+        yield from _labelled("affects", (_names(incident),) if incident.affected else ())
+        yield from _labelled("since", (_since(incident, report),) if incident.since else ())
+        yield from _labelled(
+            "changed", tuple(f"{each.at}  {each.object}: {each.what}" for each in incident.changed_before)
+        )
+        yield from _labelled("next", incident.next_checks[:2])
+    for line in _gone(report, baseline, narrowed=narrowed):
+        yield sanitized(line)
+    yield ""
+    yield from _labelled("looked at", (_counts(report),) if report.checked else ())
+    yield from _labelled("not checked", tuple(_gaps(report)))
+
+
+def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed: bool) -> Iterator[str]:
+    yield f"# {headline(report, narrowed=narrowed)}"
+    marks = _marks(report, baseline)
+    for incident in report.incidents:
+        yield ""
+        yield f"## {incident.severity}: {incident.title}{marks.get(incident.id, '')}"
+        yield f"`{incident.culprit}` · {incident.id}{f' · since {_since(incident, report)}' if incident.since else ''}"
+        yield ""
+        yield incident.cause
+        yield ""
+        for each in _evidence(incident):
+            yield f"- `{each.object}` {each.path}: `{_short(each.value).replace('`', chr(39))}`"
+        for consequence in _consequences(incident):
+            yield f"- leads to: {consequence}"
+        if incident.affected:
+            yield f"- affects: {_names(incident)}"
+        for change in incident.changed_before:
+            yield f"- changed just before ({change.at}): {change.object}: {change.what}"
+        for check in incident.next_checks[:2]:
+            yield f"- next: {check}"
+    yield from _gone(report, baseline, narrowed=narrowed)
+    yield ""
+    if report.checked:
+        yield f"Looked at: {_counts(report)}."
+    for gap in _gaps(report):
+        yield f"- not checked: {gap}"
+
+
+def _gaps(report: DiagnosisReport) -> Iterator[str]:
+    """What was not checked; JSON and YAML name every kind."""
+    for gap in report.not_checked[:_MOST_GAPS]:
+        yield f"{gap.what}: {gap.why}"
+    if len(report.not_checked) > _MOST_GAPS:
+        yield f"{len(report.not_checked) - _MOST_GAPS:,} more, which -o json names"
+
+
+def _labelled(label: str, texts: tuple[str, ...]) -> Iterator[str]:
+    """The texts beside their label, wrapped, the label once."""
+    indent = " " * (_LABEL_WIDTH + 4)
+    for index, text in enumerate(texts):
+        start = f"  {label if index == 0 else '':{_LABEL_WIDTH + 1}} "
+        yield textwrap.fill(
+            sanitized(" ".join(text.split())),
+            _WIDTH,
+            initial_indent=start,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+
+def _evidence(incident: Incident) -> tuple[Evidence, ...]:
+    return incident.evidence[:_MOST_EVIDENCE]
+
+
+def _shown_evidence(evidence: Evidence) -> str:
+    return f"{evidence.object} {evidence.path} = {_short(evidence.value)}"
+
+
+def _short(value: str) -> str:
+    return shortened(value, _LONGEST_VALUE + 1)
+
+
+def _consequences(incident: Incident) -> tuple[str, ...]:
+    """What follows from the cause, each workload with its worst symptom."""
+    told: dict[str, str] = {}
+    for symptom in incident.symptoms:
+        where = symptom.culprit if symptom.subject.kind in {"Pod", "ReplicaSet"} else symptom.subject
+        told.setdefault(str(where), f"{where}: {symptom.title}")
+    told.pop(str(incident.culprit), None)
+    return tuple(told.values())[:_MOST_EVIDENCE]
+
+
+def _names(incident: Incident) -> str:
+    names = [str(ref) for ref in incident.affected if ref != incident.culprit] or [str(incident.culprit)]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    pods = f" ({counted(incident.affected_pods, 'pod')})" if incident.affected_pods else ""
+    return ", ".join(names[:_MOST_NAMES]) + more + pods
+
+
+def _since(incident: Incident, report: DiagnosisReport) -> str:
+    since, now = moment(incident.since), moment(report.taken_at)
+    ago = f" ({duration(now - since)} ago)" if since is not None and now is not None else ""
+    return f"{incident.since}{ago}"
+
+
+def _counts(report: DiagnosisReport) -> str:
+    return ", ".join(
+        f"{each.total} {_plural(each.kind) if each.total != 1 else each.kind}"
+        f"{f' ({each.affected} affected)' if each.affected else ''}"
+        for each in report.checked
+    )
+
+
+def _plural(kind: str) -> str:
+    """`Pods`, `Ingresses`, `NetworkPolicies`."""
+    if kind.endswith("y"):
+        return f"{kind.removesuffix('y')}ies"
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
+
+
+def _marks(report: DiagnosisReport, baseline: DiagnosisReport | None) -> dict[str, str]:
+    if baseline is None:
+        return {}
+    return {incident.id: "  NEW" for incident in compare(baseline, report).new}
+
+
+def _gone(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed: bool) -> Iterator[str]:
+    if baseline is None:
+        return
+    compared = compare(baseline, report, narrowed=narrowed)
+    for title, incidents in (
+        (f"Gone since the baseline of {baseline.taken_at}:", compared.gone),
+        (f"Not looked at this time, in the baseline of {baseline.taken_at}:", compared.unknown),
+    ):
+        if incidents:
+            yield ""
+            yield title
+        for incident in incidents:
+            yield f"- {' '.join(incident.title.split())}: {incident.culprit} [{incident.id}]"

@@ -1,0 +1,226 @@
+"""Hands queued investigations to workers, on whichever replica, and makes sure that none is left behind.
+
+Made in `holmes.app`. An investigation is queued by its record alone; this finds it, at once when `wake` is called and
+else within a second. A replica that dies loses its lease, and the others take its investigations over; one that is told
+to end finishes what it can and hands over the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import and_, func, or_, select, update
+
+from holmes.investigations.queue.workflows import Workflows, WorkflowSettings
+from holmes.investigations.records.periodic import repeat
+from holmes.investigations.records.schema import INVESTIGATIONS
+from holmes.investigations.records.values import FINAL_STATES, UNFINISHED_STATES, InvestigationId
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection
+
+    from holmes.investigations.queue.worker import InvestigationWorker
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.replicas import Replicas
+
+_FEED_SECONDS: Final = 1.0
+_FEED_LIMIT: Final = 200
+_RENEWALS_PER_LEASE: Final = 4
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSettings:
+    """`database_url` is where DBOS keeps its own tables."""
+
+    database_url: str
+    replica: str
+    concurrency: int
+    lease_seconds: float
+    drain_seconds: float
+
+
+class InvestigationQueue:
+    """The queue as one replica sees it."""
+
+    def __init__(
+        self, settings: QueueSettings, database: Database, replicas: Replicas, worker: InvestigationWorker
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._replicas = replicas
+        self._worker = worker
+        self._workflows = Workflows(
+            WorkflowSettings(
+                database_url=settings.database_url,
+                replica=settings.replica,
+                concurrency=settings.concurrency,
+                run=self._run,
+                on_damage=database.note_damage,
+            )
+        )
+        self._running: dict[InvestigationId, asyncio.Task[None]] = {}
+        self._woken = asyncio.Event()
+        self._draining = False
+        self._taking: tuple[asyncio.Task[None], ...] = ()
+        self._keeping: tuple[asyncio.Task[None], ...] = ()
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to work. Raises `DatabaseUnavailable`."""
+        await self._replicas.join()  # before DBOS may be handed anything
+        await self._workflows.launch()
+        renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
+        self._taking = (
+            asyncio.create_task(repeat(self._feed, _FEED_SECONDS, self._woken), name="holmes-feed"),
+            asyncio.create_task(repeat(self._take_over, renewal), name="holmes-take-over"),
+        )
+        self._keeping = (
+            asyncio.create_task(repeat(self._replicas.renew, renewal), name="holmes-lease"),
+            asyncio.create_task(repeat(self._stop_lost, _FEED_SECONDS), name="holmes-stop-lost"),
+        )
+
+    def wake(self) -> None:
+        """Something was queued."""
+        self._woken.set()
+
+    async def forget(self, workflow_ids: Sequence[str]) -> None:
+        """Delete the workflows of deleted investigations."""
+        await self._workflows.forget(workflow_ids)
+
+    def begin_to_stop(self) -> None:
+        """Start what `stop` waits for."""
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(), name="holmes-stop")
+
+    async def stop(self) -> None:
+        """Take nothing new, let what runs finish for `drain_seconds`, and leave the rest to the other replicas."""
+        self.begin_to_stop()
+        if self._stopping is not None:
+            await self._stopping
+
+    async def _stop(self) -> None:
+        self._draining = True
+        await _ended(self._taking)
+        running = tuple(self._running.values())
+        if running:
+            _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(running))
+        stopping = asyncio.create_task(self._workflows.stop())  # it forgets whom it gave what; `running` does not
+        if running:
+            await asyncio.wait(running, timeout=self._settings.drain_seconds)
+        left = tuple(self._running)
+        await _ended((*self._keeping, *running))
+        await stopping
+        try:
+            await self._worker.hand_over(left)
+            await self._replicas.leave()
+        except HolmesError as error:
+            _log.warning("this replica could not sign off; the others wait for its lease to end: %s", error)
+
+    async def _run(self, argument: str) -> None:
+        """Called for each workflow that DBOS hands to this replica."""
+        identity = InvestigationId(argument)
+        if self._draining:
+            await asyncio.Event().wait()  # it stays this replica's, so that another one takes it over
+        if identity in self._running:
+            self._running[identity].cancel()  # an attempt that lost its lease meanwhile
+        task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
+        self._running[identity] = task
+        task.add_done_callback(lambda ended: self._forget(identity, ended))
+        await asyncio.wait({task})
+        if task.cancelled() and self._draining:
+            await asyncio.Event().wait()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("investigation %s stopped and will be begun again: %s", identity, error)
+
+    def _forget(self, identity: InvestigationId, task: asyncio.Task[None]) -> None:
+        if self._running.get(identity) is task:
+            del self._running[identity]
+
+    async def _feed(self) -> None:
+        """Give every queued investigation a workflow. Two replicas that do it at once do it once."""
+        query = select(INVESTIGATIONS.c.id).where(
+            INVESTIGATIONS.c.state == "queued", INVESTIGATIONS.c.workflow_id.is_(None)
+        )
+        statement = query.order_by(INVESTIGATIONS.c.id).limit(_FEED_LIMIT)
+        waiting = await self._database.read(lambda connection: connection.execute(statement).scalars().all())
+        for identity in waiting:
+            await self._workflows.enqueue(identity, identity)
+        if waiting:
+            await self._database.transaction(lambda connection: _note_workflows(connection, {i: i for i in waiting}))
+
+    async def _take_over(self) -> None:
+        """Put back into the queue what dead replicas had, and give a new workflow to what lost its own."""
+        alive = await self._replicas.alive()
+        if not self._replicas.can_judge():
+            return  # nobody could renew a lease while the database was away
+        recovered = await self._workflows.recover(alive)
+        if recovered:
+            _log.warning("investigations of replicas that are gone, taken over: %d", recovered)
+        columns = INVESTIGATIONS.c
+        # One that runs has a workflow, also when nobody came to note it.
+        query = select(columns.id, func.coalesce(columns.workflow_id, columns.id).label("workflow_id")).where(
+            or_(columns.state == "running", and_(columns.state == "queued", columns.workflow_id.is_not(None)))
+        )
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        ended = await self._workflows.ended([row.workflow_id for row in rows])
+        renamed = {row.id: _next_workflow(row.id, row.workflow_id) for row in rows if row.workflow_id in ended}
+        still = await self._database.transaction(lambda connection: _unfinished(connection, tuple(renamed)))
+        for identity in still:
+            _log.warning("investigation %s lost its workflow and is begun again", identity)
+            await self._workflows.enqueue(renamed[identity], identity)
+        await self._database.transaction(
+            lambda connection: _note_workflows(connection, {identity: renamed[identity] for identity in still})
+        )
+
+    async def _stop_lost(self) -> None:
+        """Stop what was cancelled, or goes on at another replica."""
+        mine = tuple(self._running)
+        if not mine:
+            return
+        columns = INVESTIGATIONS.c
+        query = select(columns.id).where(
+            columns.id.in_(mine),
+            or_(
+                columns.state.in_(FINAL_STATES),
+                and_(columns.state == "running", columns.replica != self._settings.replica),
+            ),
+        )
+        lost = await self._database.read(lambda connection: connection.execute(query).scalars().all())
+        for identity in lost:
+            task = self._running.get(InvestigationId(identity))
+            if task is not None:
+                task.cancel()
+
+
+async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _next_workflow(identity: str, workflow: str) -> str:
+    """A name that no workflow of this investigation had."""
+    number = int(workflow.rpartition(".")[2]) if "." in workflow else 0
+    return f"{identity}.{number + 1}"
+
+
+def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...]) -> tuple[InvestigationId, ...]:
+    """Those that are not finished by now: one that was just finishing has an ended workflow, too."""
+    if not identities:
+        return ()
+    query = select(INVESTIGATIONS.c.id).where(
+        INVESTIGATIONS.c.id.in_(identities), INVESTIGATIONS.c.state.in_(UNFINISHED_STATES)
+    )
+    return tuple(InvestigationId(each) for each in connection.execute(query).scalars())
+
+
+def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
+    for identity, workflow in workflows.items():
+        connection.execute(update(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity).values(workflow_id=workflow))

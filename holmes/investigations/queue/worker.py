@@ -1,0 +1,295 @@
+"""Runs one investigation from its record to its answer, wherever an earlier attempt stopped. Called by the queue.
+
+Reads the stream of events and keeps it; what the events say is the business of others. Knows no HTTP and no DBOS.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from sqlalchemy import func, select, update
+
+from holmes.investigations.queue.durable_steps import DurableStepRunner
+from holmes.investigations.records.event_recorder import EventRecorder
+from holmes.investigations.records.journal import Journal, Lease, LostInvestigation
+from holmes.investigations.records.rows import investigation_of, stats_to_json
+from holmes.investigations.records.schema import INCIDENTS, INVESTIGATIONS, STEPS
+from holmes.investigations.records.texts import root_cause, storable
+from holmes.values.errors import ClusterUnreachable, HolmesError
+from holmes.values.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+
+    from sqlalchemy import Connection
+
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.values import InvestigationId, InvestigationRecord, InvestigationState
+    from holmes.values.events import AgentEvent
+    from holmes.values.stats import RequestStats
+    from holmes.values.steps import StepRunner
+
+MAX_BARREN_ATTEMPTS = 10
+_CLUSTER_PAUSE_SECONDS = 5.0
+_FINISH_WAIT_SECONDS = 600.0
+_WITHOUT_MODEL_SECONDS = 300.0
+_WITHOUT_MODEL = "without-model/"
+_log = logging.getLogger(__name__)
+
+
+class Ask(Protocol):
+    """Starts the loop on an investigation; implemented in `holmes.app`. `spent` is what earlier attempts cost."""
+
+    async def __call__(
+        self, record: InvestigationRecord, steps: StepRunner, spent: float
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """The events. Raises `ClusterUnreachable` when no cluster answers, `ConfigError` for an unknown model."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How an investigation ended. `without_llm` says why no LLM answered, None when one did or none was asked for."""
+
+    state: InvestigationState
+    answer: str | None = None
+    error: str | None = None
+    answered_by: str | None = None
+    without_llm: str | None = None
+    stats: RequestStats | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerParts:
+    """What a worker works with.
+
+    `on_finished` runs in the transaction that ends an investigation, `announce` after it.
+    """
+
+    database: Database
+    replica: str
+    ask: Ask
+    on_finished: Callable[[Connection, InvestigationRecord], None]
+    announce: Callable[[InvestigationRecord], None]
+    timeout_seconds: float = 1_800
+    cluster_wait_seconds: float = 600
+
+
+class InvestigationWorker:
+    """Runs any number of investigations at once."""
+
+    def __init__(self, parts: WorkerParts) -> None:
+        self._parts = parts
+
+    async def run(self, identity: InvestigationId) -> None:
+        """Begin the investigation, or go on with it, until it is answered, failed or cancelled.
+
+        Returns at once when it is finished already, and when another replica takes it over. Cancelling leaves it as it
+        is, so that it can be taken over.
+        """
+        parts = self._parts
+        record = await parts.database.transaction(lambda connection: self._begin(connection, identity))
+        if record is None:
+            return
+        journal = Journal(
+            parts.database, Lease(investigation_id=identity, replica=parts.replica, attempt=record.attempts)
+        )
+        try:
+            outcome = await self._outcome(record, journal)
+            finished = await parts.database.transaction(
+                lambda connection: self._finish(connection, record, outcome), wait_seconds=_FINISH_WAIT_SECONDS
+            )
+            _log.info("investigation %s (%s): %s", identity, finished.title, _summary(finished))
+            parts.announce(finished)
+        except LostInvestigation:
+            _log.info("investigation %s goes on elsewhere, or was cancelled", identity)
+
+    async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
+        """Say that attempts were stopped on purpose: they are no sign that the investigation kills its replica."""
+        columns = INVESTIGATIONS.c
+        statement = (
+            update(INVESTIGATIONS)
+            .where(columns.id.in_(identities), columns.state == "running", columns.replica == self._parts.replica)
+            .values(barren_attempts=columns.barren_attempts - 1)
+        )
+        await self._parts.database.transaction(lambda connection: connection.execute(statement))
+
+    def _begin(self, connection: Connection, identity: InvestigationId) -> InvestigationRecord | None:
+        columns = INVESTIGATIONS.c
+        now = time.time()
+        begun = connection.execute(
+            update(INVESTIGATIONS)
+            .where(columns.id == identity, columns.state.in_(("queued", "running")))
+            .values(
+                state="running",
+                replica=self._parts.replica,
+                attempts=columns.attempts + 1,
+                started_at=func.coalesce(columns.started_at, now),
+            )
+        )
+        if not begun.rowcount:
+            return None
+        row = connection.execute(select(INVESTIGATIONS).where(columns.id == identity)).one()
+        record = investigation_of(row)
+        steps = connection.execute(
+            select(func.count()).select_from(STEPS).where(STEPS.c.investigation_id == identity)
+        ).scalar_one()
+        barren = 0 if steps > row.steps_before or record.attempts == 1 else row.barren_attempts + 1
+        counted = update(INVESTIGATIONS).where(columns.id == identity)
+        connection.execute(counted.values(steps_before=steps, barren_attempts=barren))
+        if barren <= MAX_BARREN_ATTEMPTS:
+            return record
+        message = (
+            f"It was begun {barren} times and came no further: the server died each time. "
+            "Look at its memory limit and its logs."
+        )
+        self._finish(connection, record, Outcome(state="failed", error=message))
+        return None
+
+    async def _outcome(self, record: InvestigationRecord, journal: Journal) -> Outcome:
+        limit = asyncio.timeout(self._parts.timeout_seconds)
+        try:
+            async with limit:
+                return await self._investigate(record, journal)
+        except LostInvestigation:
+            raise
+        except HolmesError as error:
+            return Outcome(state="failed", error=str(error))
+        except Exception as error:  # noqa: BLE001  the outermost edge of a job: a bug must not leave it running for ever
+            if not limit.expired():
+                return _bug(record, error)
+        return await self._without_model(record, journal)
+
+    async def _without_model(self, record: InvestigationRecord, journal: Journal) -> Outcome:
+        """The answer without an LLM when the one that was asked took all the time."""
+        late = f"not finished after {self._parts.timeout_seconds:.0f} seconds"
+        if record.without_llm is None:
+            again = replace(record, without_llm=f"The model was stopped: {late}.")
+            try:
+                async with asyncio.timeout(_WITHOUT_MODEL_SECONDS):
+                    return await self._investigate(again, journal, _WITHOUT_MODEL)
+            except (HolmesError, TimeoutError) as error:
+                _log.warning("investigation %s was not answered without a model either: %s", record.id, error)
+        return Outcome(state="failed", error=f"It was given up: {late}.")
+
+    async def _investigate(self, record: InvestigationRecord, journal: Journal, prefix: str = "") -> Outcome:
+        recorded = await journal.recorded_steps()
+        spent = await self._parts.database.read(lambda connection: _spent(connection, record.id))
+        recorder = EventRecorder(journal, prefix)
+        if record.attempts > 1 and not prefix:
+            await recorder.notice(
+                f"resumed-{record.attempts}",
+                f"Taken over by {self._parts.replica}: {len(recorded)} finished steps are not done again.",
+            )
+        steps = DurableStepRunner(journal, recorded, prefix)
+        stream = await self._started(record, recorder, lambda: self._parts.ask(record, steps, spent))
+        async with aclosing(stream):
+            return await self._read(stream, record, recorder)
+
+    async def _read(
+        self, stream: AsyncGenerator[AgentEvent, None], record: InvestigationRecord, recorder: EventRecorder
+    ) -> Outcome:
+        switched: ModelSwitched | None = None
+        outcome = Outcome(state="failed", error="The investigation ended without an answer.")
+        async for event in stream:
+            await recorder.keep(event)
+            if isinstance(event, ModelSwitched):
+                switched = event
+            elif isinstance(event, TokensCounted):
+                await self._parts.database.transaction(_counting(record, event.stats))
+            elif isinstance(event, (AnswerFinished, RunFailed)):
+                outcome = _ended(event, switched, record)
+        return outcome
+
+    async def _started(
+        self,
+        record: InvestigationRecord,
+        recorder: EventRecorder,
+        start: Callable[[], Awaitable[AsyncGenerator[AgentEvent, None]]],
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """The stream, as soon as a cluster answers. Raises `ClusterUnreachable` when none does for too long."""
+        deadline = time.monotonic() + self._parts.cluster_wait_seconds
+        while True:
+            try:
+                return await start()
+            except ClusterUnreachable as error:
+                if time.monotonic() > deadline:
+                    raise
+                if await recorder.notice(f"cluster-{record.attempts}", f"Waiting for the cluster: {error}"):
+                    _log.warning("investigation %s waits for the cluster: %s", record.id, error)
+                await asyncio.sleep(min(_CLUSTER_PAUSE_SECONDS, self._parts.cluster_wait_seconds))
+
+    def _finish(self, connection: Connection, record: InvestigationRecord, outcome: Outcome) -> InvestigationRecord:
+        columns = INVESTIGATIONS.c
+        now = time.time()
+        values: dict[str, object] = {
+            "state": outcome.state,
+            "answer": storable(_with_reason(outcome.answer, record.without_llm)),
+            "error": storable(outcome.error),
+            "answered_by": outcome.answered_by,
+            "finished_at": now,
+        }
+        if outcome.without_llm is not None:
+            values["without_llm"] = storable(outcome.without_llm)
+        if outcome.stats is not None:
+            values |= {"stats": stats_to_json(outcome.stats), "cost": outcome.stats.cost}
+        mine = (columns.id == record.id, columns.state == "running", columns.attempts == record.attempts)
+        if not connection.execute(update(INVESTIGATIONS).where(*mine).values(**values)).rowcount:
+            raise LostInvestigation(record.id)
+        finished = investigation_of(connection.execute(select(INVESTIGATIONS).where(columns.id == record.id)).one())
+        if finished.incident_id is not None:
+            changes: dict[str, object] = {"updated_at": now}
+            if finished.answer:
+                changes["root_cause"] = root_cause(finished.answer)
+            connection.execute(update(INCIDENTS).where(INCIDENTS.c.id == finished.incident_id).values(**changes))
+        self._parts.on_finished(connection, finished)
+        return finished
+
+
+def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
+    """An answer of the built-in rules says why no model was asked, if a limit decided so before it began."""
+    return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
+
+
+def _summary(record: InvestigationRecord) -> str:
+    if record.state != "answered":
+        return f"{record.state}: {record.error}"
+    return f"answered by {record.answered_by} for ${record.stats.cost:.2f}"
+
+
+def _bug(record: InvestigationRecord, error: Exception) -> Outcome:
+    _log.error("investigation %s failed because of a bug in Holmes", record.id, exc_info=error)
+    return Outcome(state="failed", error="It failed because of a bug in Holmes: its log has the trace.")
+
+
+def _ended(event: AnswerFinished | RunFailed, switched: ModelSwitched | None, record: InvestigationRecord) -> Outcome:
+    if isinstance(event, RunFailed):
+        return Outcome(state="failed", error=event.error, stats=event.stats)
+    without_llm = record.without_llm
+    if switched is not None and switched.to_model == event.model:
+        without_llm = f"{switched.from_model} could not be used: {switched.reason}"
+    return Outcome(
+        state="answered", answer=event.text, answered_by=event.model, without_llm=without_llm, stats=event.stats
+    )
+
+
+def _spent(connection: Connection, identity: InvestigationId) -> float:
+    query = select(func.coalesce(func.sum(STEPS.c.cost), 0)).where(STEPS.c.investigation_id == identity)
+    return float(connection.execute(query).scalar() or 0.0)
+
+
+def _counting(record: InvestigationRecord, stats: RequestStats) -> Callable[[Connection], None]:
+    columns = INVESTIGATIONS.c
+    # A replay begins with what the first step cost: what is shown never goes back.
+    mine = (columns.id == record.id, columns.attempts == record.attempts, columns.cost <= stats.cost)
+    statement = update(INVESTIGATIONS).where(*mine).values(stats=stats_to_json(stats), cost=stats.cost)
+
+    def count(connection: Connection) -> None:
+        connection.execute(statement)
+
+    return count

@@ -1,0 +1,182 @@
+"""The one place that knows DBOS: a queue of workflows in the database, one workflow for an investigation.
+
+Called by `queue`. DBOS hands each queued workflow to exactly one replica and remembers who has it. What it does not do
+without a paid controller is to take the workflows of a dead replica over; for that `recover` names the dead ones. All
+replicas share one application version on purpose: what makes an investigation go on are named steps, see `journal`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from holmes.investigations.records.database import DatabaseDamaged, is_damage
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from dbos import DBOS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+QUEUE: Final = "holmes-investigations"
+_APPLICATION: Final = "holmes"
+_JOURNAL_VERSION: Final = "1"
+_ENDED: Final = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+_POLL_SECONDS: Final = 0.5
+
+
+class WorkflowsUnavailable(HolmesError):
+    """DBOS could not do what it was asked, most likely because its database is away."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowSettings:
+    """`run` gets the argument of each workflow that this replica was handed, in the event loop of `launch`.
+
+    `on_damage` hears when the file of the database is damaged.
+    """
+
+    database_url: str
+    replica: str
+    concurrency: int
+    run: Callable[[str], Awaitable[None]]
+    on_damage: Callable[[DatabaseDamaged], None]
+
+
+class Workflows:
+    """DBOS, as far as the queue needs it. There is one in a process, and it works between `launch` and `stop`."""
+
+    def __init__(self, settings: WorkflowSettings) -> None:
+        self._settings = settings
+        self._launched: _Launched | None = None
+
+    async def launch(self) -> None:
+        """Connect, create DBOS's own tables and begin to take workflows from the queue."""
+        loop = asyncio.get_running_loop()
+        self._launched = await self._in_thread(_launch, self._settings, loop)
+
+    async def enqueue(self, workflow_id: str, argument: str) -> None:
+        """Queue a workflow; nothing happens when there is one of this id."""
+        await self._in_thread(self._running.enqueue, workflow_id, argument)
+
+    async def recover(self, alive: frozenset[str]) -> int:
+        """Put the workflows of replicas that are not `alive` back into the queue; returns how many there were."""
+        return await self._in_thread(self._recover, alive)
+
+    async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
+        """Those of these workflows that have ended, however, or that nobody knows."""
+        return await self._in_thread(self._ended, tuple(workflow_ids))
+
+    async def forget(self, workflow_ids: Sequence[str]) -> None:
+        """Delete ended workflows."""
+        if workflow_ids:
+            await self._in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
+
+    async def stop(self) -> None:
+        """Take nothing more from the queue. What runs stays this replica's until `recover` is told that it is gone."""
+        if self._launched is not None:
+            await asyncio.to_thread(self._launched.dbos.destroy, workflow_completion_timeout_sec=0)
+
+    @property
+    def _running(self) -> _Launched:
+        if self._launched is None:
+            message = "the workflows were not launched"
+            raise RuntimeError(message)
+        return self._launched
+
+    async def _in_thread(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """`work` in a thread. Raises `WorkflowsUnavailable` for what DBOS says, and `DatabaseDamaged`."""
+        # Imported here, like DBOS itself.
+        from dbos import error as dbos_error
+
+        try:
+            return await asyncio.to_thread(work, *arguments, **named)
+        except (dbos_error.DBOSException, SQLAlchemyError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            if is_damage(error) or is_damage(error.__cause__):
+                damage = DatabaseDamaged(str(make_url(self._settings.database_url).database), reason)
+                self._settings.on_damage(damage)
+                raise damage from error
+            raise WorkflowsUnavailable(f"the workflows of DBOS failed: {reason}") from error
+
+    def _recover(self, alive: frozenset[str]) -> int:
+        dbos = self._running.dbos
+        pending = dbos.list_workflows(status="PENDING", queue_name=QUEUE, load_input=False, load_output=False)
+        dead = sorted({each.executor_id for each in pending if each.executor_id and each.executor_id not in alive})
+        return len(dbos._recover_pending_workflows(dead)) if dead else 0  # noqa: SLF001  see the module
+
+    def _ended(self, workflow_ids: tuple[str, ...]) -> frozenset[str]:
+        if not workflow_ids:
+            return frozenset()
+        known = self._running.dbos.list_workflows(workflow_ids=list(workflow_ids), load_input=False, load_output=False)
+        running = {each.workflow_id for each in known if each.status not in _ENDED}
+        return frozenset(workflow_ids) - running
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Launched:
+    """A running DBOS and how its one workflow is queued."""
+
+    dbos: type[DBOS]
+    enqueue: Callable[[str, str], None]
+
+
+def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Launched:
+    # Imported here: it takes most of a second, and only the server needs it.
+    from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
+
+    config: DBOSConfig = {
+        "name": _APPLICATION,
+        "system_database_url": settings.database_url,
+        "application_version": _JOURNAL_VERSION,
+        "executor_id": settings.replica,
+        "log_level": "WARNING",
+        "enable_otlp": False,
+        "use_listen_notify": False,
+        "serializer": DBOSPortableJSONSerializer(),
+        "max_executor_threads": settings.concurrency + 8,
+        "sys_db_pool_size": 5,
+    }
+    DBOS(config=config)
+    _quieten()
+
+    @DBOS.workflow(name="investigate")
+    async def investigate(argument: str) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_as_coroutine(settings.run(argument)), loop))
+
+    def enqueue(workflow_id: str, argument: str) -> None:
+        with SetWorkflowID(workflow_id):
+            DBOS.enqueue_workflow(QUEUE, investigate, argument)
+
+    DBOS.launch()
+    _quieten()
+    DBOS.register_queue(
+        QUEUE,
+        worker_concurrency=settings.concurrency,
+        polling_interval_sec=_POLL_SECONDS,
+        on_conflict="always_update",
+    )
+    return _Launched(dbos=DBOS, enqueue=enqueue)
+
+
+def _quieten() -> None:
+    """Its lines go where ours go, which masks secrets, and what the queue says itself is not said a hundred times."""
+    logger = logging.getLogger("dbos")
+    for handler in tuple(logger.handlers):
+        logger.removeHandler(handler)
+    logger.propagate = True
+    logger.setLevel(logging.CRITICAL)
+
+
+async def _as_coroutine(awaitable: Awaitable[None]) -> None:
+    await awaitable

@@ -1,0 +1,297 @@
+"""The database of the server: SQLite in a file, or PostgreSQL. Used by everything that keeps records.
+
+Statements run in threads, each transaction as one function that gets a connection. A connection that broke is tried
+again for a while, because databases restart; what the function does must therefore be one transaction and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from sqlalchemy import create_engine, event, inspect, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+
+from holmes.investigations.records.schema import METADATA
+from holmes.values.errors import ConfigError, HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine import URL
+
+T = TypeVar("T")
+
+_THREADS = 8
+_RETRY_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 2.0
+_HANGING_SECONDS = 5.0
+_INTAKE_LOCK = 4_672_165
+_POSTGRESQL = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+_PRIMARY_CODE = 0xFF
+_PASSING = ("locked", "busy", "disk I/O error", "unable to open")
+
+
+class DatabaseUnavailable(HolmesError):
+    """The database does not answer, or has no room. Raised after the time to try again is over.
+
+    `is_full` says that it has no room, which waiting does not change.
+    """
+
+    exit_code = 3
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the database {name} failed: {reason}")
+        self.is_full = " full" in reason or "No space left" in reason
+
+
+class DatabaseDamaged(DatabaseUnavailable):
+    """The file of SQLite is damaged: nothing helps but another file."""
+
+    exit_code = 4
+
+    def __init__(self, file: str, reason: str) -> None:
+        advice = "restore a backup, or move the file away with its -wal and -shm files and start again"
+        super().__init__(repr(file), f"the file is damaged ({reason}): {advice}")
+
+
+class Database:
+    """Transactions on one database. Made by `Database.open`; `close` ends its connections and threads.
+
+    `write_problem` is why the last transaction failed, None after one that did not.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self._writer = _engine(url)
+        # Readers of SQLite need not wait for writers.
+        self._reader = self._writer if _is_postgresql(url) else _engine(url, begin="BEGIN")
+        self.url = url
+        self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
+        self.write_problem: str | None = None
+        self._file: tuple[int, int] | None = None
+        self._damage: DatabaseDamaged | None = None
+        self._damaged = asyncio.Event()
+        self._reading = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database-read")
+
+    @classmethod
+    async def open(cls, address: str, *, wait_seconds: float = 30.0) -> Database:
+        """Connect and create the tables that are missing.
+
+        Raises `ConfigError` for an address that is none, `DatabaseUnavailable` when nobody answers in time, and
+        `DatabaseDamaged`.
+        """
+        url = _parsed(address)
+        async with AsyncExitStack() as stack:
+            database = cls(url)
+            stack.push_async_callback(database.close)
+            await database.transaction(_create_tables, wait_seconds=wait_seconds)
+            database._file = _identity(url)
+            stack.pop_all()
+        return database
+
+    @property
+    def shared(self) -> bool:
+        """Whether several replicas may use it."""
+        return _is_postgresql(self.url)
+
+    def workflows_url(self) -> str:
+        """Where DBOS keeps its tables: in a schema of its own, or in a file beside this one."""
+        if self.shared:
+            return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        name = self.url.database
+        file = f"{name.removesuffix('.db')}-queue.db" if name else name
+        return self.url.set(database=file).render_as_string(hide_password=False)
+
+    async def transaction(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
+        """What `work` returns, committed. Tries again for `wait_seconds` when the connection fails.
+
+        Raises `DatabaseUnavailable`. Cancelling waits for nothing: the thread ends its transaction by itself.
+        """
+        try:
+            self._require_file()
+            result = await self._tried((self._writer, self._writing), work, wait_seconds)
+        except DatabaseUnavailable as error:
+            self.write_problem = str(error)
+            raise
+        self.write_problem = None
+        return result
+
+    async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
+        """Like `transaction`, for work that changes nothing: it waits for no writer."""
+        return await self._tried((self._reader, self._reading), work, wait_seconds)
+
+    def _require_file(self) -> None:
+        """SQLite writes on into a file that was deleted, and all of it would be lost with the process."""
+        if self._file is not None and _identity(self.url) != self._file:
+            raise DatabaseUnavailable(self._name(), "its file was removed or replaced; start holmes serve again")
+
+    async def _tried(
+        self, way: tuple[Engine, ThreadPoolExecutor], work: Callable[[Connection], T], wait_seconds: float
+    ) -> T:
+        engine, threads = way
+        deadline = time.monotonic() + wait_seconds
+        pause = _RETRY_PAUSE_SECONDS
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                async with asyncio.timeout(wait_seconds + _HANGING_SECONDS):
+                    return await loop.run_in_executor(threads, _once, engine, work)
+            except TimeoutError:
+                # A server that hangs: its thread stays behind until the connection breaks.
+                raise DatabaseUnavailable(self._name(), f"no answer within {wait_seconds:.0f} s") from None
+            except DBAPIError as error:
+                if is_damage(error):
+                    damage = DatabaseDamaged(str(self.url.database), _reason(error))
+                    self.note_damage(damage)
+                    raise damage from error
+                if not _is_passing(error) or time.monotonic() + pause > deadline:
+                    raise DatabaseUnavailable(self._name(), _reason(error)) from error
+            except SQLAlchemyError as error:
+                raise DatabaseUnavailable(self._name(), _reason(error)) from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    async def damaged(self) -> DatabaseDamaged:
+        """Wait until the file turns out to be damaged."""
+        await self._damaged.wait()
+        assert self._damage is not None  # noqa: S101  see `note_damage`
+        return self._damage
+
+    def note_damage(self, damage: DatabaseDamaged) -> None:
+        """The file, or the one beside it, is damaged."""
+        self._damage = self._damage or damage
+        self._damaged.set()
+
+    async def close(self) -> None:
+        """End the connections."""
+        for threads in (self._reading, self._writing):
+            await asyncio.to_thread(threads.shutdown, wait=True)
+        for engine in (self._reader, self._writer):
+            engine.dispose()
+
+    def _name(self) -> str:
+        """What an error calls it: never what stands behind a question mark, which may be a password, too."""
+        return repr(self.url.set(query={}).render_as_string(hide_password=True))
+
+
+def lock_intake(connection: Connection) -> None:
+    """Make every transaction that calls this wait for the one before it, also those of other replicas."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INTAKE_LOCK})
+    # SQLite: every transaction starts with BEGIN IMMEDIATE, see `_engine`, so it is alone already.
+
+
+def _parsed(address: str) -> URL:
+    try:
+        url = make_url(address)
+    except (ArgumentError, ValueError):
+        raise ConfigError(
+            "HOLMES_DATABASE_URL is no address of a database: postgresql://... or sqlite:///FILE"
+        ) from None
+    backend = url.get_backend_name()
+    if url.host and "@" in url.host:
+        raise ConfigError("HOLMES_DATABASE_URL: write an @ in the password as %40")
+    if backend in {"postgresql", "postgres"}:
+        return url.set(drivername="postgresql+psycopg")
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return url
+    if backend == "sqlite":
+        raise ConfigError("HOLMES_DATABASE_URL: a database in memory keeps nothing: sqlite:///FILE or postgresql://...")
+    raise ConfigError(f"HOLMES_DATABASE_URL: {backend!r} is not supported: postgresql://... or sqlite:///FILE")
+
+
+def _is_postgresql(url: URL) -> bool:
+    return url.get_backend_name() == "postgresql"
+
+
+def _identity(url: URL) -> tuple[int, int] | None:
+    """Device and number of the file; None for a database without one, and when it is gone."""
+    if _is_postgresql(url) or not url.database:
+        return None
+    try:
+        found = Path(url.database).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _once(engine: Engine, work: Callable[[Connection], T]) -> T:
+    with engine.begin() as connection:
+        return work(connection)
+
+
+def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
+    if _is_postgresql(url):
+        return create_engine(url, pool_size=2 * _THREADS, max_overflow=0, pool_pre_ping=True, connect_args=_POSTGRESQL)
+    engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        _make_private(Path(str(url.database)))
+        connection.isolation_level = None  # the driver's own transactions begin too late
+        for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def start(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
+
+
+def _make_private(file: Path) -> None:
+    """It holds questions, outputs of tools and keys."""
+    for each in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
+        with contextlib.suppress(OSError):
+            each.chmod(0o600)
+
+
+def _create_tables(connection: Connection) -> None:
+    """Create what is missing: tables, and columns and indexes that a newer version added to those of an older one."""
+    lock_intake(connection)  # two replicas that start at once
+    METADATA.create_all(connection)
+    inspector = inspect(connection)
+    prepared = connection.dialect.identifier_preparer
+    for table in METADATA.sorted_tables:
+        known = {column["name"] for column in inspector.get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                kind = column.type.compile(connection.dialect)
+                otherwise = " DEFAULT 0 NOT NULL" if not column.nullable else ""
+                names = f"{prepared.format_table(table)} ADD COLUMN {prepared.format_column(column)}"
+                connection.exec_driver_sql(f"ALTER TABLE {names} {kind}{otherwise}")
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Whether SQLite says that its file is damaged."""
+    code = getattr(error.orig, "sqlite_errorcode", 0) if isinstance(error, DBAPIError) else 0
+    return code & _PRIMARY_CODE in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def _is_passing(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed soon: somebody else holds the database, or it is away."""
+    if error.connection_invalidated or not isinstance(error.orig, sqlite3.Error):
+        return error.connection_invalidated or isinstance(error, OperationalError)
+    return isinstance(error, OperationalError) and any(sign in str(error.orig) for sign in _PASSING)
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    lines = str(cause).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,239 @@
+"""What is kept of incidents and investigations: listed, shown, cancelled. Used by the server and the queue.
+
+Functions that take a connection are parts of somebody's transaction; the methods of the classes are whole ones.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import and_, func, insert, or_, select, update
+
+from holmes.investigations.records.closing import close_by_hand
+from holmes.investigations.records.incident_lists import EVERY_INCIDENT, list_incidents
+from holmes.investigations.records.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
+from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
+from holmes.investigations.records.texts import storable
+from holmes.investigations.records.time_ids import time_id
+from holmes.investigations.records.values import FINAL_STATES, InvestigationId
+from holmes.values.stats import NOTHING_SPENT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Connection
+
+    from holmes.investigations.records.database import Database
+    from holmes.investigations.records.incident_lists import IncidentQuery, ListedIncidents
+    from holmes.investigations.records.values import (
+        Incident,
+        IncidentId,
+        InvestigationRecord,
+        InvestigationState,
+        KnownAlert,
+        NewInvestigation,
+        StoredEvent,
+    )
+
+SECONDS_PER_DAY = 86_400
+SECONDS_PER_HOUR = 3_600
+MOST_ALERTS_SHOWN: Final = 200
+_CANCELLED = "cancelled"
+_UNFINISHED = ("queued", "running")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigationQuery:
+    """Which investigations to list, newest first. None leaves a field out; `before` is the id to go on after."""
+
+    state: InvestigationState | None = None
+    source: str | None = None
+    incident_id: IncidentId | None = None
+    text: str | None = None
+    before: InvestigationId | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFigures:
+    """How many investigations are in each state, and for how many seconds the oldest has been waiting."""
+
+    by_state: Mapping[InvestigationState, int]
+    oldest_wait_seconds: float
+
+
+def add_investigation(connection: Connection, new: NewInvestigation, now: float) -> InvestigationId:
+    """Queue an investigation within a transaction. Its id sorts by time."""
+    identity = InvestigationId(time_id(now))
+    add_investigations(connection, {identity: new}, now)
+    return identity
+
+
+def add_investigations(connection: Connection, new: Mapping[InvestigationId, NewInvestigation], now: float) -> None:
+    """Queue investigations of these ids within a transaction."""
+    rows = [
+        {
+            "id": identity,
+            "incident_id": each.incident_id,
+            "state": "queued",
+            "source": each.source,
+            "title": storable(each.title),
+            "question": storable(each.question),
+            "route": each.route,
+            "namespace": each.namespace,
+            "model": each.model,
+            "max_cost": each.max_cost,
+            "without_llm": each.without_llm,
+            "counted": int(each.counted),
+            "created_at": now,
+            "attempts": 0,
+            "stats": stats_to_json(NOTHING_SPENT),
+            "cost": 0.0,
+        }
+        for identity, each in new.items()
+    ]
+    if rows:
+        connection.execute(insert(INVESTIGATIONS), rows)
+
+
+def list_investigations(connection: Connection, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
+    """The newest that fit `query`, within a transaction."""
+    statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
+    statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
+    return tuple(map(investigation_of, connection.execute(statement).all()))
+
+
+def queue_figures(connection: Connection) -> QueueFigures:
+    """How full the queue is, within a transaction."""
+    counting = select(INVESTIGATIONS.c.state, func.count()).group_by(INVESTIGATIONS.c.state)
+    waiting = select(func.min(INVESTIGATIONS.c.created_at)).where(INVESTIGATIONS.c.state == "queued")
+    oldest = connection.execute(waiting).scalar()
+    counted = {row[0]: row[1] for row in connection.execute(counting)}
+    return QueueFigures(by_state=counted, oldest_wait_seconds=time.time() - oldest if oldest else 0.0)
+
+
+class InvestigationRecords:
+    """The investigations of this database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, new: NewInvestigation) -> InvestigationId:
+        """Queue an investigation. The queue finds it by itself, see `InvestigationQueue`."""
+        return await self._database.transaction(lambda connection: add_investigation(connection, new, time.time()))
+
+    async def get(self, identity: InvestigationId) -> InvestigationRecord | None:
+        """One investigation; None when there is none of this id."""
+        query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
+        row = await self._database.read(lambda connection: connection.execute(query).first())
+        return None if row is None else investigation_of(row)
+
+    async def list(self, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
+        """The newest that fit `query`."""
+        return await self._database.read(lambda connection: list_investigations(connection, query))
+
+    async def events(self, identity: InvestigationId, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
+        """The events of an investigation in order, those after the event id `after`."""
+        statement = (
+            select(EVENTS)
+            .where(EVENTS.c.investigation_id == identity, EVENTS.c.id > after)
+            .order_by(EVENTS.c.id)
+            .limit(limit)
+        )
+        rows = await self._database.read(lambda connection: connection.execute(statement).all())
+        return tuple(map(event_of, rows))
+
+    async def cancel(self, identity: InvestigationId) -> bool:
+        """Cancel what is not finished; whoever runs it stops within a second. False when it was finished already."""
+        statement = (
+            update(INVESTIGATIONS)
+            .where(INVESTIGATIONS.c.id == identity, INVESTIGATIONS.c.state.not_in(FINAL_STATES))
+            .values(state=_CANCELLED, finished_at=time.time(), error="It was cancelled.")
+        )
+        return await self._database.transaction(lambda connection: connection.execute(statement).rowcount > 0)
+
+    async def figures(self) -> QueueFigures:
+        """How full the queue is."""
+        return await self._database.read(queue_figures)
+
+    async def count_unfinished(self) -> int:
+        """How many are queued or running."""
+        query = select(func.count()).where(INVESTIGATIONS.c.state.in_(_UNFINISHED))
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
+
+    async def unfinished(self, among: Sequence[InvestigationId]) -> frozenset[InvestigationId]:
+        """Those of `among` that are queued or running."""
+        columns = INVESTIGATIONS.c
+        query = select(columns.id).where(columns.id.in_(among), columns.state.in_(_UNFINISHED))
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return frozenset(InvestigationId(row.id) for row in rows)
+
+    async def spent_today(self) -> float:
+        """US dollars that finished steps of all investigations cost since midnight UTC."""
+        return await self._database.read(spent_today)
+
+
+class IncidentRecords:
+    """The incidents of this database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, query: IncidentQuery = EVERY_INCIDENT) -> ListedIncidents:
+        """Incidents, the one that changed last first."""
+        return await self._database.read(lambda connection: list_incidents(connection, query))
+
+    async def get(self, identity: IncidentId) -> Incident | None:
+        """One incident; None when there is none of this id."""
+        query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
+        row = await self._database.read(lambda connection: connection.execute(query).first())
+        return None if row is None else incident_of(row)
+
+    async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
+        """Alerts of an incident: what fires before what is over, then in the order in which they came."""
+        columns = ALERTS.c
+        query = select(ALERTS).where(columns.incident_id == identity)
+        # "firing" < "resolved"
+        query = query.order_by(columns.status, columns.first_seen, columns.fingerprint).limit(limit)
+        rows = await self._database.read(lambda connection: connection.execute(query).all())
+        return tuple(map(known_alert_of, rows))
+
+    async def count_alerts(self, identity: IncidentId) -> int:
+        """How many alerts an incident has."""
+        query = select(func.count()).where(ALERTS.c.incident_id == identity)
+        return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
+
+    async def close(self, identity: IncidentId) -> bool:
+        """Close an incident by hand, see `close_by_hand`. False when it is not open."""
+        return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
+
+
+def spent_today(connection: Connection) -> float:
+    """US dollars that finished steps cost since midnight UTC, within a transaction."""
+    midnight = time.time() // SECONDS_PER_DAY * SECONDS_PER_DAY
+    return float(
+        connection.execute(
+            select(func.coalesce(func.sum(STEPS.c.cost), 0)).where(STEPS.c.finished_at >= midnight)
+        ).scalar()
+        or 0.0
+    )
+
+
+def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
+    columns = INVESTIGATIONS.c
+    conditions: list[ColumnElement[bool]] = []
+    for column, value in (
+        (columns.state, query.state),
+        (columns.source, query.source),
+        (columns.incident_id, query.incident_id),
+    ):
+        if value is not None:
+            conditions.append(column == value)
+    if query.before is not None:
+        conditions.append(columns.id < query.before)
+    if query.text:
+        searched = (columns.title, columns.question, columns.answer)
+        conditions.append(or_(*(column.icontains(query.text, autoescape=True) for column in searched)))
+    return conditions

@@ -1,0 +1,82 @@
+"""Which replicas are alive: each says so in the database every few seconds. Used by the queue.
+
+The clock is the database's when replicas share one, so that the clocks of their machines need not agree.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, select, text, update
+
+from holmes.investigations.records.journal import insert_once
+from holmes.investigations.records.schema import REPLICAS
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from holmes.investigations.records.database import Database
+
+
+_FORGOTTEN_LEASES = 20
+
+
+class Replicas:
+    """The lease of this replica, and who else has one."""
+
+    def __init__(self, database: Database, replica: str, version: str, *, lease_seconds: float) -> None:
+        self._database = database
+        self._replica = replica
+        self._version = version
+        self._lease_seconds = lease_seconds
+        self._renewed_at: float | None = None
+        self._steady_since = float("-inf")
+
+    async def renew(self) -> None:
+        """Say that this replica is alive. Raises `DatabaseUnavailable`."""
+        await self._database.transaction(self._renew)
+        now = time.monotonic()
+        if self._renewed_at is not None and now - self._renewed_at > self._lease_seconds / 2:
+            self._steady_since = now
+        self._renewed_at = now
+
+    def can_judge(self) -> bool:
+        """Whether the others could renew their leases: not until this one did so for the time of a whole lease."""
+        now = time.monotonic()
+        is_renewed = self._renewed_at is not None and now - self._renewed_at <= self._lease_seconds / 2
+        return is_renewed and now - self._steady_since >= self._lease_seconds
+
+    async def join(self) -> None:
+        """Begin to be alive; alone, when nobody else can use the database. Raises `DatabaseUnavailable`."""
+        if not self._database.shared:
+            await self._database.transaction(lambda connection: connection.execute(delete(REPLICAS)))
+        await self.renew()
+
+    async def leave(self) -> None:
+        """Say that this replica ends: its investigations may be taken over at once."""
+        statement = delete(REPLICAS).where(REPLICAS.c.id == self._replica)
+        await self._database.transaction(lambda connection: connection.execute(statement))
+
+    async def alive(self) -> frozenset[str]:
+        """The replicas whose lease runs, this one included. Forgets those whose lease is long over."""
+        return await self._database.transaction(self._alive)
+
+    def _renew(self, connection: Connection) -> None:
+        now = now_seconds(connection)
+        values = {"id": self._replica, "version": self._version, "started_at": now, "seen_at": now}
+        if not insert_once(connection, REPLICAS, values):
+            connection.execute(update(REPLICAS).where(REPLICAS.c.id == self._replica).values(seen_at=now))
+
+    def _alive(self, connection: Connection) -> frozenset[str]:
+        now = now_seconds(connection)
+        connection.execute(delete(REPLICAS).where(REPLICAS.c.seen_at < now - _FORGOTTEN_LEASES * self._lease_seconds))
+        alive = select(REPLICAS.c.id).where(REPLICAS.c.seen_at >= now - self._lease_seconds)
+        return frozenset({self._replica, *connection.execute(alive).scalars()})
+
+
+def now_seconds(connection: Connection) -> float:
+    """Seconds since the epoch by the clock of the database's machine."""
+    if connection.dialect.name == "postgresql":
+        return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+    return time.time()

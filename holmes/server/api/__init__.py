@@ -1,0 +1,1 @@
+"""The HTTP API: investigations, incidents, deliveries, the webhook, health and metrics."""

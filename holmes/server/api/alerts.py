@@ -1,0 +1,110 @@
+"""`POST /api/alerts/alertmanager`: the webhook. Answers 202 only when the alerts are stored.
+
+The sender tries again after anything else that is not its own mistake; a payload that it cannot send otherwise is
+answered 400 once. Which alerts are investigated, and how, is decided by `holmes.investigations.alerts.intake`.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, Field
+
+from holmes.app.redaction import text_mask
+from holmes.app.serving import Service
+from holmes.investigations.alerts.payload import AlertPayloadError, parse_alertmanager
+from holmes.investigations.records.values import AlertGroup
+from holmes.server.errors import ApiError, documented
+from holmes.server.security import require_webhook_key
+
+SOURCE: Final = "alertmanager"
+_EXAMPLE: Final = {
+    "version": "4",
+    "groupKey": '{}:{alertname="KubePodCrashLooping"}',
+    "status": "firing",
+    "receiver": "holmes",
+    "alerts": [
+        {
+            "status": "firing",
+            "labels": {"alertname": "KubePodCrashLooping", "namespace": "shop", "severity": "warning"},
+            "annotations": {"summary": "A pod crashes again and again."},
+            "startsAt": "2026-01-31T12:00:00Z",
+            "endsAt": "0001-01-01T00:00:00Z",
+            "fingerprint": "6845b7fd2900f932",
+        }
+    ],
+}
+_BODY: Final = {
+    "requestBody": {
+        "required": True,
+        "description": "Alertmanager's payload of version 4. Fields may be missing, unknown ones are left out.",
+        "content": {
+            "application/json": {
+                "schema": {
+                    "type": "object",
+                    "required": ["alerts"],
+                    "properties": {"alerts": {"type": "array", "maxItems": 10_000, "items": {"type": "object"}}},
+                },
+                "example": _EXAMPLE,
+            }
+        },
+    }
+}
+_log = logging.getLogger(__name__)
+
+
+class AlertReceipt(BaseModel):
+    """What became of the alerts. They are stored."""
+
+    incidents: list[str] = Field(description="The incidents that the alerts belong to.")
+    investigations: list[str] = Field(description="The investigations that look at the firing ones.")
+    accepted: int = Field(description="Alerts that fire and did not before.")
+    duplicates: int = Field(description="Alerts that are known and unchanged, or older than what is known.")
+    resolved: int = Field(description="Alerts that fire no more.")
+    ignored: int = Field(description="Resolved alerts that nobody knows.")
+    queued: int = Field(description="Investigations that are new.")
+
+
+def router(service: Service) -> APIRouter:
+    """The routes for alerts."""
+    routes = APIRouter(prefix="/api/alerts", tags=["alerts"], dependencies=[Depends(require_webhook_key)])
+
+    @routes.post("/alertmanager/", status_code=202, include_in_schema=False)
+    @routes.post(
+        "/alertmanager",
+        status_code=202,
+        summary="Take alerts of Alertmanager",
+        responses=documented(400, 401, 413, 503),
+        openapi_extra=_BODY,
+    )
+    async def alertmanager(request: Request) -> AlertReceipt:
+        # Parsing and masking thousands of alerts takes a while, and others want to be answered meanwhile.
+        group = await asyncio.to_thread(_read, await request.body(), service)
+        if group.truncated:
+            _log.warning("Alertmanager left %d alerts out; raise max_alerts of its webhook_config", group.truncated)
+        receipt = await service.intake.take(group, SOURCE)
+        counts = receipt.counts
+        service.metrics.alerts_received(
+            firing=sum(alert.status == "firing" for alert in group.alerts),
+            resolved=counts.resolved,
+            duplicates=counts.duplicates,
+        )
+        return AlertReceipt(
+            incidents=list(receipt.incidents),
+            investigations=list(receipt.investigations),
+            accepted=counts.accepted,
+            duplicates=counts.duplicates,
+            resolved=counts.resolved,
+            ignored=counts.ignored,
+            queued=receipt.queued,
+        )
+
+    return routes
+
+
+def _read(body: bytes, service: Service) -> AlertGroup:
+    try:
+        return parse_alertmanager(body, mask=text_mask(service.redactor))
+    except AlertPayloadError as error:
+        raise ApiError(400, str(error)) from None

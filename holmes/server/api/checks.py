@@ -1,0 +1,146 @@
+"""`POST /api/checks/execute`: whether a statement about the cluster holds, found out by a model.
+
+`builtin/triage` cannot judge statements: what it is asked passes when the diagnosis of the place in question finds
+nothing critical, and it says so.
+"""
+
+import asyncio
+import time
+from typing import Final, cast
+
+from fastapi import APIRouter, Request
+
+from holmes.app.requests import AskRequest
+from holmes.app.serving import Service
+from holmes.investigations.records.wire_events import WireEvent
+from holmes.server.chat.chat import finished
+from holmes.server.chat.chat_documents import CheckAnswer, CheckRequest
+from holmes.server.chat.chat_jobs import ChatJob, json_rule
+from holmes.server.chat.chat_runs import ChatRun, ChatRuns
+from holmes.server.chat.json_answers import find_json
+from holmes.server.clients import client_of
+from holmes.server.errors import ApiError, documented
+from holmes.settings.model import BUILTIN_MODEL
+from holmes.values.errors import HolmesError
+from holmes.values.findings import DiagnosisReport
+from holmes.values.findings_json import report_from_json
+from holmes.values.json_types import JsonObject
+from holmes.values.messages import ResultId
+
+_DEFAULT_SECONDS: Final = 300.0
+_DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
+_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "properties": {"passed": {"type": "boolean"}, "rationale": {"type": "string"}},
+    "required": ["passed", "rationale"],
+}
+_INSTRUCTIONS: Final = (
+    "You check a statement about the cluster. Find out with your tools whether it holds now. It passes only when you "
+    "have seen that it holds; when you cannot see it, it does not pass. `rationale` says in one or two sentences what "
+    "you saw.\n\n"
+)
+
+
+class CheckRoutes:
+    """The handler."""
+
+    def __init__(self, service: Service, runs: ChatRuns) -> None:
+        self._service = service
+        self._runs = runs
+
+    async def execute(self, body: CheckRequest, request: Request) -> CheckAnswer:
+        """Check a statement. What fails while it is checked is the status `error`."""
+        started = time.monotonic()
+        job = ChatJob(
+            ask=AskRequest(
+                question=f"Does this hold? {body.query}", instructions=f"{_INSTRUCTIONS}{json_rule(_SCHEMA)}"
+            ),
+            model=body.model,
+            schema=_SCHEMA,
+            triage_may_answer=True,
+        )
+        run = await self._runs.start(job, client_of(request))
+        seconds = body.timeout or _DEFAULT_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                last = await finished(run, request)
+            answer = await self._verdict(run, last, body)
+        except TimeoutError:
+            run.cancel("the check took too long")
+            answer = _failed(run, body, f"it took longer than {seconds:g} seconds")
+        except ApiError as error:
+            answer = _failed(run, body, str(error.detail))
+        return answer.model_copy(update={"duration": round(time.monotonic() - started, 3)})
+
+    async def _verdict(self, run: ChatRun, last: WireEvent, body: CheckRequest) -> CheckAnswer:
+        text = str(last.data.get("analysis", ""))
+        if run.production.model == BUILTIN_MODEL:
+            return await self._of_diagnosis(run, body, text)
+        value = cast("JsonObject", find_json(text))  # it fits the schema
+        return _answer(run, body, passed=bool(value["passed"]), rationale=str(value["rationale"]))
+
+    async def _of_diagnosis(self, run: ChatRun, body: CheckRequest, text: str) -> CheckAnswer:
+        report = await self._report(run)
+        if report is None:
+            return _failed(run, body, "no LLM answered, and the cluster could not be diagnosed", text)
+        critical = [each.title for each in report.incidents if each.severity == "critical"]
+        if critical:
+            found = f"{len(critical)} critical incidents, first: {critical[0]}"
+            return _answer(run, body, passed=False, rationale=f"No LLM was used. The diagnosis found {found}")
+        if not report.complete:
+            return _failed(run, body, "no LLM answered, and not everything could be looked at", text)
+        return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
+
+    async def _report(self, run: ChatRun) -> DiagnosisReport | None:
+        """The last diagnosis of a run, from the store when the conversation has only a part of it."""
+        for call in reversed(run.production.tool_calls):
+            result = cast("JsonObject", call["result"])
+            if call["tool_name"] != _DIAGNOSE_TOOL or result["status"] != "success":
+                continue
+            try:
+                return report_from_json(await self._whole(result))
+            except (ValueError, HolmesError):
+                continue
+        return None
+
+    async def _whole(self, result: JsonObject) -> str:
+        stored = cast("list[JsonObject]", result["stored"])
+        if not stored or self._service.results is None:
+            return str(result["data"])
+        content, _ = await self._service.results.read(ResultId(str(stored[0]["id"])))
+        return content.decode("utf-8", "replace")
+
+
+def router(service: Service, runs: ChatRuns) -> APIRouter:
+    """The route."""
+    routes = APIRouter(prefix="/api/checks", tags=["checks"])
+    routes.add_api_route(
+        "/execute",
+        CheckRoutes(service, runs).execute,
+        methods=["POST"],
+        summary="Check a statement about the cluster",
+        responses=documented(400, 401, 403, 408, 413, 422, 429, 503),
+    )
+    return routes
+
+
+def _answer(run: ChatRun, body: CheckRequest, *, passed: bool, rationale: str) -> CheckAnswer:
+    what = body.name or body.query
+    return CheckAnswer(
+        status="pass" if passed else "fail",
+        message=f"{what}: {'passed' if passed else 'failed'}",
+        rationale=rationale,
+        duration=0,
+        model_used=run.production.model,
+    )
+
+
+def _failed(run: ChatRun, body: CheckRequest, error: str, rationale: str = "") -> CheckAnswer:
+    return CheckAnswer(
+        status="error",
+        message=f"{body.name or body.query}: could not be checked",
+        rationale=rationale,
+        duration=0,
+        error=error,
+        model_used=run.production.model,
+    )

@@ -1,0 +1,195 @@
+"""`/api/investigations`: begun, listed, shown, watched, cancelled, begun again. The queue of any replica runs them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Annotated, Final, Literal, cast
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import Response
+
+from holmes.app.serving import Service
+from holmes.investigations.records.records import InvestigationQuery
+from holmes.investigations.records.values import (
+    FINAL_STATES,
+    IncidentId,
+    InvestigationId,
+    InvestigationRecord,
+    InvestigationState,
+)
+from holmes.server.api.new_investigations import NewInvestigations
+from holmes.server.api.record_documents import (
+    Clean,
+    EventDocument,
+    EventList,
+    InvestigationDocument,
+    InvestigationList,
+    InvestigationReceipt,
+    InvestigationRequest,
+)
+from holmes.server.chat.cancelling import cancel_investigation
+from holmes.server.clients import client_of
+from holmes.server.draining import Draining
+from holmes.server.errors import ApiError, documented
+from holmes.server.sse import MEDIA_TYPE, EventStreamResponse, frame
+
+_POLL_SECONDS: Final = 0.5
+_EVENTS_AT_ONCE: Final = 500
+_RETRIED: Final = ("failed", "cancelled")
+_ID_PATTERN: Final = r"^[0-9a-f]{1,40}$"
+Identity = Annotated[str, Path(pattern=_ID_PATTERN)]
+LastEventId = Annotated[
+    str | None,
+    Header(
+        pattern=r"^[0-9]{1,15}$", description="The id of the last event that was read; the answer goes on after it."
+    ),
+]
+AfterEvent = Annotated[
+    int,
+    Query(ge=0, lt=10**15, description="As `Last-Event-ID`; browsers cannot send that when they first connect."),
+]
+
+
+class InvestigationRoutes:
+    """The handlers."""
+
+    def __init__(self, service: Service, draining: Draining) -> None:
+        self._service = service
+        self._draining = draining
+        self._new = NewInvestigations(service, draining)
+
+    async def begin(self, body: InvestigationRequest, request: Request, response: Response) -> InvestigationReceipt:
+        """Queue an investigation. It is stored when this answers."""
+        return _receipt(await self._new.ask(body, client_of(request)), request, response)
+
+    async def retry(self, identity: Identity, request: Request, response: Response) -> InvestigationReceipt:
+        """Queue a new investigation that asks the same as one that failed or was cancelled."""
+        record = await self._record(identity)
+        if record.state not in _RETRIED:
+            raise ApiError(409, f"the investigation {identity!r} is {record.state}: only failed and cancelled ones")
+        return _receipt(await self._new.again(record, client_of(request)), request, response)
+
+    async def listed(
+        self,
+        *,
+        state: InvestigationState | None = None,
+        source: Annotated[Clean | None, Query(max_length=64)] = None,
+        incident: Annotated[str | None, Query(pattern=_ID_PATTERN)] = None,
+        text: Annotated[Clean | None, Query(max_length=200, description="In title, question or answer.")] = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        before: Annotated[str | None, Query(pattern=_ID_PATTERN, description="`next` of the page before.")] = None,
+    ) -> InvestigationList:
+        """The newest first."""
+        query = InvestigationQuery(
+            state=state,
+            source=source,
+            incident_id=IncidentId(incident) if incident else None,
+            text=text,
+            before=InvestigationId(before) if before else None,
+            limit=limit,
+        )
+        records = await self._service.investigations.list(query)
+        more = records[-1].id if len(records) == limit else None
+        return InvestigationList(investigations=[InvestigationDocument.of(each) for each in records], next=more)
+
+    async def shown(self, identity: Identity) -> InvestigationDocument:
+        """One investigation."""
+        return InvestigationDocument.of(await self._record(identity))
+
+    async def cancel(self, identity: Identity) -> Response:
+        """Cancel one that is not finished."""
+        record = await self._record(identity)
+        if not await cancel_investigation(self._service, record.id):
+            raise ApiError(409, f"the investigation {identity!r} is finished already")
+        return Response(status_code=204)
+
+    async def events(
+        self, identity: Identity, request: Request, last_event_id: LastEventId = None, after: AfterEvent = 0
+    ) -> Response:
+        """What happened, and what happens, until it is finished; a list of what happened so far for JSON."""
+        record = await self._record(identity)
+        after, accept = max(after, int(last_event_id or 0)), request.headers.get("accept", "")
+        if "json" in accept and MEDIA_TYPE not in accept:
+            found = await self._service.investigations.events(record.id, after=after, limit=_EVENTS_AT_ONCE)
+            more = str(found[-1].id) if len(found) == _EVENTS_AT_ONCE else None
+            listed = EventList(events=[EventDocument.of(each) for each in found], next=more)
+            return Response(listed.model_dump_json(), media_type="application/json")
+        heartbeat = self._service.settings.server.heartbeat_seconds
+        return EventStreamResponse(self._tail(record.id, after), heartbeat_seconds=heartbeat)
+
+    async def _tail(self, identity: InvestigationId, after: int) -> AsyncGenerator[bytes, None]:
+        """Frames of the events, those of the future too. Ends when the server does: clients come back elsewhere."""
+        while not self._draining.begun:
+            record = await self._service.investigations.get(identity)  # first, so that no last event is missed
+            found = await self._service.investigations.events(identity, after=after, limit=_EVENTS_AT_ONCE)
+            for event in found:
+                after = event.id
+                yield frame(str(event.id), event.name, event.data)
+            if found:
+                continue
+            if record is None or record.state in FINAL_STATES:
+                yield b"event: end\ndata: {}\n\n"
+                return
+            try:
+                async with asyncio.timeout(_POLL_SECONDS):
+                    await self._draining.wait()
+            except TimeoutError:
+                continue
+
+    async def _record(self, identity: str) -> InvestigationRecord:
+        record = await self._service.investigations.get(InvestigationId(identity))
+        if record is None:
+            raise ApiError(404, f"there is no investigation {identity!r}")
+        return record
+
+
+def _receipt(identity: InvestigationId, request: Request, response: Response) -> InvestigationReceipt:
+    response.headers["Location"] = f"{request.scope.get('root_path', '')}/api/investigations/{identity}"
+    return InvestigationReceipt(id=identity)
+
+
+def router(service: Service, draining: Draining) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/api/investigations", tags=["investigations"])
+    handlers = InvestigationRoutes(service, draining)
+    general: tuple[Literal[401, 403, 422, 503], ...] = (401, 403, 422, 503)
+    routes.add_api_route(
+        "",
+        handlers.begin,
+        methods=["POST"],
+        status_code=202,
+        summary="Begin an investigation",
+        responses=documented(400, 408, 413, 429, *general),
+    )
+    routes.add_api_route(
+        "/{identity}/retry",
+        handlers.retry,
+        methods=["POST"],
+        status_code=202,
+        summary="Investigate again what failed",
+        responses=documented(400, 404, 409, 429, *general),
+    )
+    routes.add_api_route(
+        "", handlers.listed, methods=["GET"], summary="List investigations", responses=documented(*general)
+    )
+    routes.add_api_route(
+        "/{identity}", handlers.shown, methods=["GET"], summary="One investigation", responses=documented(404, *general)
+    )
+    routes.add_api_route(
+        "/{identity}",
+        handlers.cancel,
+        methods=["DELETE"],
+        status_code=204,
+        summary="Cancel an investigation",
+        responses=documented(404, 409, *general),
+    )
+    streamed = {"description": "Events", "model": EventList, "content": {MEDIA_TYPE: {}}}
+    found = cast("dict[int | str, dict[str, object]]", {200: streamed})
+    routes.add_api_route(
+        "/{identity}/events",
+        handlers.events,
+        methods=["GET"],
+        summary="Watch an investigation",
+        response_class=Response,
+        responses={**documented(404, *general), **found},
+    )
+    return routes

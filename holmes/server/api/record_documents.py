@@ -1,0 +1,262 @@
+"""Investigations, incidents, alerts and deliveries as clients read them. Used by the routes that list and show them."""
+
+import json
+from datetime import datetime
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, Field, JsonValue
+
+from holmes.investigations.deliveries.records import Delivery, DeliveryState
+from holmes.investigations.records.values import (
+    ClosedBy,
+    Incident,
+    IncidentState,
+    InvestigationRecord,
+    InvestigationState,
+    KnownAlert,
+    StoredEvent,
+)
+from holmes.investigations.records.wire_events import usage_metadata
+
+
+def _without_nul(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("a NUL character is not allowed")  # PostgreSQL does not keep it
+    return text
+
+
+Clean = Annotated[str, AfterValidator(_without_nul)]
+"""Text that every database keeps."""
+
+
+class InvestigationDocument(BaseModel):
+    """An investigation. `answer` is Markdown; `answered_by` is the model that wrote it. Costs are in US dollars."""
+
+    id: str
+    state: InvestigationState
+    title: str
+    question: str
+    source: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    incident_id: str | None
+    route: str
+    namespace: str | None
+    model: str | None
+    max_cost: float | None
+    without_llm: str | None
+    attempts: int
+    answer: str | None
+    error: str | None
+    answered_by: str | None
+    cost: float
+    metadata: dict[str, object]
+
+    @classmethod
+    def of(cls, record: InvestigationRecord) -> Self:
+        """What is shown of `record`."""
+        return cls(
+            id=record.id,
+            state=record.state,
+            title=record.title,
+            question=record.question,
+            source=record.source,
+            created_at=record.created_at,
+            started_at=record.started_at,
+            finished_at=record.finished_at,
+            incident_id=record.incident_id,
+            route=record.route,
+            namespace=record.namespace,
+            model=record.model,
+            max_cost=record.max_cost,
+            without_llm=record.without_llm,
+            attempts=record.attempts,
+            answer=record.answer,
+            error=record.error,
+            answered_by=record.answered_by,
+            cost=record.stats.cost,
+            metadata=dict(usage_metadata(record.stats)),
+        )
+
+
+class InvestigationList(BaseModel):
+    """The newest first. `next` is what `before` must be to go on; null at the end."""
+
+    investigations: list[InvestigationDocument]
+    next: str | None
+
+
+class EventDocument(BaseModel):
+    """One event, with the names and fields of a streamed chat."""
+
+    id: int
+    event: str
+    at: datetime
+    data: JsonValue
+
+    @classmethod
+    def of(cls, event: StoredEvent) -> Self:
+        """What is shown of `event`."""
+        return cls(id=event.id, event=event.name, at=event.at, data=json.loads(event.data))
+
+
+class EventList(BaseModel):
+    """Events in order. `next` is what `Last-Event-ID` must be to go on; null when there are no more now."""
+
+    events: list[EventDocument]
+    next: str | None
+
+
+class InvestigationRequest(BaseModel):
+    """A question to be investigated, also when this server ends meanwhile."""
+
+    question: Clean = Field(min_length=1, max_length=100_000, pattern=r"\S")
+    title: Clean | None = Field(default=None, min_length=1, max_length=500, description="Unset: the question's begin.")
+    namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
+    model: str | None = Field(default=None, min_length=1, max_length=200)
+    max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="US dollars.")
+
+
+class InvestigationReceipt(BaseModel):
+    """The investigation is kept and will be run."""
+
+    id: str
+    state: InvestigationState = "queued"
+
+
+class IncidentDocument(BaseModel):
+    """Alerts that belong together. `root_cause` is the first line of the newest answer.
+
+    `closed_by` is `hand`, or `stale` when no message came any more; null when its alerts closed it.
+    """
+
+    id: str
+    title: str
+    state: IncidentState
+    severity: str | None
+    route: str
+    group_key: str
+    labels: dict[str, str]
+    opened_at: datetime
+    updated_at: datetime
+    closed_at: datetime | None
+    closed_by: ClosedBy | None
+    reopened: int
+    root_cause: str | None
+
+    @classmethod
+    def of(cls, incident: Incident) -> Self:
+        """What is shown of `incident`."""
+        return cls(
+            id=incident.id,
+            title=incident.title,
+            state=incident.state,
+            severity=incident.severity,
+            route=incident.route,
+            group_key=incident.group_key,
+            labels=dict(incident.labels),
+            opened_at=incident.opened_at,
+            updated_at=incident.updated_at,
+            closed_at=incident.closed_at,
+            closed_by=incident.closed_by,
+            reopened=incident.reopened,
+            root_cause=incident.root_cause,
+        )
+
+
+class IncidentList(BaseModel):
+    """The one that changed last first. `next` is what `before` must be to go on; null at the end."""
+
+    incidents: list[IncidentDocument]
+    next: str | None
+
+
+class AlertDocument(BaseModel):
+    """An alert as it was sent last, how often it came, and which investigation looks at it."""
+
+    fingerprint: str
+    name: str
+    status: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    starts_at: datetime | None
+    ends_at: datetime | None
+    generator_url: str | None
+    investigation_id: str | None
+    received: int
+    first_seen: datetime
+    last_seen: datetime
+
+    @classmethod
+    def of(cls, known: KnownAlert) -> Self:
+        """What is shown of `known`."""
+        alert = known.alert
+        return cls(
+            fingerprint=alert.fingerprint,
+            name=alert.name,
+            status=alert.status,
+            labels=dict(alert.labels),
+            annotations=dict(alert.annotations),
+            starts_at=alert.starts_at,
+            ends_at=alert.ends_at,
+            generator_url=alert.generator_url,
+            investigation_id=known.investigation_id,
+            received=known.received,
+            first_seen=known.first_seen,
+            last_seen=known.last_seen,
+        )
+
+
+class DeliveryDocument(BaseModel):
+    """News of an incident for one destination."""
+
+    id: int
+    destination: str
+    event: str
+    incident_id: str
+    investigation_id: str | None
+    state: DeliveryState
+    attempts: int
+    created_at: datetime
+    due_at: datetime
+    delivered_at: datetime | None
+    last_error: str | None
+    gave_up: bool
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> Self:
+        """What is shown of `delivery`."""
+        return cls(
+            id=delivery.id,
+            destination=delivery.destination,
+            event=delivery.event,
+            incident_id=delivery.incident_id,
+            investigation_id=delivery.investigation_id,
+            state=delivery.state,
+            attempts=delivery.attempts,
+            created_at=delivery.created_at,
+            due_at=delivery.due_at,
+            delivered_at=delivery.delivered_at,
+            last_error=delivery.last_error,
+            gave_up=delivery.gave_up,
+        )
+
+
+class DeliveryList(BaseModel):
+    """The newest first. `next` is what `before` must be to go on; null at the end."""
+
+    deliveries: list[DeliveryDocument]
+    next: int | None
+
+
+class IncidentDetail(IncidentDocument):
+    """An incident with everything that belongs to it, investigations newest first.
+
+    `alerts` are at most 200, the firing ones first; `alert_count` is how many there are.
+    """
+
+    alert_count: int
+    alerts: list[AlertDocument]
+    investigations: list[InvestigationDocument]
+    deliveries: list[DeliveryDocument]

@@ -1,0 +1,168 @@
+"""`/api/chat`: questions and answers, whole or as a stream that can be resumed. Also the interface of older clients."""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Final, cast
+
+from fastapi import APIRouter, Header, Path, Request
+from fastapi.responses import JSONResponse, Response
+
+from holmes.investigations.records.wire_events import WireEvent
+from holmes.server.chat.chat_documents import ChatAnswer, ChatRequest, OlderAnswer, OlderRequest
+from holmes.server.chat.chat_jobs import chat_job
+from holmes.server.chat.chat_production import MISFIT_CODE
+from holmes.server.chat.chat_runs import ChatRun, ChatRuns
+from holmes.server.clients import client_of
+from holmes.server.errors import ApiError, documented
+from holmes.server.sse import STREAM_DOCUMENTATION, EventStreamResponse, until_disconnected
+
+_STATUSES: Final = {
+    2: (400, "bad_request"),
+    3: (503, "cluster_unreachable"),
+    MISFIT_CODE: (422, "answer_does_not_fit"),
+}
+_HEADING: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_RUN: Final = Path(description="The run, as in the ids of its events.", pattern=r"^[0-9a-f]{1,64}$")
+LastEventId = Annotated[
+    str | None, Header(description="`<run>:<number>` of the last event that was read; the stream goes on after it.")
+]
+RunId = Annotated[str, _RUN]
+
+
+class ChatRoutes:
+    """The handlers."""
+
+    def __init__(self, runs: ChatRuns, heartbeat_seconds: float) -> None:
+        self._runs = runs
+        self._heartbeat_seconds = heartbeat_seconds
+
+    async def chat(self, body: ChatRequest, request: Request, last_event_id: LastEventId = None) -> Response:
+        """Ask. With `Last-Event-ID` a stream that broke off is resumed, and nothing is asked again."""
+        if last_event_id and body.stream:
+            return self._resumed(last_event_id)
+        job = chat_job(body, await self._runs.codec())
+        run = await self._runs.start(job, client_of(request))
+        if body.stream:
+            run.wait_for_reader(begin=True)
+            return self._stream(run, 0)
+        last = await finished(run, request)
+        document = {
+            "analysis": "",
+            "tool_calls": run.production.tool_calls,
+            "pending_approvals": [],
+            **last.data,
+        }
+        return JSONResponse(ChatAnswer.model_validate(document).model_dump(mode="json"))
+
+    async def events(self, run_id: RunId, last_event_id: LastEventId = None) -> Response:
+        """The events of a chat that runs, from the beginning or after `Last-Event-ID`."""
+        run = self._runs.get(run_id)
+        return self._stream(run, _number(last_event_id, run_id))
+
+    async def cancel(self, run_id: RunId) -> Response:
+        """End a chat."""
+        self._runs.get(run_id).cancel("the chat was cancelled")
+        return Response(status_code=204)
+
+    async def investigate(self, body: OlderRequest, request: Request) -> OlderAnswer:
+        """Ask, as older clients do."""
+        asked = ChatRequest(ask=_older_question(body), model=body.model)
+        run = await self._runs.start(chat_job(asked, await self._runs.codec()), client_of(request))
+        last = await finished(run, request)
+        analysis = str(last.data.get("analysis", ""))
+        return OlderAnswer.model_validate(
+            {"analysis": analysis, "sections": _sections(analysis), "tool_calls": run.production.tool_calls}
+        )
+
+    def _resumed(self, last_event_id: str) -> Response:
+        identity = last_event_id.partition(":")[0]
+        return self._stream(self._runs.get(identity), _number(last_event_id, identity))
+
+    def _stream(self, run: ChatRun, after: int) -> Response:
+        return EventStreamResponse(
+            run.frames(after), heartbeat_seconds=self._heartbeat_seconds, headers={"X-Holmes-Run": run.identity}
+        )
+
+
+def router(runs: ChatRuns, heartbeat_seconds: float) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/api", tags=["chat"])
+    handlers = ChatRoutes(runs, heartbeat_seconds)
+    asking = documented(400, 401, 403, 404, 408, 413, 422, 429, 502, 503)
+    streamed = cast("dict[int | str, dict[str, object]]", {200: {"model": ChatAnswer, **STREAM_DOCUMENTATION}})
+    routes.add_api_route("/chat", handlers.chat, methods=["POST"], summary="Ask", responses={**asking, **streamed})
+    routes.add_api_route(
+        "/chat/{run_id}/events",
+        handlers.events,
+        methods=["GET"],
+        summary="Read a streamed chat again",
+        response_class=Response,
+        responses={**documented(400, 401, 403, 404, 422), 200: dict(STREAM_DOCUMENTATION)},
+    )
+    routes.add_api_route(
+        "/chat/{run_id}",
+        handlers.cancel,
+        methods=["DELETE"],
+        summary="Cancel a chat",
+        status_code=204,
+        responses=documented(401, 403, 404, 422),
+    )
+    routes.add_api_route(
+        "/investigate", handlers.investigate, methods=["POST"], summary="Ask, as older clients do", responses=asking
+    )
+    return routes
+
+
+async def finished(run: ChatRun, request: Request) -> WireEvent:
+    """How `run` ended. A client that goes away cancels it. Raises `ApiError` when it could not answer."""
+    leaving = asyncio.create_task(until_disconnected(request.receive))
+    ended = asyncio.create_task(_drain(run))
+    try:
+        await asyncio.wait({leaving, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            run.cancel("its client went away")
+            await ended
+    finally:
+        if not ended.done():
+            run.cancel("its request was cancelled")
+        for task in (leaving, ended):
+            task.cancel()
+        await asyncio.gather(leaving, ended, return_exceptions=True)
+    last = run.last
+    if last is None or last.name == "error":
+        data = last.data if last else {}
+        status, code = _STATUSES.get(cast("int", data.get("error_code", 1)), (502, "run_failed"))
+        raise ApiError(status, str(data.get("description", "it ended without an answer")), code=code)
+    return last
+
+
+async def _drain(run: ChatRun) -> None:
+    async for _ in run.frames():
+        pass
+
+
+def _number(last_event_id: str | None, run_id: str) -> int:
+    identity, _, number = (last_event_id or f"{run_id}:0").partition(":")
+    if identity != run_id or not number.isdecimal() or len(number) > 12:
+        raise ApiError(400, "Last-Event-ID is no id of an event of this run")
+    return int(number)
+
+
+def _older_question(body: OlderRequest) -> str:
+    parts = [f"Find the root cause of: {body.title}"]
+    if body.source:
+        parts.append(f"It was reported by {body.source}.")
+    parts.append(body.description)
+    for name, value in (("Subject", body.subject), ("Context", body.context)):
+        if value:
+            parts.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _sections(analysis: str) -> Mapping[str, str]:
+    """The parts of an answer by their headings; all of it as `analysis` when it has none."""
+    pieces = _HEADING.split(analysis)
+    found = {name.strip("* "): text.strip() for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return found or {"analysis": analysis.strip()}

@@ -1,0 +1,105 @@
+"""From the request of a client to what an investigator is asked. Used by the chat; asks nobody.
+
+Raises `ConfigError` in one line for what cannot be asked.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holmes.app.requests import AskRequest
+from holmes.core.hooks import hook_of
+from holmes.server.chat.approvals import ChatApprover
+from holmes.server.chat.images import images_of
+from holmes.server.chat.json_answers import schema_of
+from holmes.values.errors import ConfigError
+from holmes.values.messages import Image, UserMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.server.chat.chat_documents import ChatRequest, ToolDecision
+    from holmes.server.chat.conversations import Conversation, ConversationCodec
+    from holmes.values.json_types import JsonObject
+    from holmes.values.messages import Message, ToolCall
+
+_GO_ON = "The decisions about the tool calls that waited for approval are made. Go on."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatJob:
+    """One chat. `approver` is set when calls may wait for a person; `replayed` calls come before the first reply.
+
+    `schema` is what the answer must fit; `triage_may_answer` excepts `builtin/triage`, which writes no JSON.
+    """
+
+    ask: AskRequest
+    model: str | None = None
+    approver: ChatApprover | None = None
+    replayed: tuple[ToolCall, ...] = ()
+    schema: JsonObject | None = None
+    triage_may_answer: bool = False
+
+
+def json_rule(schema: JsonObject) -> str:
+    """What the model is told about the form of its answer."""
+    return (
+        "Your final answer is read by a program: it must be one JSON value that fits this JSON schema, "
+        f"without any other text and without a code fence:\n{json.dumps(schema)}"
+    )
+
+
+def chat_job(request: ChatRequest, codec: ConversationCodec) -> ChatJob:
+    """What `request` wants."""
+    conversation = codec.decode(request.conversation_history or ())
+    decisions = request.tool_decisions or ()
+    images = images_of(request.images or ())
+    schema = None if request.response_format is None else schema_of(request.response_format)
+    ask = AskRequest(
+        question=request.ask,
+        images=images,
+        conversation=conversation.messages,
+        instructions=_instructions(request.additional_system_prompt, schema),
+    )
+    approver = ChatApprover({each.tool_call_id: each.approved for each in decisions})
+    waits = approver if request.enable_tool_approval or decisions else None
+    if not decisions:
+        return ChatJob(ask=ask, model=request.model, approver=waits, schema=schema)
+    replayed = _decided(conversation, decisions)
+    return ChatJob(
+        ask=_continued(ask, decisions), model=request.model, approver=waits, replayed=replayed, schema=schema
+    )
+
+
+def _instructions(additions: str | None, schema: JsonObject | None) -> str | None:
+    parts = [additions or "", json_rule(schema) if schema is not None else ""]
+    return "\n\n".join(part for part in parts if part) or None
+
+
+def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
+    """The waiting calls of the model that somebody decided about. A hook makes its call again by itself."""
+    wanted = {each.tool_call_id for each in decisions}
+    calls = tuple(call for call in conversation.pending if call.id in wanted)
+    if len(calls) < len(wanted):
+        unknown = sorted(wanted - {call.id for call in calls})
+        raise ConfigError(f"tool_decisions: no call {unknown[0]!r} of the conversation waits for a decision")
+    return tuple(call for call in calls if hook_of(call.id) is None)
+
+
+def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest:
+    """Clients say the question again with the decisions: it is taken once, from the conversation if it ends with it."""
+    earlier: tuple[Message, ...] = ask.conversation
+    images = ask.images
+    asked = [message for message in earlier if isinstance(message, UserMessage) and message.kind == "request"]
+    question = _GO_ON if asked and asked[-1].text == ask.question else ask.question
+    if earlier and asked and earlier[-1] is asked[-1] and question is _GO_ON:
+        question = ask.question
+        images = images or tuple(part for part in asked[-1].parts if isinstance(part, Image))
+        earlier = earlier[:-1]
+    said = [
+        f"About the call {each.tool_call_id!r} the user says: {each.feedback}" for each in decisions if each.feedback
+    ]
+    text = "\n\n".join((question, *said))
+    return AskRequest(question=text, images=images, conversation=earlier, instructions=ask.instructions)

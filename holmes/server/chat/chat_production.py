@@ -1,0 +1,245 @@
+"""Runs one chat and says what happens as wire events; the last one has the answer and the signed conversation.
+
+Used by `chat_runs`, for streamed chats and for those that are not. Raises what opening an investigator raises.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+from holmes.app.investigators import budgeted
+from holmes.app.requests import AskRequest, RunParts
+from holmes.core.hooks import hook_note, hook_of
+from holmes.investigations.records.chat_costs import ChatCosts
+from holmes.investigations.records.wire_events import (
+    WireEvent,
+    arguments_of,
+    tool_result_data,
+    usage_metadata,
+    wire_events,
+)
+from holmes.server.chat.approvals import Replay, ReplayedModel, until_approval
+from holmes.server.chat.json_answers import find_json, mismatch
+from holmes.settings.model import BUILTIN_MODEL
+from holmes.values.events import (
+    AnswerFinished,
+    AssistantReplied,
+    HistoryCompacted,
+    RunFailed,
+    TokensCounted,
+    ToolCallFinished,
+    ToolResultsMasked,
+)
+from holmes.values.messages import AssistantMessage, Text, UserMessage
+from holmes.values.stats import NOTHING_SPENT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from holmes.app.serving import Service
+    from holmes.server.chat.approvals import PendingCall
+    from holmes.server.chat.chat_jobs import ChatJob
+    from holmes.server.chat.conversations import ConversationCodec
+    from holmes.values.events import AgentEvent
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message
+    from holmes.values.model import ChatModel
+    from holmes.values.stats import RequestStats
+
+MISFIT_CODE: Final = 422
+_REPAIRS = 1
+
+
+class ChatProduction:
+    """One chat. `open` comes first, then `events` once."""
+
+    def __init__(self, service: Service, codec: ConversationCodec, job: ChatJob, run_id: str) -> None:
+        self._service = service
+        self._codec = codec
+        self._job = job
+        self._run_id = run_id
+        self.costs = ChatCosts(service.database, run_id)
+        self._budget = service.investigators.budget(keep=self.costs.add)
+        self._messages: list[Message] = []
+        self._before: RequestStats = NOTHING_SPENT
+        self._stats: RequestStats = NOTHING_SPENT
+        self._counted: TokensCounted | None = None
+        self._opened: AsyncGenerator[AgentEvent, None] | None = None
+        self._replay = Replay(())
+        self.tool_calls: list[JsonObject] = []
+        self.model = ""
+
+    async def open(self) -> None:
+        """Open the investigator. Raises `ConfigError` for an unknown model, `ClusterUnreachable`."""
+        self._opened = await self._ask(self._job.ask)
+
+    async def events(self) -> AsyncGenerator[WireEvent, None]:
+        """What happens. The last event is `ai_answer_end`, `approval_required` or `error`."""
+        request = self._job.ask
+        for attempt in range(_REPAIRS + 1):
+            opened, self._opened = self._opened, None
+            end: AnswerFinished | None = None
+            async with aclosing(opened or await self._ask(request)) as events:
+                async for event in events:
+                    self._note(event)
+                    if isinstance(event, AnswerFinished):
+                        end = event
+                        continue
+                    for each in wire_events(event):
+                        yield self._completed(event, each)
+            if end is None:
+                if self._pending:
+                    yield self._waiting()
+                return
+            problem, text = self._checked(end)
+            if problem is None:
+                yield self._answer(end, text)
+                return
+            if attempt == _REPAIRS or end.model == BUILTIN_MODEL:
+                text = f"the model's answer does not fit response_format: {problem}"
+                yield failure(text, self._metadata(), code=MISFIT_CODE)
+                return
+            self._before, self._stats = self._before + self._stats, NOTHING_SPENT
+            request = _repair(end, request, problem)
+
+    async def _ask(self, request: AskRequest) -> AsyncGenerator[AgentEvent, None]:
+        job = self._job
+        question = UserMessage(parts=(Text(text=request.question), *request.images))
+        self._messages = [*request.conversation, question]
+        replay = self._replay = Replay(job.replayed)
+
+        def wrapped(model: ChatModel) -> ChatModel:
+            return ReplayedModel(budgeted(model, self._budget), replay)
+
+        parts = RunParts(wrap_model=wrapped, approver=job.approver)
+        events = await self._service.investigators.ask(request, model=job.model, parts=parts)
+        return until_approval(events, job.approver) if job.approver else events
+
+    def _note(self, event: AgentEvent) -> None:
+        """Keep what the end needs: the conversation, in case that the run has to wait, the calls, and the cost."""
+        match event:
+            case AssistantReplied():
+                self._messages.append(event.message)
+                self.model = event.model
+            case ToolCallFinished():
+                hook_id = hook_of(event.call.id)
+                self._messages.append(event.message if hook_id is None else hook_note(hook_id, event.message))
+                self.tool_calls.append(_call_document(event))
+            case HistoryCompacted() | ToolResultsMasked():
+                self._messages = list(event.messages) or self._messages
+            case TokensCounted():
+                self._counted, self._stats = event, event.stats
+            case AnswerFinished():
+                self._messages, self._stats = list(event.messages), event.stats
+            case RunFailed():
+                self._stats = event.stats
+            case _:
+                pass
+
+    def _completed(self, event: AgentEvent, wire: WireEvent) -> WireEvent:
+        """`wire` with the parts that need the signature or are about the whole chat."""
+        match event:
+            case HistoryCompacted():
+                return replace(wire, data={**wire.data, "messages": self._codec.encode(event.messages)})
+            case RunFailed():
+                return replace(wire, data={**wire.data, "metadata": self._metadata()})
+            case _:
+                return wire
+
+    @property
+    def _pending(self) -> tuple[PendingCall, ...]:
+        """The calls that a person must decide about before the chat can go on."""
+        waiting = self._job.approver.pending if self._job.approver else ()
+        return (*waiting, *self._replay.pending) if waiting else ()
+
+    def _waiting(self) -> WireEvent:
+        calls = tuple(each.call for each in self._pending)
+        messages, last = list(self._messages), next(filter(_is_reply, reversed(self._messages)), None)
+        if last is None or not set(calls) <= set(last.tool_calls):  # not of a reply: of a hook, or of an earlier run
+            messages.append(AssistantMessage(text="", tool_calls=calls))
+        data: JsonObject = {
+            "conversation_history": self._codec.encode(messages, calls),
+            "pending_approvals": tuple(map(_pending_document, self._pending)),
+            "requires_approval": True,
+            "follow_up_actions": [],
+            "metadata": self._metadata(),
+        }
+        return WireEvent(name="approval_required", data=data)
+
+    def _checked(self, end: AnswerFinished) -> tuple[str | None, str]:
+        """What is wrong with the answer, and the answer."""
+        by_triage = end.model == BUILTIN_MODEL
+        if self._job.schema is None or (by_triage and self._job.triage_may_answer):
+            return None, end.text
+        if by_triage:
+            return f"{BUILTIN_MODEL} answers in Markdown only", end.text
+        try:
+            value = find_json(end.text)
+        except ValueError as error:
+            return str(error), end.text
+        return mismatch(value, self._job.schema), json.dumps(value, ensure_ascii=False)
+
+    def _answer(self, end: AnswerFinished, text: str) -> WireEvent:
+        (wire,) = wire_events(end)
+        own = wire.data["metadata"]
+        assert isinstance(own, dict)  # noqa: S101  `wire_events` makes it
+        data: JsonObject = {
+            **wire.data,
+            "analysis": text,
+            "conversation_history": self._codec.encode(end.messages),
+            "metadata": {**own, **self._metadata()},
+        }
+        return replace(wire, data=data)
+
+    def _metadata(self) -> JsonObject:
+        counted = self._counted
+        sizes: dict[str, JsonValue] = {}
+        if counted is not None:
+            sizes = {
+                "tokens": {"total_tokens": counted.prompt_tokens},
+                "max_tokens": counted.context_window_tokens,
+                "max_output_tokens": counted.max_output_tokens,
+            }
+        return {"run_id": self._run_id, "model": self.model, **sizes, **usage_metadata(self._before + self._stats)}
+
+
+def failure(text: str, metadata: JsonObject | None = None, *, code: int = 1) -> WireEvent:
+    """The last event of a chat that could not answer."""
+    data: JsonObject = {
+        "description": text,
+        "error_code": code,
+        "msg": text,
+        "success": False,
+        "metadata": metadata or {},
+    }
+    return WireEvent(name="error", data=data)
+
+
+def _repair(end: AnswerFinished, request: AskRequest, problem: str) -> AskRequest:
+    question = f"Your answer is not what was asked for: {problem}. Answer again with nothing but the JSON."
+    return AskRequest(question=question, conversation=end.messages, instructions=request.instructions)
+
+
+def _is_reply(message: Message) -> TypeGuard[AssistantMessage]:
+    return isinstance(message, AssistantMessage)
+
+
+def _pending_document(pending: PendingCall) -> JsonObject:
+    return {
+        "tool_call_id": pending.call.id,
+        "tool_name": pending.call.name,
+        "description": pending.description,
+        "params": arguments_of(pending.call),
+    }
+
+
+def _call_document(event: ToolCallFinished) -> JsonObject:
+    return {
+        "tool_call_id": event.call.id,
+        "tool_name": event.call.name,
+        "description": event.description,
+        "result": tool_result_data(event),
+    }

@@ -1,0 +1,198 @@
+"""Chats that run: each is a task with a log of its events. Used by the routes of the chat and of checks.
+
+A streamed chat goes on for `resume_seconds` without a reader, and can be read from where its reader was. Then it is
+cancelled: the connection to the provider is closed and tools are ended. Nothing is begun beyond the limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import uuid
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from holmes.investigations.records.keys import shared_key
+from holmes.server.chat.chat_production import ChatProduction, failure
+from holmes.server.chat.conversations import ConversationCodec
+from holmes.server.chat.event_log import EventLog
+from holmes.server.errors import ApiError, api_error, one_line
+from holmes.server.limits import ChatSlots
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from holmes.app.serving import Service
+    from holmes.investigations.records.wire_events import WireEvent
+    from holmes.server.chat.chat_jobs import ChatJob
+    from holmes.server.draining import Draining
+
+_CANCELLED_CODE = 130
+_SIGNING = b"holmes conversations "
+_log = logging.getLogger(__name__)
+
+
+class ChatRun:
+    """One chat. `last` is how it ended, once `finished` is done."""
+
+    def __init__(self, production: ChatProduction, identity: str, *, resume_seconds: float) -> None:
+        self.identity = identity
+        self.production = production
+        self.log = EventLog(identity)
+        self.last: WireEvent | None = None
+        self._resume_seconds = resume_seconds
+        self._readers = 0
+        self._waiting: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._reason = "the chat was cancelled"
+
+    def start(self) -> asyncio.Task[None]:
+        """Begin. The investigator must be open."""
+        self._task = asyncio.create_task(self._run(), name=f"chat {self.identity}")
+        return self._task
+
+    def cancel(self, reason: str) -> None:
+        """End it now; whoever reads is told why."""
+        self._reason = reason
+        if self._task is not None:
+            # Not at once: a task that has not begun would end without a word.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
+
+    async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
+        """The events after the number `after`. The chat is cancelled when nobody has read them for a while."""
+        self.wait_for_reader(begin=False)
+        self._readers += 1
+        try:
+            async with aclosing(self.log.read(after)) as frames:
+                async for each in frames:
+                    yield each
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self.wait_for_reader(begin=True)
+
+    def wait_for_reader(self, *, begin: bool) -> None:
+        """Begin to wait for a reader, or end it."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+        if begin and self._task is not None and not self._task.done():
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.call_later(self._resume_seconds, self.cancel, "its client went away")
+
+    async def _run(self) -> None:
+        try:
+            async with aclosing(self.production.events()) as events:
+                async for event in events:
+                    if event.name in {"ai_answer_end", "approval_required", "error"}:
+                        self.last = event
+                    else:
+                        await self.log.append(event)
+        except asyncio.CancelledError:
+            self.last = failure(self._reason, code=_CANCELLED_CODE)
+        except HolmesError as error:
+            self.last = failure(str(api_error(error).detail), code=error.exit_code)
+        except Exception:  # noqa: BLE001  the outermost edge of a task that nobody awaits
+            _log.exception("bug %s in a chat", self.identity)
+            self.last = failure(f"this is a bug in Holmes; the server's log tells more under {self.identity}")
+        finally:
+            self.wait_for_reader(begin=False)
+            await self.log.close(self.last)
+
+
+class ChatRuns:
+    """All chats of this replica."""
+
+    def __init__(self, service: Service, draining: Draining) -> None:
+        self._service = service
+        self._draining = draining
+        self._slots = ChatSlots(service)
+        self._runs: dict[str, ChatRun] = {}
+        self._opening: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[None]] = set()
+        self._keeping: set[asyncio.Task[None]] = set()
+        self._codec: ConversationCodec | None = None
+
+    async def codec(self) -> ConversationCodec:
+        """What signs conversations: with the configured key, else with that of the database.
+
+        Raises `DatabaseUnavailable`.
+        """
+        if self._codec is None:
+            own = self._service.settings.server.approval_signing_key
+            if own is not None:
+                key = hashlib.sha256(_SIGNING + own.get_secret_value().encode()).digest()
+            else:
+                key = await shared_key(self._service.database, "conversations")
+            self._codec = ConversationCodec(key)
+        return self._codec
+
+    async def start(self, job: ChatJob, client: str) -> ChatRun:
+        """Begin a chat for a client.
+
+        Raises `ApiError` 429 beyond the limits, 503 while the server ends, and what opening an investigator raises.
+        """
+        self._draining.refuse_when_begun()
+        await self._slots.refuse_beyond_budget()
+        release = self._slots.take(client)
+        identity = uuid.uuid4().hex
+        run = ChatRun(
+            ChatProduction(self._service, await self.codec(), job, identity),
+            identity,
+            resume_seconds=self._service.settings.server.resume_seconds,
+        )
+        try:
+            await self._open(run)
+        except BaseException:
+            release()
+            raise
+        self._runs[identity] = run
+        task = run.start()
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda _: release())
+        keeping = asyncio.create_task(self._keep(run, task), name=f"chat {identity} is kept")
+        self._keeping.add(keeping)
+        keeping.add_done_callback(self._keeping.discard)
+        return run
+
+    def get(self, identity: str) -> ChatRun:
+        """A chat that runs, or ended a moment ago. Raises `ApiError` 404."""
+        run = self._runs.get(identity)
+        if run is None:
+            raise ApiError(404, f"there is no chat {one_line(identity)[:80]!r}, or it is over")
+        return run
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until all chats are over, then cancel those that are not."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        while (begun := self._opening | self._running) and loop.time() < deadline:
+            await asyncio.wait(begun, timeout=deadline - loop.time())
+        for opening in self._opening:
+            opening.cancel()
+        for run in self._runs.values():
+            run.cancel("the server is ending")
+        if self._running:
+            await asyncio.wait(self._running)
+        await asyncio.gather(*(run.production.costs.flush() for run in self._runs.values()))
+
+    async def _open(self, run: ChatRun) -> None:
+        """Open it in a task that `drain` waits for. Raises `ApiError` 503 when that ended it."""
+        task = asyncio.create_task(run.production.open(), name=f"chat {run.identity} opens")
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+        try:
+            await task
+        except asyncio.CancelledError:
+            self._draining.refuse_when_begun()
+            raise
+
+    async def _keep(self, run: ChatRun, task: asyncio.Task[None]) -> None:
+        """Record what it cost if that failed before, and let a client that lost its connection read the end."""
+        await asyncio.wait({task})
+        await run.production.costs.flush()
+        await asyncio.sleep(self._service.settings.server.resume_seconds)
+        self._runs.pop(run.identity, None)

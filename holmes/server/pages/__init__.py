@@ -1,0 +1,1 @@
+"""The web page: lists, one investigation, its results, and the login."""

@@ -1,0 +1,147 @@
+"""Answers of models as HTML that may be shown: Markdown rendered, then sanitised. Used by the page.
+
+HTML in the text is shown as text. Only http, https and mailto become links; pictures become links to them, because a
+picture of another origin would tell that origin who reads. Citations (`[[<result id>:12-18]]`) become numbers that open
+the stored output at these lines, with words beside the number of what was not checked; those in code stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import nh3
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
+from holmes.evidence import markers_in
+from holmes.server.pages.page_format import visible
+from holmes.values.cutting import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it.renderer import RendererProtocol
+    from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
+    from markdown_it.utils import EnvType, OptionsDict
+
+    from holmes.evidence import Marker
+
+MAX_CHARACTERS: Final = 200_000
+_MARKER: Final = re.compile(r"\[\[[^\]\n]{1,196}\]\]")
+_NUMBERS: Final = "citations"
+# fmt: off
+_TAGS: Final = frozenset({
+    "a", "p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li",
+    "table", "thead", "tbody", "tr", "th", "td", "div",
+})
+# fmt: on
+_ATTRIBUTES: Final = {"a": {"href", "title", "class"}, "ol": {"start"}, "code": {"class"}, "div": {"class", "tabindex"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedAnswer:
+    """The HTML of an answer, and what it cites in the order of the numbers in it (the first is 1)."""
+
+    html: Markup
+    citations: tuple[Marker, ...]
+
+
+def render_answer(text: str) -> RenderedAnswer:
+    """The answer as it is shown. Never fails; text above 200,000 characters is cut."""
+    numbers: dict[Marker, int] = {}
+    html = _MARKDOWN.render(visible(shortened(text, MAX_CHARACTERS, mark="")), {_NUMBERS: numbers})
+    clean = nh3.clean(
+        html,
+        tags=set(_TAGS),
+        attributes=_ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return RenderedAnswer(html=Markup(clean), citations=tuple(numbers))  # noqa: S704  sanitised in the line above
+
+
+def result_address(marker: Marker) -> str:
+    """Where the page shows the lines that `marker` cites."""
+    first, last = marker.first_line, marker.last_line
+    return f"/results/{marker.result_id}?lines={first}-{last}#L{first}"
+
+
+def _citation(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the signature of markdown-it's rules
+    """A rule of the parser: a bracket of markers becomes one token for each marker."""
+    if not state.src.startswith("[[", state.pos):
+        return False
+    match = _MARKER.match(state.src, state.pos)
+    markers = markers_in(match[0]) if match else ()
+    if match is None or not markers:
+        return False
+    if not silent:
+        for marker in markers:
+            token = state.push("citation", "a", 0)
+            token.meta = {"marker": marker}
+    state.pos = match.end()
+    return True
+
+
+def _render_citation(
+    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, env: EnvType
+) -> str:
+    marker: Marker = tokens[index].meta["marker"]
+    numbers: dict[Marker, int] = env[_NUMBERS]
+    number = numbers.setdefault(marker, len(numbers) + 1)
+    lines = (
+        f"line {marker.first_line}"
+        if marker.first_line == marker.last_line
+        else (f"lines {marker.first_line} to {marker.last_line}")
+    )
+    outcome = {"checked": "checked", "cited": "cited, not checked", "not_found": "not found there"}[marker.outcome]
+    words = f" {nh3.clean_text(marker.words)}" if marker.words else ""
+    return (
+        f'<a class="cite {marker.outcome}" href="{result_address(marker)}" '
+        f'title="Evidence {number}: {lines}, {outcome}">{number}{words}</a>'
+    )
+
+
+def _render_image(
+    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    """A picture as a link with its description."""
+    token = tokens[index]
+    source = nh3.clean_text(str(token.attrs.get("src", "")))
+    return f'<a href="{source}">{nh3.clean_text(token.content or "picture")}</a>'
+
+
+def _render_table(
+    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    """A table scrolls by itself, with the keyboard too, so that the page need not."""
+    return '<div class="scroll" tabindex="0"><table>' if tokens[index].nesting == 1 else "</table></div>"
+
+
+def _render_heading(
+    _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    """The page has its own first and second level, so headings of an answer begin with the third."""
+    token = tokens[index]
+    level = min(6, int(token.tag[1]) + 2)
+    return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"
+
+
+def _make_markdown() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark", {"html": False, "maxNesting": 40}).enable(["table", "strikethrough"])
+    markdown.inline.ruler.before("link", "citation", _citation)
+    for name, render in (
+        ("citation", _render_citation),
+        ("image", _render_image),
+        ("table_open", _render_table),
+        ("table_close", _render_table),
+        ("heading_open", _render_heading),
+        ("heading_close", _render_heading),
+    ):
+        markdown.add_render_rule(name, render)
+    return markdown
+
+
+_MARKDOWN: Final = _make_markdown()

@@ -1,0 +1,211 @@
+"""One incident, and one investigation while it happens and after. Routes of the page.
+
+An event is turned into HTML here and nowhere else: the script of the page listens to the stream of events only to learn
+that there is something new, and then fetches `/investigations/<id>/updates`, the same HTML as in the page itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import RedirectResponse, Response
+
+from holmes.investigations.records.records import InvestigationQuery
+from holmes.investigations.records.values import FINAL_STATES, IncidentId, InvestigationId
+from holmes.server.chat.cancelling import cancel_investigation
+from holmes.server.pages.markdown_html import RenderedAnswer, render_answer, result_address
+from holmes.server.pages.page_format import money, visible
+from holmes.server.pages.page_lists import model_of
+from holmes.server.pages.page_login import own_form, problem
+from holmes.server.pages.page_rendering import PAGE_HEADERS, render
+from holmes.server.pages.result_views import window_of
+from holmes.server.pages.step_views import Timeline, json_map, result_of, stored_ids, text_in, timeline_of
+
+if TYPE_CHECKING:
+    from holmes.app.serving import Service
+    from holmes.evidence import Marker
+    from holmes.investigations.records.values import InvestigationRecord, StoredEvent
+    from holmes.server.pages.step_views import Gauges
+
+_EVENTS_AT_ONCE: Final = 500
+_MAX_EVENTS: Final = 5_000
+_MAX_INVESTIGATIONS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceView:
+    """One citation below the answer. `number` is the one in its text, `outcome` what came of its check, in words."""
+
+    number: int
+    outcome: str
+    claim: str
+    source: str
+    lines: str
+    address: str
+    preview: str
+
+
+def incident_routes(routes: APIRouter, service: Service) -> None:
+    """Add the page of one incident and its form to `routes`."""
+
+    @routes.get("/incidents/{identity}")
+    async def incident(identity: str) -> Response:
+        found = await service.incidents.get(IncidentId(_known(identity)))
+        if found is None:
+            return problem(404, "There is no such incident", "It may have been deleted when its time was over.")
+        query = InvestigationQuery(incident_id=found.id, limit=_MAX_INVESTIGATIONS)
+        investigations = await service.investigations.list(query)
+        answered = next((each for each in investigations if each.answer), None)
+        answer = await asyncio.to_thread(render_answer, answered.answer) if answered and answered.answer else None
+        return render(
+            "incident.html.jinja2",
+            incident=found,
+            alerts=await service.incidents.alerts(found.id),
+            alert_count=await service.incidents.count_alerts(found.id),
+            investigations=investigations,
+            answered=answered,
+            answer=answer,
+            deliveries=await service.deliveries.list(incident_id=found.id),
+            cost=sum(each.stats.cost for each in investigations),
+            now=datetime.now(UTC),
+            model_of=model_of,
+            default_model=service.settings.model.model,
+            signed_in=_can_log_out(service),
+        )
+
+    @routes.post("/incidents/{identity}/close", dependencies=[Depends(own_form)])
+    async def close(identity: str) -> Response:
+        await service.incidents.close(IncidentId(_known(identity)))
+        return RedirectResponse(f"/incidents/{_known(identity)}", 303, headers=PAGE_HEADERS)
+
+
+def investigation_routes(routes: APIRouter, service: Service) -> None:
+    """Add the page of one investigation and its parts to `routes`."""
+
+    @routes.get("/investigations/{identity}")
+    async def investigation(identity: str) -> Response:
+        record = await service.investigations.get(InvestigationId(_known(identity)))
+        return _unknown() if record is None else await _show(service, "investigation.html.jinja2", record, 0)
+
+    @routes.get("/investigations/{identity}/updates")
+    async def updates(identity: str, after: str = "0") -> Response:
+        record = await service.investigations.get(InvestigationId(_known(identity)))
+        position = int(after) if after.isdecimal() and len(after) < 16 else 0
+        return _unknown() if record is None else await _show(service, "updates.html.jinja2", record, position)
+
+    @routes.post("/investigations/{identity}/cancel", dependencies=[Depends(own_form)])
+    async def cancel(identity: str) -> Response:
+        await cancel_investigation(service, InvestigationId(_known(identity)))
+        return RedirectResponse(f"/investigations/{_known(identity)}", 303, headers=PAGE_HEADERS)
+
+    @routes.get("/investigations/{identity}/outputs/{event_id}")
+    async def output(request: Request, identity: str, event_id: str) -> Response:
+        wanted = int(event_id) if event_id.isdecimal() and len(event_id) < 16 else 0
+        events = await service.investigations.events(
+            InvestigationId(_known(identity)), after=max(0, wanted - 1), limit=1
+        )
+        if not events or events[0].id != wanted or events[0].name != "tool_calling_result":
+            return problem(404, "There is no such output", "The step that it belongs to is not known.")
+        values = await asyncio.to_thread(_output, events[0])
+        part = "output_part.html.jinja2" if "part" in request.query_params else "output.html.jinja2"
+        return render(part, identity=identity, signed_in=_can_log_out(service), **values)
+
+
+async def _show(service: Service, template: str, record: InvestigationRecord, after: int) -> Response:
+    """The page, or what is new in it after the event `after`.
+
+    An answer needs all events, for the names of its sources.
+    """
+    is_final = record.state in FINAL_STATES
+    timeline = await _timeline(service, record, 0 if is_final else after)
+    answer = await asyncio.to_thread(render_answer, record.answer) if record.answer else None
+    return render(
+        template,
+        record=record,
+        steps=[step for step in timeline.steps.values() if step.event_id > after],
+        timeline=timeline,
+        answer=answer,
+        evidence=_evidence(answer, timeline),
+        gauges=timeline.gauges,
+        cost_share=_cost_share(record, timeline.gauges, record.max_cost or service.settings.server.max_cost),
+        last_event_id=max(after, timeline.last_event_id),
+        is_final=is_final,
+        is_whole=after == 0,
+        now=datetime.now(UTC),
+        model=model_of(record, service.settings.model.model),
+        incident=await service.incidents.get(record.incident_id) if record.incident_id else None,
+        signed_in=_can_log_out(service),
+    )
+
+
+async def _timeline(service: Service, record: InvestigationRecord, after: int) -> Timeline:
+    events: list[StoredEvent] = []
+    position = after
+    while len(events) < _MAX_EVENTS:
+        more = await service.investigations.events(record.id, after=position, limit=_EVENTS_AT_ONCE)
+        events += more
+        if len(more) < _EVENTS_AT_ONCE:
+            break
+        position = more[-1].id
+    return await asyncio.to_thread(timeline_of, events, record.started_at or record.created_at)
+
+
+def _evidence(answer: RenderedAnswer | None, timeline: Timeline) -> tuple[EvidenceView, ...]:
+    """What the answer cites, in the order of its numbers."""
+    citations = answer.citations if answer else ()
+    return tuple(_evidence_view(number, marker, timeline) for number, marker in enumerate(citations, 1))
+
+
+def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceView:
+    first, last = marker.first_line, marker.last_line
+    return EvidenceView(
+        number=number,
+        outcome=marker.words or "checked",
+        claim=timeline.claims.get(marker, ""),
+        source=timeline.sources.get(marker.result_id, f"stored result {marker.result_id}"),
+        lines=f"line {first:,}" if first == last else f"lines {first:,}–{last:,}",  # noqa: RUF001  a range
+        address=result_address(marker),
+        preview=f"/results/{marker.result_id}/lines?lines={first}-{last}",
+    )
+
+
+def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
+    """What was spent of what may be, for the bar; None without a limit."""
+    if not limit:
+        return None
+    spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)
+    return min(1.0, spent / limit), f"{money(spent)} of {money(limit)}"
+
+
+def _output(event: StoredEvent) -> dict[str, object]:
+    """What a tool call returned as the model saw it, for the templates. CPU work."""
+    data = json_map(event.data)
+    result = result_of(data)
+    text = text_in(result, "data", "content") or text_in(result, "error")
+    title = text_in(data, "description") or text_in(data, "name") or "Output"
+    invocation = text_in(result, "invocation")
+    return {
+        "event_id": event.id,
+        "title": title,
+        "invocation": "" if invocation == title else visible(invocation),
+        "error": visible(text_in(result, "error")) if text_in(result, "data", "content") else "",
+        "window": window_of(text.encode("utf-8", "replace"), None) if text else None,
+        "stored": stored_ids(data),
+    }
+
+
+def _known(identity: str) -> str:
+    """An id that may exist: what else an address can hold is none."""
+    return identity if identity.isascii() and identity.isprintable() and len(identity) <= 40 else ""
+
+
+def _unknown() -> Response:
+    return problem(404, "There is no such investigation", "It may have been deleted when its time was over.")
+
+
+def _can_log_out(service: Service) -> bool:
+    return service.settings.server.api_key is not None

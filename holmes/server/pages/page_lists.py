@@ -1,0 +1,159 @@
+"""The first page and the lists of incidents and investigations. Routes of the page.
+
+Nonsense in the address is left out: a list answers always.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, get_args
+from urllib.parse import urlencode
+
+from fastapi.responses import Response  # noqa: TC002  FastAPI reads the annotations
+
+from holmes.investigations.records.incident_lists import IncidentQuery, list_incidents, position_of
+from holmes.investigations.records.records import InvestigationQuery, list_investigations, queue_figures, spent_today
+from holmes.investigations.records.values import InvestigationId, InvestigationState
+from holmes.server.pages.page_queries import NO_FIGURES, count_open, figures_of
+from holmes.server.pages.page_rendering import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastapi import APIRouter
+    from sqlalchemy import Connection
+
+    from holmes.app.serving import Service
+    from holmes.investigations.records.incident_lists import ListedIncidents
+    from holmes.investigations.records.records import QueueFigures
+    from holmes.investigations.records.values import InvestigationRecord
+    from holmes.server.pages.page_queries import IncidentFigures
+
+PAGE_ROWS: Final = 50
+_RECENT_ROWS = 10
+_TEXT_CHARACTERS = 200
+_STATES: Final[tuple[InvestigationState, ...]] = get_args(InvestigationState)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Strip:
+    """The figures above the lists."""
+
+    open_incidents: int
+    spent: float
+    queue: QueueFigures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What the list of incidents shows."""
+
+    listed: ListedIncidents
+    figures: Mapping[str, IncidentFigures]
+    recent: tuple[InvestigationRecord, ...]
+    strip: _Strip
+
+
+def list_routes(routes: APIRouter, service: Service) -> None:
+    """Add the lists to `routes`."""
+
+    @routes.get("/")
+    async def incidents(state: str = "open", severity: str = "", q: str = "", after: str = "") -> Response:
+        text = _searched(q)
+        query = IncidentQuery(
+            state="open" if state == "open" else "closed" if state == "closed" else None,
+            severity=severity.strip()[:_TEXT_CHARACTERS] or None,
+            text=text or None,
+            after=position_of(after),
+            limit=PAGE_ROWS,
+        )
+        is_first = not (text or severity or after) and query.state == "open"
+        # One reading: each takes its turn with whatever else the process does.
+        read = await service.database.read(lambda connection: _read(connection, query, with_recent=is_first))
+        chosen = {"state": query.state or "all", "severity": query.severity or "", "q": text}
+        return render(
+            "incidents.html.jinja2",
+            incidents=[(incident, read.figures.get(incident.id, NO_FIGURES)) for incident in read.listed.incidents],
+            recent=read.recent,
+            chosen=chosen,
+            filtered=bool(text or severity or after),
+            older=_older(chosen, read.listed.cursor) if read.listed.cursor else None,
+            **_common(service, read.strip),
+        )
+
+    @routes.get("/investigations")
+    async def investigations(state: str = "", q: str = "", source: str = "", after: str = "") -> Response:
+        text, origin = _searched(q), source.strip()[:_TEXT_CHARACTERS]
+        query = InvestigationQuery(
+            state=next((known for known in _STATES if known == state), None),
+            source=origin or None,
+            text=text or None,
+            before=InvestigationId(after) if after.isalnum() and after.isascii() else None,
+            limit=PAGE_ROWS + 1,
+        )
+        listed, strip = await service.database.read(
+            lambda connection: (list_investigations(connection, query), _strip(connection))
+        )
+        chosen = {"state": query.state or "", "q": text, "source": origin}
+        return render(
+            "investigations.html.jinja2",
+            investigations=listed[:PAGE_ROWS],
+            states=_STATES,
+            chosen=chosen,
+            filtered=bool(text or origin or query.state or after),
+            older=_older(chosen, listed[PAGE_ROWS - 1].id) if len(listed) > PAGE_ROWS else None,
+            **_common(service, strip),
+        )
+
+
+def model_of(record: InvestigationRecord, default: str) -> str:
+    """Who answered, else who is to answer."""
+    return record.answered_by or record.model or default
+
+
+def _read(connection: Connection, query: IncidentQuery, *, with_recent: bool) -> _Read:
+    listed = list_incidents(connection, query)
+    return _Read(
+        listed=listed,
+        figures=figures_of(connection, [incident.id for incident in listed.incidents]),
+        recent=list_investigations(connection, InvestigationQuery(limit=_RECENT_ROWS)) if with_recent else (),
+        strip=_strip(connection),
+    )
+
+
+def _strip(connection: Connection) -> _Strip:
+    return _Strip(open_incidents=count_open(connection), spent=spent_today(connection), queue=queue_figures(connection))
+
+
+def _common(service: Service, strip: _Strip) -> dict[str, object]:
+    queue = strip.queue
+    mask = service.redactor.redact if service.redactor else str
+    summary = {
+        "open": strip.open_incidents,
+        "running": queue.by_state.get("running", 0),
+        "queued": queue.by_state.get("queued", 0),
+        "wait_seconds": queue.oldest_wait_seconds,
+        "spent": strip.spent,
+        "limit": service.settings.server.max_cost_per_day,
+    }
+    return {
+        "now": datetime.now(UTC),
+        "summary": summary,
+        "failed_toolsets": [
+            (status.name, mask(status.reason or "")) for status in service.investigators.toolsets.failed
+        ],
+        "default_model": service.settings.model.model,
+        "model_of": model_of,
+        "signed_in": service.settings.server.api_key is not None,
+    }
+
+
+def _searched(text: str) -> str:
+    """What is looked for; a zero byte, which PostgreSQL has no text for, and halves of characters find nothing."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
+
+
+def _older(chosen: dict[str, str], after: str) -> str:
+    """The address of the next page, relative to this one."""
+    return "?" + urlencode({**{name: value for name, value in chosen.items() if value}, "after": after})

@@ -1,0 +1,290 @@
+"""The events of an investigation as the steps that the page shows. Used by the page's routes; pure.
+
+Reads what `wire_events` wrote, also what another version wrote: what is missing or of an unknown shape is left out.
+Everything in it is foreign text, shown escaped or through `render_answer`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.evidence import Marker
+from holmes.server.pages.markdown_html import render_answer
+from holmes.server.pages.page_format import clock_offset, count, duration, money, one_line, without_citations
+from holmes.values.messages import ResultId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import datetime
+
+    from markupsafe import Markup
+
+    from holmes.investigations.records.values import StoredEvent
+    from holmes.values.events import CitationOutcome
+
+StepKind: TypeAlias = Literal["tool", "thought", "note", "trouble"]
+JsonMap: TypeAlias = Mapping[str, object]
+
+_TITLE_CHARACTERS = 240
+_OUTCOMES: Final[Mapping[str, CitationOutcome]] = {"cited": "cited", "not_found": "not_found"}
+_LARGEST_NUMBER = 1e9
+_TROUBLE: Final = frozenset({"approval_required", "compaction_failed", "context_overflowed", "prompt_shortened"})
+_STATUS_WORDS: Final[Mapping[str, str]] = {
+    "running": "running",
+    "success": "done",
+    "no_data": "no data",
+    "error": "failed",
+    "approval_required": "waits for approval",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One line of the timeline. `key` is its id in the document: a later event of the same call replaces it.
+
+    `event_id` is the newest event in it; `has_output` says that this event has an output to be opened.
+    """
+
+    key: str
+    event_id: int
+    kind: StepKind
+    title: str
+    at: datetime
+    offset: str
+    status: str = ""
+    status_word: str = ""
+    tool: str = ""
+    took: str = ""
+    detail: str = ""
+    html: Markup | None = None
+    has_output: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """How full the window is and what has been spent. None where no event said it."""
+
+    tokens: int
+    max_tokens: int
+    cost: float | None
+    tokens_text: str
+    cost_text: str | None
+
+
+@dataclass(slots=True, kw_only=True)
+class Timeline:
+    """What the events say so far.
+
+    `sources` names the call behind each stored result, `claims` what the answer says with each of its citations.
+    """
+
+    steps: dict[str, StepView] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    claims: dict[Marker, str] = field(default_factory=dict)
+    gauges: Gauges | None = None
+    last_event_id: int = 0
+
+
+def timeline_of(events: Iterable[StoredEvent], started_at: datetime) -> Timeline:
+    """The steps of `events`, in order. `started_at` is what the offsets count from."""
+    timeline = Timeline()
+    for event in events:
+        timeline.last_event_id = max(timeline.last_event_id, event.id)
+        reader = _READERS.get(event.name)
+        if reader is not None:
+            reader(timeline, _Event(event, started_at))
+    return timeline
+
+
+class _Event:
+    """One event while it is read."""
+
+    def __init__(self, event: StoredEvent, started_at: datetime) -> None:
+        self.id = event.id
+        self.at = event.at
+        self.data = json_map(event.data)
+        self._started_at = started_at
+
+    def step(self, key: str, kind: StepKind, title: str, *, before_seconds: float = 0.0) -> StepView:
+        """A step that began `before_seconds` before the event."""
+        seconds = (self.at - self._started_at).total_seconds() - before_seconds
+        shown = one_line(title, _TITLE_CHARACTERS)
+        return StepView(key=key, event_id=self.id, kind=kind, title=shown, at=self.at, offset=clock_offset(seconds))
+
+
+def json_map(text: str) -> JsonMap:
+    """The object in `text`; empty when it is none."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def map_in(data: JsonMap, name: str) -> JsonMap:
+    """The object under `name`; empty when there is none."""
+    value = data.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text_in(data: JsonMap, *names: str) -> str:
+    """The first text that is not empty under one of `names`."""
+    for name in names:
+        value = data.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def number_in(data: JsonMap, *names: str) -> float | None:
+    """The first number from 0 to a billion under one of `names`."""
+    for name in names:
+        value = data.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST_NUMBER:
+            return float(value)
+    return None
+
+
+def result_of(data: JsonMap) -> JsonMap:
+    """The result in the data of a `tool_calling_result`; one that is only text becomes its `data`."""
+    result = data.get("result")
+    if isinstance(result, dict):
+        return result
+    return {"data": result} if isinstance(result, str) else {}
+
+
+def stored_ids(data: JsonMap) -> tuple[str, ...]:
+    """Ids of the stored outputs of a tool call, those of its text first."""
+    stored = data.get("stored") or result_of(data).get("stored")
+    entries = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
+    entries.sort(key=lambda entry: text_in(entry, "media_type").startswith("image/"))
+    return tuple(found for entry in entries if (found := text_in(entry, "id")))
+
+
+def _call_key(data: JsonMap, *names: str) -> str:
+    """An id for the document; what a provider wrote may hold anything."""
+    return f"call-{hashlib.sha256(text_in(data, *names).encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def _tool_started(timeline: Timeline, event: _Event) -> None:
+    name = text_in(event.data, "tool_name", "name")
+    step = event.step(_call_key(event.data, "id", "tool_call_id"), "tool", text_in(event.data, "description") or name)
+    timeline.steps[step.key] = replace(
+        step, status="running", status_word=_STATUS_WORDS["running"], tool=one_line(name, 80)
+    )
+
+
+def _tool_finished(timeline: Timeline, event: _Event) -> None:
+    result = result_of(event.data)
+    name = text_in(event.data, "name", "tool_name")
+    title = text_in(event.data, "description") or text_in(result, "invocation") or name
+    seconds = number_in(result, "elapsed_seconds")
+    key = _call_key(event.data, "tool_call_id", "id")
+    step = event.step(key, "tool", title, before_seconds=seconds or 0.0)
+    status = text_in(result, "status")
+    status = status if status in _STATUS_WORDS else "success"
+    timeline.steps[key] = replace(
+        step,
+        status=status,
+        status_word=_STATUS_WORDS[status],
+        tool=one_line(name, 80),
+        took="" if seconds is None else duration(seconds),
+        detail=one_line(text_in(result, "error"), 300) if status == "error" else "",
+        has_output=True,
+    )
+    for identity in stored_ids(event.data):
+        timeline.sources.setdefault(identity, step.title)
+
+
+def _thought(timeline: Timeline, event: _Event) -> None:
+    """What the model said between tool calls; what it reasoned is below it."""
+    content, reasoning = text_in(event.data, "content"), text_in(event.data, "reasoning")
+    if not content and not reasoning:
+        return
+    step = event.step(f"event-{event.id}", "thought", without_citations(content or reasoning))
+    timeline.steps[step.key] = replace(step, html=render_answer(content or reasoning).html)
+
+
+def _tokens(timeline: Timeline, event: _Event) -> None:
+    metadata = map_in(event.data, "metadata")
+    held, window = number_in(map_in(metadata, "tokens"), "total_tokens"), number_in(metadata, "max_tokens")
+    cost = number_in(map_in(metadata, "costs"), "total_cost")
+    timeline.gauges = Gauges(
+        tokens=int(held or 0),
+        max_tokens=int(window or 0),
+        cost=cost,
+        tokens_text=f"{count(held or 0)} of {count(window or 0)} tokens",
+        cost_text=None if cost is None else money(cost),
+    )
+
+
+def _answered(timeline: Timeline, event: _Event) -> None:
+    citations = map_in(event.data, "metadata").get("citations")
+    for each in citations if isinstance(citations, list) else ():
+        fields = each if isinstance(each, dict) else {}
+        missing = fields.get("missing")
+        first, last = number_in(fields, "first_line"), number_in(fields, "last_line")
+        if first and last:
+            marker = Marker(
+                result_id=ResultId(text_in(fields, "result_id")),
+                first_line=int(first),
+                last_line=int(last),
+                outcome=_OUTCOMES.get(text_in(fields, "outcome"), "checked"),
+                missing=tuple(each for each in missing if isinstance(each, str)) if isinstance(missing, list) else (),
+            )
+            timeline.claims[marker] = one_line(without_citations(text_in(fields, "claim")), _TITLE_CHARACTERS)
+
+
+def _line(kind: StepKind, words: Callable[[JsonMap], str]) -> Callable[[Timeline, _Event], None]:
+    """A reader that makes one line of text of an event."""
+
+    def read(timeline: Timeline, event: _Event) -> None:
+        text = words(event.data)
+        if text:
+            step = event.step(f"event-{event.id}", kind, text)
+            timeline.steps[step.key] = step
+
+    return read
+
+
+def _compacted(data: JsonMap) -> str:
+    metadata = map_in(data, "metadata")
+    before, after = number_in(metadata, "tokens_before"), number_in(metadata, "tokens_after")
+    if before and after:
+        return f"Conversation compacted from {count(before)} to {count(after)} tokens"
+    return text_in(data, "content") or "Conversation compacted"
+
+
+def _switched(data: JsonMap) -> str:
+    models = f"{text_in(data, 'from_model') or 'a model'} → {text_in(data, 'to_model') or 'the next'}"
+    reason = text_in(data, "reason")
+    return f"Model switched: {models}" + (f" ({reason})" if reason else "")
+
+
+def _approvals(data: JsonMap) -> str:
+    pending = data.get("pending_approvals")
+    calls = [each for each in pending if isinstance(each, dict)] if isinstance(pending, list) else []
+    return f"Waits for approval: {', '.join(text_in(each, 'description', 'tool_name') for each in calls)}"
+
+
+def _notice(timeline: Timeline, event: _Event) -> None:
+    kind: StepKind = "trouble" if text_in(event.data, "kind") in _TROUBLE else "note"
+    _line(kind, lambda data: text_in(data, "text"))(timeline, event)
+
+
+_READERS: Final[Mapping[str, Callable[[Timeline, _Event], None]]] = {
+    "start_tool_calling": _tool_started,
+    "tool_calling_result": _tool_finished,
+    "ai_message": _thought,
+    "token_count": _tokens,
+    "conversation_history_compacted": _line("note", _compacted),
+    "approval_required": _line("trouble", _approvals),
+    "model_switched": _line("trouble", _switched),
+    "notice": _notice,
+    "ai_answer_end": _answered,
+    "error": _line("trouble", lambda data: text_in(data, "description", "msg") or "It failed."),
+}
