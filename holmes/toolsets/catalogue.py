@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from holmes.toolsets.registry import discover_factories
 from holmes.toolsets.statuses import ToolsetStatus
 from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
-from holmes.toolsets.yaml.building import build_definition, checked_keys, uses_transformers
+from holmes.toolsets.yaml.building import build_definition, checked_keys, has_unknown_transformers
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
     declared_variable_names,
@@ -193,11 +193,11 @@ def load_catalogue(
             statuses.append(_status_of(entry, "failed", str(error)))
             continue
         warnings += checked.warnings
-        if uses_transformers(keys):
+        if has_unknown_transformers(keys):
             transformed.append(entry.name)
     if transformed:
         names = ", ".join(repr(name) for name in transformed)
-        warnings.append(f"transformers are not supported yet and ignored in: {names}")
+        warnings.append(f"transformers other than 'kubernetes_view' are not supported yet and ignored in: {names}")
     python, python_statuses = _python_toolsets(written, variables, default_configs or {})
     return Catalogue(
         definitions=tuple(definitions),

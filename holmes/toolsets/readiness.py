@@ -131,7 +131,7 @@ class _Checker:
             definition=definition,
             environment=environment,
             memory_limit_mb=self.context.memory_limit_mb,
-            redaction_key=redactor.key if redactor is not None else b"",
+            redactor=redactor,
         )
         ready = ReadyToolset(
             toolset=toolset,

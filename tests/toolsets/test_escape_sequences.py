@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.redaction.redactor import Redactor
-from holmes.toolsets.kubernetes_view.__main__ import view
 from holmes.toolsets.redacted import Redacted
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.planted_forms import random_text
 from tests.support.toolsets import FunctionToolset, tool
+from tests.support.views import view
 
 if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view.contract import Json
@@ -76,13 +76,11 @@ def test_no_form_of_the_view_shows_sequences(text: str, monkeypatch: pytest.Monk
         assert [trace for trace in TRACES if trace in each] == []
 
 
-def test_colours_do_not_hide_the_value_of_a_secret_in_a_table(tmp_path_factory: pytest.TempPathFactory) -> None:
-    behind = tmp_path_factory.mktemp("table") / "objects.json"
+def test_colours_do_not_hide_the_value_of_a_secret_in_a_table() -> None:
     value = "tintenfisch-blau"
     vault: Json = {
         "kind": "Vault",
         "spec": {"stringData": {"pin": f"\x1b[33m{value}\x1b[0m"}, "mode": "\x1b[1mfast\x1b[0m"},
     }
-    behind.write_text(json.dumps(vault))
-    shown = view(["table", str(behind)], f"PIN  MODE\n^[[33m{value}^[[0m  ^[[1mfast^[[0m\n")
+    shown = view(["table"], f"PIN  MODE\n^[[33m{value}^[[0m  ^[[1mfast^[[0m\n", objects=json.dumps(vault))
     assert shown.split() == ["PIN", "MODE", "(hidden)", "fast"]

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from holmes.toolsets.kubernetes_view.__main__ import view
 from holmes.toolsets.kubernetes_view.contract import Json, ViewError
 from holmes.toolsets.kubernetes_view.manifests import parse_manifest
+from tests.support.views import view
 
 _PLANTED = "hunter2-planted"
 # As written by the API server when an apply gives a Secret a number.

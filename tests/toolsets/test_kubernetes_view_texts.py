@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from holmes.toolsets.kubernetes_view.__main__ import view
 from holmes.toolsets.kubernetes_view.contract import Json
 from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, without_secrets
 from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
+from tests.support.views import view
 
 _PLANTED = "hunter2-planted"
 _COPY: Json = {"apiVersion": "v1", "kind": "Secret", "stringData": {"a": _PLANTED, "b": f"{_PLANTED}\n}}\n{_PLANTED}"}}

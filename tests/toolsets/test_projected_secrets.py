@@ -18,6 +18,7 @@ from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catal
 from holmes.toolsets.readiness import check_toolsets
 from holmes.toolsets.redacted import Redacted
 from holmes.toolsets.registry import ToolsetContext
+from holmes.toolsets.yaml.toolset import YamlToolset
 from holmes.values.environment import Environment
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
@@ -255,14 +256,8 @@ def test_a_document_that_masking_tears_apart_is_judged_text_by_text() -> None:
     assert (masked["mode"], masked["n"]) == ("fast", 1)
 
 
-def test_the_key_of_the_placeholders_reaches_the_view_only() -> None:
-    definitions = load_catalogue(
-        read_catalogue(CatalogueFiles(shipped=toolset_files()), entry_points=()),
-        Environment(),
-    ).definitions
-    for definition in definitions:
-        for tool in definition.tools:
-            variables = dict(tool.variables)
-            assert variables["HOLMES_REDACTION_KEY"] == ""
-            program = "helm" if definition.name.startswith("helm") else "kubectl"
-            assert f"HOLMES_REDACTION_KEY= command {program} " in variables[f"BASH_FUNC_{program}%%"]
+async def test_all_views_use_the_redactor_of_the_run(tmp_path: Path) -> None:
+    async with shipped_toolset(tmp_path, REDACTOR) as toolset:
+        assert isinstance(toolset, Redacted)
+        assert isinstance(toolset.inner, YamlToolset)
+        assert toolset.inner.redactor is toolset.redactor is REDACTOR

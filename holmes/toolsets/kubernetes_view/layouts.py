@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 from typing import TYPE_CHECKING
 
-from holmes.toolsets.kubernetes_view.contract import ViewError
+import yaml
+
 from holmes.toolsets.kubernetes_view.paths import parse_columns, parse_path
 
 if TYPE_CHECKING:
@@ -35,34 +34,8 @@ def _as_list(value: Json) -> list[Json]:
 
 def show_yaml(documents: list[Json]) -> str:
     """The objects as YAML documents."""
-    import yaml
-
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1000))
-
-
-def show_jq(document: Json, expression: str) -> str:
-    """What a jq expression gives, one result per line, texts without quotes. Raises `ViewError`."""
-    import jq
-
-    program = expression.replace("\r", "\n")
-    _refuse_files(program)
-    # libjq reads the variables of the process.
-    os.environ.clear()
-    try:
-        results = jq.compile(program).input_text(json.dumps(document, ensure_ascii=False))
-        return "".join(f"{_plain(result)}\n" for result in results)
-    except ValueError as error:
-        raise ViewError(f"jq: {error}") from error
-
-
-def _refuse_files(program: str) -> None:
-    """Modules are files, and jq reads them from any folder that the expression names."""
-    if "\\\n" in program or "\x00" in program:
-        raise ViewError("jq: a line of the expression cannot end with a backslash")
-    code = re.sub(r"^(\s|#[^\n]*)+", "", program)
-    if re.match(r"(module|import|include)\b", code) or re.search(r"\b(modulemeta|get_search_list)\b", code):
-        raise ViewError("jq: modules are not available: write the expression without module, import and include")
 
 
 def _plain(result: Json) -> str:

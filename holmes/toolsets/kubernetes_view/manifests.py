@@ -1,4 +1,4 @@
-"""Reads the YAML of a Helm manifest as Kubernetes reads it. Called by the command line of the view.
+"""Reads the YAML of a Helm manifest as Kubernetes reads it. One of the forms.
 
 PyYAML knows kinds of values that Kubernetes' own reader does not: dates, `22:30` as a number in base 60, and `=`,
 which it refuses. Here all of these stay the texts that the cluster got.

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
     from holmes.toolsets.kubernetes_view.contract import Json
 
+# The columns of these kinds are kubectl's own and point into no Secret.
+_HARMLESS_KINDS = re.compile(
+    r"po|pods?|svc|services?|ep|endpoints|no|nodes?|ns|namespaces?|ev|events?|cm|configmaps?|secrets?|sa|serviceaccounts?"
+    r"|pvc?|persistentvolume(claim)?s?|rc|replicationcontrollers?|quota|resourcequotas?|limits|limitranges?"
+    r"|deploy|deployments?|rs|replicasets?|sts|statefulsets?|ds|daemonsets?|jobs?|cj|cronjobs?"
+    r"|hpa|horizontalpodautoscalers?|ing|ingress(es)?|netpol|networkpolic(y|ies)|pdb|poddisruptionbudgets?"
+    r"|sc|storageclass(es)?|(cluster)?role(binding)?s?|crds?|customresourcedefinitions?"
+)
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # A shorter value is hidden in a table only where it is a word of its own.
 _SHORT_VALUE = 6
@@ -70,6 +78,11 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
             annotations[name] = HIDDEN
     if not annotations:
         del metadata["annotations"]
+
+
+def is_harmless_table(kinds: str) -> bool:
+    """Whether a table of `kinds`, as kubectl takes them, can be shown without a look at its objects."""
+    return all(_HARMLESS_KINDS.fullmatch(kind.partition("/")[0]) for kind in kinds.split(","))
 
 
 def masked_table(table: str, objects: Json, shown_objects: Json) -> str:

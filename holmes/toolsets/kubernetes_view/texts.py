@@ -1,6 +1,6 @@
 """Removes copies of Secrets from text: messages, annotations, the tables and descriptions that kubectl prints.
 
-Called by the command line of the view, and by `secrets` for every text inside of an object. Other tools write what
+Called by the forms, and by `secrets` for every text inside of an object. Other tools write what
 they apply into annotations, events and their own objects, as JSON, as YAML, as JSON within JSON, cut off anywhere; so
 the rules look at words and indentation, and hide too much rather than too little.
 """

@@ -1,4 +1,4 @@
-"""Hides what sounds secret in the values of a Helm release. Called by the command line of the view.
+"""Hides what sounds secret in the values of a Helm release. One of the forms.
 
 Looks at names, at the text below a name that says nothing (`config: |`), at arguments and variables of containers, at
 URLs and at private keys. It guesses: a secret under a harmless name stays visible.
@@ -6,10 +6,13 @@ URLs and at private keys. It guesses: a secret under a harmless name stays visib
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.toolsets.kubernetes_view.contract import ViewError
+from holmes.toolsets.kubernetes_view.layouts import show_yaml
+from holmes.toolsets.kubernetes_view.manifests import parse_manifest
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret, words_of
 from holmes.toolsets.kubernetes_view.texts import HIDDEN
 
@@ -109,8 +112,6 @@ def _structure(text: str) -> Json:
         return None
     if len(text) > _LONGEST_PARSED or _ALIAS.search(text) is not None or _is_deep(text):
         return None
-    from holmes.toolsets.kubernetes_view.manifests import parse_manifest
-
     try:
         documents = parse_manifest(text)
     except (ViewError, RecursionError):
@@ -131,11 +132,7 @@ def _is_deep(text: str) -> bool:
 
 def _written(value: Json, *, as_json: bool) -> str:
     if as_json:
-        import json
-
         return json.dumps(value, ensure_ascii=False)
-    from holmes.toolsets.kubernetes_view.layouts import show_yaml
-
     return show_yaml([value])
 
 

@@ -6,7 +6,7 @@ catalogue turns it into the failure of that one toolset.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +24,7 @@ from holmes.toolsets.yaml.definition import (
     ParameterRule,
     Prerequisite,
     StaticPrerequisite,
+    ViewTransformer,
     YamlTool,
     YamlToolsetDefinition,
 )
@@ -36,6 +37,9 @@ from holmes.toolsets.yaml.schema import (
     StaticPrerequisiteKeys,
     ToolKeys,
     ToolsetKeys,
+    UnknownTransformerKeys,
+    ViewConfigKeys,
+    ViewKeys,
 )
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
 from holmes.values.errors import ConfigError
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from holmes.toolsets.yaml.loader import WrittenToolset
+    from holmes.toolsets.yaml.schema import TransformerKeys
     from holmes.yaml_documents import KeyPath
 
 _JSON_SCHEMA_WORDS = frozenset(
@@ -124,7 +129,7 @@ def _without(value: object, unknown: frozenset[KeyPath], path: KeyPath = ()) -> 
 
 def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetDefinition:
     """The definition of a checked entry. Raises `ConfigError` with file and line."""
-    built = tuple(_tool(tool, written, index) for index, tool in enumerate(keys.tools))
+    built = tuple(_tool(_with_defaults(tool, keys), written, index) for index, tool in enumerate(keys.tools))
     tools = tuple(tool for tool, _ in built)
     _refuse_repeated_names(tools, written)
     try:
@@ -145,13 +150,27 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
         instructions=instructions.strip(),
         approval_patterns=tuple(keys.approval_required_tools),
         redaction=keys.redaction,
+        chosen_cluster=keys.chosen_cluster,
         lint_warnings=tuple(warning for _, warnings in built for warning in warnings),
     )
 
 
-def uses_transformers(keys: ToolsetKeys) -> bool:
-    """Whether the entry asks for transformers, which are accepted and ignored."""
-    return bool(keys.transformers) or any(tool.transformers for tool in keys.tools)
+def has_unknown_transformers(keys: ToolsetKeys) -> bool:
+    """Whether the entry asks for transformers that are accepted and ignored."""
+    wanted = [*(keys.transformers or ()), *(each for tool in keys.tools for each in tool.transformers or ())]
+    return any(isinstance(each, UnknownTransformerKeys) for each in wanted)
+
+
+def _with_defaults(tool: ToolKeys, keys: ToolsetKeys) -> ToolKeys:
+    return tool if tool.transformers is not None else tool.model_copy(update={"transformers": keys.transformers})
+
+
+def _transformers(wanted: Sequence[TransformerKeys] | None) -> tuple[ViewTransformer, ...]:
+    configs = [each.config for each in wanted or () if isinstance(each, ViewKeys)]
+    return tuple(
+        ViewTransformer(form=config.form, argument=config.argument, kinds=config.kinds, objects=config.objects)
+        for config in configs
+    )
 
 
 def _explained(error: ErrorDetails, written: WrittenToolset) -> str:
@@ -170,6 +189,8 @@ def _keys_at(location: KeyPath) -> type[BaseModel]:
         return kinds.get(str(location[2]), CommandPrerequisiteKeys)
     if "parameters" in location[:-1]:
         return ParameterKeys
+    if "transformers" in location[:-1]:
+        return ViewConfigKeys if location[-2] == "config" else ViewKeys
     return ToolKeys if location[0] == "tools" else ToolsetKeys
 
 
@@ -177,11 +198,12 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
     kind = "command" if keys.command is not None else "script"
     place = written.place(("tools", index, kind))
     template = keys.command if keys.command is not None else keys.script or ""
+    transformers = _transformers(keys.transformers)
+    texts = (template, *(text for each in transformers for text in each.templates))
     try:
-        compile_command(template)
-        if keys.user_description is not None:
-            compile_command(keys.user_description)
-        inferred = dict(inferred_parameters(template))
+        for text in (*texts, keys.user_description or ""):
+            compile_command(text)
+        inferred = _inferred(texts)
     except ConfigError as error:
         raise ConfigError(f"{place}: tool {keys.name!r}: {error}") from error
     declared = {name: parameter or ParameterKeys() for name, parameter in keys.parameters.items()}
@@ -199,10 +221,20 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
         user_description=keys.user_description,
         timeout_seconds=keys.timeout or DEFAULT_TOOL_TIMEOUT_SECONDS,
         variables=tuple(sorted(keys.env.items())),
+        transformers=transformers,
         parse=keys.parse,
     )
     warnings = lint_command(template, tool=keys.name, place=place, declared=tuple(declared), used=used)
     return tool, warnings
+
+
+def _inferred(texts: Sequence[str]) -> dict[str, bool]:
+    """The parameters of all `texts`, each with whether one of them needs it."""
+    inferred: dict[str, bool] = {}
+    for text in texts:
+        for name, needed in inferred_parameters(text):
+            inferred[name] = inferred.get(name, False) or needed
+    return inferred
 
 
 def _is_required(keys: ParameterKeys) -> bool:

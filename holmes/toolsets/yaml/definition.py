@@ -32,8 +32,30 @@ class ParameterRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ViewTransformer:
+    """Shows the output of a command without secrets. `form`, `argument` and `kinds` are templates, as commands are.
+
+    The form `table` needs the objects of the table in JSON unless its `kinds` are harmless: the same command writes
+    them when it is called with the arguments `objects` in place of those that the model chose.
+    """
+
+    form: str
+    argument: str = ""
+    kinds: str = ""
+    objects: Mapping[str, JsonValue] | None = None
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """All templates."""
+        return self.form, self.argument, self.kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class YamlTool:
-    """One tool: its schema for the model, the template that runs, and how to run it."""
+    """One tool: its schema for the model, the template that runs, and how to run it.
+
+    `transformers` are applied to its output one after the other, and `parse` to what the last one shows.
+    """
 
     tool: Tool
     template: str
@@ -41,6 +63,7 @@ class YamlTool:
     user_description: str | None = None
     timeout_seconds: float = DEFAULT_TOOL_TIMEOUT_SECONDS
     variables: tuple[tuple[str, str], ...] = ()
+    transformers: tuple[ViewTransformer, ...] = ()
     parse: ParseFormat = "text"
 
 
@@ -75,7 +98,7 @@ class YamlToolsetDefinition:
     """One enabled toolset of a file after overrides.
 
     `source` is `file:line`; `approval_patterns` are globs of tool names; `redaction` says whether secrets
-    in its results are masked.
+    in its results are masked; with `chosen_cluster` its commands read the context and namespace that the user chose.
     """
 
     name: str
@@ -90,4 +113,5 @@ class YamlToolsetDefinition:
     instructions: str = ""
     approval_patterns: tuple[str, ...] = ()
     redaction: bool = True
+    chosen_cluster: bool = False
     lint_warnings: tuple[LintWarning, ...] = ()

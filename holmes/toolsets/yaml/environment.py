@@ -16,20 +16,17 @@ if TYPE_CHECKING:
 # A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets.
 # The first one is a feature gate, which ends when the feature is stable; the second one stays.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
-# A tool whose `env` names it gets the key of the placeholders, to mask objects before it projects them.
-REDACTION_KEY = "HOLMES_REDACTION_KEY"
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def process_environment(environment: Environment) -> Environment:
-    """`environment` plus `HOLMES_PYTHON`, the interpreter that can import Holmes, and its folder at the end of `PATH`.
+    """`environment` with the folder of the interpreter at the end of `PATH`.
 
     Extras install programs such as kubectl there, and it is not on `PATH` when Holmes is run by its full path.
     kubectl is told to ignore the user's kuberc file.
     """
-    interpreter = sys.executable
     path = environment.get("PATH") or _USUAL_PATH
-    folder = str(Path(interpreter).parent)
+    folder = str(Path(sys.executable).parent)
     if folder not in path.split(os.pathsep):
         path = f"{path}{os.pathsep}{folder}"
-    return environment.with_variables({"PATH": path, "HOLMES_PYTHON": interpreter, **_WITHOUT_PREFERENCES})
+    return environment.with_variables({"PATH": path, **_WITHOUT_PREFERENCES})

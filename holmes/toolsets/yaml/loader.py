@@ -54,8 +54,9 @@ class WrittenToolset:
         written = self.keys.get(str(location[0])) if location else None
         if written is None:
             return self.source
-        # The third step below `prerequisites` is the kind, which is not in the file.
-        steps = (*location[1:2], *location[3:]) if location[0] == "prerequisites" else location[1:]
+        # The third step below these is the kind, which is not in the file.
+        kind = next((n + 2 for n, step in enumerate(location) if step in {"prerequisites", "transformers"}), 0)
+        steps = (*location[1:kind], *location[kind + 1 :])
         path = written.path
         for step in steps:
             path = (*path, step) if (*path, step) in written.document.lines else path

@@ -52,8 +52,6 @@ _INTERPRETER = re.compile(
     r"\b(sed|perl|[gm]?awk|python[0-9.]*|ruby|node|php|psql|mysql|sqlite3|mongo(sh)?|[a-z]*sh\s+(-\S+\s+)*-\w*c|su\s.*-c)\b"
     r"|\b(ba|z|k|da)?sh\s+(-s\s*)?<<"
 )
-_FUNCTION_VARIABLE = re.compile(r"BASH_FUNC_(\w+)%%")
-_LAST_STAGE = re.compile(r" \| (\w+)\b[^|)]*$")
 _READS_TWICE = re.compile(r"(^|[\s;&|(])(eval|ssh|watch|parallel)\s")
 _EVALUATES_NUMBERS = re.compile(r"\(\(|\s-(eq|ne|lt|le|gt|ge)\s|\b(let|declare|typeset|local)\s|\[\[")
 _LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
@@ -72,6 +70,24 @@ def render_command(
     tool: YamlTool, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> RenderedCommand:
     """Render the command of `tool`. Raises `ToolError` when a value is refused or the template fails."""
+    return _spliced(*_rendered(tool, tool.template, arguments, config=config, environment=environment))
+
+
+def render_text(
+    tool: YamlTool, template: str, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
+) -> str:
+    """A text of `tool` that no shell reads. Raises `ToolError` for a value that a command would refuse at its place."""
+    text, values = _rendered(tool, template, arguments, config=config, environment=environment)
+    marks = locate_marks(text)
+    for number, value in enumerate(values):
+        _refuse_if_unsafe(value, marks.get(number), text)
+    return replace_marks(text, {number: value.text for number, value in enumerate(values)}).strip()
+
+
+def _rendered(
+    tool: YamlTool, template: str, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
+) -> tuple[str, Sequence[PlacedValue]]:
+    """The template with a mark for each value, and the values."""
     values = ValueList()
     names: dict[str, object] = {
         VALUES: values,
@@ -84,12 +100,12 @@ def render_command(
         if name not in names and not _is_missing(value, rules.get(name)):
             names[name] = _checked(name, value, rules.get(name))
     try:
-        script = compile_command(tool.template).render(names)
+        script = compile_command(template).render(names)
     except TemplateError as error:
         raise ToolError(f"the command of {tool.tool.name!r} cannot be rendered: {error.message or error}") from error
     except (TypeError, ValueError, AttributeError, ArithmeticError, LookupError) as error:
         raise ToolError(f"the command of {tool.tool.name!r} does not fit these arguments: {error}") from error
-    return _spliced(script, values.values, own_functions=_own_functions(tool))
+    return script, values.values
 
 
 def render_description(template: str, arguments: JsonObject) -> str:
@@ -136,13 +152,7 @@ def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
         raise ToolError(f"{name!r} cannot be {shortened(text, 80)!r}: it must match the pattern {rule.pattern}")
 
 
-def _own_functions(tool: YamlTool) -> frozenset[str]:
-    """The bash functions that the tool brings in its `env`; nobody else's shell has them."""
-    found = (_FUNCTION_VARIABLE.fullmatch(name) for name, _ in tool.variables)
-    return frozenset(match.group(1) for match in found if match is not None)
-
-
-def _spliced(script: str, values: Sequence[PlacedValue], *, own_functions: frozenset[str]) -> RenderedCommand:
+def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
     marks = locate_marks(script)
     code: dict[int, str] = {}
     shown: dict[int, str] = {}
@@ -163,22 +173,14 @@ def _spliced(script: str, values: Sequence[PlacedValue], *, own_functions: froze
     return RenderedCommand(
         script=replace_marks(script, code),
         variables=tuple(variables.items()),
-        invocation=replace_marks(_tidied(script, own_functions), shown).rstrip(),
+        invocation=replace_marks(_tidied(script), shown).rstrip(),
     )
 
 
-def _tidied(script: str, own_functions: frozenset[str]) -> str:
-    """The script without the gaps that conditions leave behind, to be read and pasted.
-
-    A last stage of a pipe that is a function of the tool is left out: what stands before it runs in any shell.
-    """
+def _tidied(script: str) -> str:
+    """The script without the gaps that conditions leave behind, to be read and pasted."""
     lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
-    return "\n".join(_without_own_stage(line, own_functions) for line in lines if line)
-
-
-def _without_own_stage(line: str, own_functions: frozenset[str]) -> str:
-    found = _LAST_STAGE.search(line)
-    return line[: found.start()] if found is not None and found.group(1) in own_functions else line
+    return "\n".join(line for line in lines if line)
 
 
 def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> None:

@@ -6,9 +6,13 @@ The loader turns these models into the frozen values of `definition`. Refuses un
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from holmes.toolsets.kubernetes_view.contract import FORMS
+
+VIEW: Final = "kubernetes_view"
 
 
 def _as_list(value: object) -> object:
@@ -49,6 +53,48 @@ class ParameterKeys(_Keys):
         return value
 
 
+class ViewConfigKeys(_Keys):
+    """How the output is shown; the texts may hold the tool's parameters, as commands do."""
+
+    form: str
+    argument: str = ""
+    kinds: str = ""
+    objects: dict[str, Any] | None = None
+
+    @field_validator("form")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if "{" not in value and value not in FORMS:
+            message = f"unknown form {value!r}; available: {', '.join(FORMS)}"
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _knows_the_objects(self) -> ViewConfigKeys:
+        if self.form == "table" and self.objects is None:
+            raise ValueError("the form 'table' needs 'objects', the arguments that make the command write JSON")
+        return self
+
+
+class ViewKeys(_Keys):
+    """The transformer of ours."""
+
+    name: Literal["kubernetes_view"]
+    config: ViewConfigKeys
+
+
+class UnknownTransformerKeys(BaseModel):
+    """Of HolmesGPT, such as `llm_summarize`; without effect."""
+
+
+TransformerKeys = Annotated[
+    Annotated[ViewKeys, Tag("kubernetes_view")] | Annotated[UnknownTransformerKeys, Tag("unknown")],
+    Discriminator(
+        lambda value: "kubernetes_view" if isinstance(value, dict) and value.get("name") == VIEW else "unknown"
+    ),
+]
+
+
 class ToolKeys(_Keys):
     """A tool: what the model reads, and the command or script that runs."""
 
@@ -56,7 +102,7 @@ class ToolKeys(_Keys):
     description: str
     parameters: dict[str, ParameterKeys | None] = Field(default_factory=dict)
     user_description: str | None = None
-    transformers: list[Any] | None = None
+    transformers: list[TransformerKeys] | None = None
     command: str | None = None
     script: str | None = None
     timeout: float | None = Field(default=None, gt=0)
@@ -121,9 +167,10 @@ class ToolsetKeys(_Keys):
     tags: list[Literal["core", "cluster", "cli"]] = ["core"]
     config: dict[str, Any] | None = None
     llm_instructions: str | None = None
-    transformers: list[Any] | None = None
+    transformers: list[TransformerKeys] | None = None
     approval_required_tools: list[str] = Field(default_factory=list)
     redaction: bool = True
+    chosen_cluster: bool = False
     expose_remotely: Any = None
     """Of HolmesGPT; without effect."""
     type: Literal["mcp", "http", "database", "mongodb"] | None = None

@@ -9,16 +9,12 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.scope import default_namespace, objection, scope_of
+from holmes.kubernetes.scope import objection
 from holmes.kubernetes.scope import refuse_outside as refuse_path
 from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from holmes.values.environment import Environment
-    from holmes.values.json_types import JsonObject
-    from holmes.values.tools import Tool
+    from collections.abc import Iterator, Sequence
 
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
@@ -28,38 +24,6 @@ _LONG_WITH_VALUE: Final = frozenset(
 )
 _NAMESPACES: Final = frozenset({"ns", "namespace", "namespaces"})
 _NODES: Final = frozenset({"no", "node", "nodes"})
-# Later options win, so a command that names a namespace itself goes there.
-_KUBECTL: Final = """() {{
-  case "$1" in
-    get|describe|logs|events|top|rollout|exec|auth|cp|wait) command {program} "$1" --namespace={namespace} "${{@:2}}" ;;
-    *) command {program} "$@" ;;
-  esac
-}}"""
-
-
-def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
-    """The arguments, with the default namespace of the scope where the tool takes one and none is given.
-
-    Raises `ToolError` for a namespace outside.
-    """
-    scope = scope_of(environment)
-    if not scope or all(parameter.name != "namespace" for parameter in tool.parameters):
-        return arguments
-    given = arguments.get("namespace")
-    if isinstance(given, str) and given and (reason := objection(given, scope)):
-        raise ToolError(reason)
-    return arguments if given else {**arguments, "namespace": default_namespace(environment)}
-
-
-def default_variables(environment: Environment) -> Mapping[str, str]:
-    """Variables that lead commands which name no namespace into the scope; none without a scope."""
-    namespace = default_namespace(environment)
-    if not namespace:
-        return {}
-    functions = {
-        f"BASH_FUNC_{program}%%": _KUBECTL.format(program=program, namespace=namespace) for program in ("kubectl", "oc")
-    }
-    return {**functions, "HELM_NAMESPACE": namespace}
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:

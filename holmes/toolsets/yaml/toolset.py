@@ -1,31 +1,41 @@
 """A toolset whose tools are commands for bash.
 
-Made by the catalogue, called by the tool executor. Renders the command, runs it in a process group of its own and makes
-a result of what came out: exit code not 0 is an error, no output is no data, anything else is a success. The exit code
-is the one of the script as bash defines it; a script that wants failures inside a pipe to count says `set -o pipefail`.
+Made by the catalogue, called by the tool executor. Renders the command, runs it in a process group of its own, applies
+the transformers, makes a result of what came out: exit code not 0 is an error, no output is no data, anything else is a
+success. The exit code is the one of the script as bash defines it; a script that wants failures inside a pipe to count
+says `set -o pipefail`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
-from holmes.toolsets.yaml.environment import REDACTION_KEY, process_environment
+from holmes.toolsets.yaml.chosen_cluster import default_variables, hint, with_namespace
+from holmes.toolsets.yaml.environment import process_environment
 from holmes.toolsets.yaml.output import normalised
-from holmes.toolsets.yaml.rendering import render_command, render_description
-from holmes.toolsets.yaml.scope import default_variables, refuse_outside, with_namespace
+from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
+from holmes.toolsets.yaml.scope import refuse_outside
+from holmes.toolsets.yaml.views import Means, seen, view_of
 from holmes.values.cutting import after_placeholder
 from holmes.values.errors import ToolError, masked
 from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holmes.redaction.redactor import Redactor
     from holmes.toolsets.process import ProcessOutcome
-    from holmes.toolsets.yaml.definition import YamlTool, YamlToolsetDefinition
+    from holmes.toolsets.yaml.definition import ViewTransformer, YamlTool, YamlToolsetDefinition
+    from holmes.toolsets.yaml.rendering import RenderedCommand
+    from holmes.toolsets.yaml.views import View
     from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
     from holmes.values.messages import ToolStatus
     from holmes.values.tools import Tool, ToolInvocation
 
@@ -38,14 +48,14 @@ _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
 class YamlToolset:
     """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process it starts.
 
-    `redaction_key` is for tools that mask what they read by themselves; empty when redaction is switched off.
+    `redactor` masks objects before a transformer takes anything out of them; None when redaction is switched off.
     """
 
     definition: YamlToolsetDefinition
     environment: Environment
     memory_limit_mb: int | None = 800
     output_limit_bytes: int = DEFAULT_OUTPUT_LIMIT_BYTES
-    redaction_key: bytes = b""
+    redactor: Redactor | None = None
 
     @property
     def name(self) -> str:
@@ -73,27 +83,50 @@ class YamlToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Run the command. An argument that is refused is an error result; cancelling ends the process group."""
         tool = self._tool(invocation.tool.name)
-        definition = self.definition
+        limits = ProcessLimits(
+            timeout_seconds=tool.timeout_seconds,
+            memory_limit_mb=self.memory_limit_mb,
+            output_limit_bytes=self.output_limit_bytes,
+        )
         try:
             arguments = with_namespace(tool.tool, invocation.arguments, self.environment)
-            command = render_command(tool, arguments, config=definition.config, environment=self.environment)
-            refuse_outside(command.invocation, scope_of(self.environment))
-            variables = {**default_variables(self.environment), **dict(tool.variables), **dict(command.variables)}
-            if REDACTION_KEY in variables:
-                variables[REDACTION_KEY] = self.redaction_key.hex()
-            outcome = await run_process(
-                ("bash", "-c", command.script),
-                environment=process_environment(self.environment).with_variables(variables),
-                limits=ProcessLimits(
-                    timeout_seconds=tool.timeout_seconds,
-                    memory_limit_mb=self.memory_limit_mb,
-                    output_limit_bytes=self.output_limit_bytes,
-                ),
-            )
+            command = self._command(tool, arguments)
+            views = tuple(self._view(each, tool, arguments) for each in tool.transformers)
+            outcome = await self._run(tool, command, limits)
+            if self.definition.chosen_cluster and outcome.return_code:
+                outcome = replace(outcome, stderr=outcome.stderr + hint(outcome.stderr, arguments, self.environment))
+            means = Means(redactor=self.redactor, environment=process_environment(self.environment), limits=limits)
+            for view in views:
+                outcome = await seen(view, outcome, means)
         except ToolError as error:
             return ToolResult(status="error", error=str(error))
         stdout = await asyncio.to_thread(normalised, outcome.stdout, tool.parse)
         return self._result(tool, outcome, stdout, command.invocation)
+
+    def _command(self, tool: YamlTool, arguments: JsonObject) -> RenderedCommand:
+        command = render_command(tool, arguments, config=self.definition.config, environment=self.environment)
+        refuse_outside(command.invocation, scope_of(self.environment))
+        return command
+
+    def _view(self, transformer: ViewTransformer, tool: YamlTool, arguments: JsonObject) -> View:
+        config = self.definition.config
+
+        def rendered(template: str) -> str:
+            return render_text(tool, template, arguments, config=config, environment=self.environment)
+
+        def command_with(others: JsonObject) -> Callable[[ProcessLimits], Awaitable[ProcessOutcome]]:
+            return partial(self._run, tool, self._command(tool, {**arguments, **others}))
+
+        return view_of(transformer, rendered, command_with)
+
+    async def _run(self, tool: YamlTool, command: RenderedCommand, limits: ProcessLimits) -> ProcessOutcome:
+        defaults = default_variables(self.environment, chosen_cluster=self.definition.chosen_cluster)
+        variables = {**defaults, **dict(tool.variables), **dict(command.variables)}
+        return await run_process(
+            ("bash", "-c", command.script),
+            environment=process_environment(self.environment).with_variables(variables),
+            limits=limits,
+        )
 
     def _result(self, tool: YamlTool, outcome: ProcessOutcome, stdout: str, invocation: str) -> ToolResult:
         error = self._error(tool, outcome)
@@ -111,7 +144,8 @@ class YamlToolset:
             return f"stopped after {tool.timeout_seconds:g} s, its time limit: ask for less at once"
         if outcome.output_truncated:
             size_mb = self.output_limit_bytes / (1024 * 1024)
-            return f"stopped because it wrote more than {size_mb:g} MiB; what it wrote first is kept: ask for less"
+            kept = "what it wrote first is kept" if outcome.stdout else "nothing of it can be shown"
+            return f"stopped because it wrote more than {size_mb:g} MiB; {kept}: ask for less"
         if outcome.return_code == 0:
             return None
         said = outcome.stderr.strip() or outcome.stdout.strip()

@@ -81,7 +81,7 @@ async def test_a_tool_that_floods_is_stopped_and_keeps_what_it_wrote_first() -> 
 
 
 async def test_a_tool_over_the_memory_limit_says_so() -> None:
-    toolset = toolset_of(one_tool('command: \'"$HOLMES_PYTHON" -c "x = bytearray(400_000_000)"\''))
+    toolset = toolset_of(one_tool(f'command: \'"{sys.executable}" -c "x = bytearray(400_000_000)"\''))
     result = await run(replace(toolset, memory_limit_mb=200))
     assert result.status == "error"
     assert result.error is not None
@@ -130,15 +130,6 @@ EOF
     assert result.data == "one\ntwo words\n3 2 one it's\nHELLO IT'S\n"
 
 
-async def test_the_invocation_can_be_pasted_because_functions_of_the_tool_are_not_in_it() -> None:
-    body = (
-        "command: echo {{ a }} | cat | view {{ b }}\n"
-        "env:\n  BASH_FUNC_view%%: '() { tr a-z A-Z; }'\n  BASH_FUNC_echo%%: '() { builtin echo \"$@\"; }'"
-    )
-    result = await run(toolset_of(one_tool(body)), a="x | view y", b="z | view z")
-    assert (result.data, result.invocation) == ("X | VIEW Y\n", "echo 'x | view y' | cat")
-
-
 @pytest.mark.parametrize(
     ("parse", "written", "shown"),
     [
@@ -156,9 +147,7 @@ async def test_output_is_laid_out_as_promised_or_left_alone(parse: str, written:
 
 
 async def test_programs_beside_the_interpreter_are_found_last() -> None:
-    result = await run_command('echo "$PATH"; "$HOLMES_PYTHON" -c "import holmes; print(1)"')
-    path, imported = result.data.splitlines()
-    assert imported == "1"
+    path = (await run_command('echo "$PATH"')).data.strip()
     folder = str(Path(sys.executable).parent)
     assert path == os.environ["PATH"] if folder in os.environ["PATH"].split(":") else path.endswith(f":{folder}")
 

@@ -1,0 +1,81 @@
+"""The forms of the view. See the package."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, cast
+
+from holmes.kubernetes.object_masking import ObjectMasker
+from holmes.toolsets.kubernetes_view.contract import ViewError
+from holmes.toolsets.kubernetes_view.layouts import items_of, show_columns, show_count, show_yaml
+from holmes.toolsets.kubernetes_view.manifests import parse_manifest
+from holmes.toolsets.kubernetes_view.secrets import masked_status, masked_table, without_secrets
+from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
+from holmes.toolsets.kubernetes_view.values import masked_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holmes.redaction.redactor import Redactor
+    from holmes.toolsets.kubernetes_view.contract import Json, ViewRequest
+
+_TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": masked_status}
+
+
+def view(request: ViewRequest, redactor: Redactor | None = None) -> str:
+    """What may be seen; of `jq` the input of its program. Empty when `yaml` and `columns` find no objects.
+
+    `redactor` is None when redaction is off: then only the values of Secrets are hidden. CPU-bound: about 1 s for 1 MB.
+    Raises `ViewError`, and `RecursionError` for objects that are too deep.
+    """
+    # It remembers texts, so that each view has one of its own.
+    masker = ObjectMasker(redactor.redact) if redactor is not None else None
+    if request.form in _TEXTS:
+        shown = _TEXTS[request.form](request.text)
+        return masker.masked_arguments(shown) if masker is not None and request.form == "describe" else shown
+
+    def seen(objects: Json) -> Json:
+        without = without_secrets(objects)
+        return without if masker is None else cast("Json", masker.masked(without))
+
+    match request.form:
+        case "table":
+            objects = _behind_table(request.objects)
+            return masked_text(masked_table(request.text, objects, seen(objects)))
+        case "manifest":
+            return show_yaml([seen(document) for document in parse_manifest(request.text)])
+        case "values":
+            values = seen(masked_values(without_secrets(_parsed(request.text, "helm"))))
+            return "" if values is None else show_yaml([values])
+        case _:
+            return _laid_out(request, seen)
+
+
+def _laid_out(request: ViewRequest, seen: Callable[[Json], Json]) -> str:
+    objects = seen(_parsed(request.text, "kubectl"))
+    if request.form == "jq":
+        return json.dumps(objects, ensure_ascii=False)
+    if request.form == "count":
+        return show_count(objects, request.argument or None)
+    if not items_of(objects):
+        return ""
+    return show_columns(objects, request.argument) if request.form == "columns" else show_yaml([objects])
+
+
+def _behind_table(text: str) -> Json:
+    try:
+        return _parsed(text, "kubectl")
+    except ViewError as error:
+        reason = "the objects of this table cannot be read, and so secrets not be found in it: it is not shown"
+        raise ViewError(reason) from error
+
+
+def _parsed(text: str, author: str) -> Json:
+    try:
+        parsed: Json = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ViewError(f"what {author} wrote is not JSON") from error
+    # Half of a surrogate pair, which JSON can write and nothing else can.
+    if "\\ud" in text or "\\uD" in text:
+        parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
+    return parsed

@@ -1,0 +1,127 @@
+"""The transformer `kubernetes_view`: what may be seen of the output of a command.
+
+Applied in this process, off its event loop. jq, which may run for ever, and large outputs have a process of their own
+with the limits of the tool. Output that is not whole is not shown: a secret is found by the words around it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Final, cast
+
+from holmes.toolsets.kubernetes_view.contract import FORMS, ViewError, ViewForm, ViewRequest
+from holmes.toolsets.kubernetes_view.forms import view
+from holmes.toolsets.kubernetes_view.secrets import is_harmless_table
+from holmes.toolsets.process import run_process
+from holmes.values.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from holmes.redaction.redactor import Redactor
+    from holmes.toolsets.process import ProcessLimits, ProcessOutcome
+    from holmes.toolsets.yaml.definition import ViewTransformer
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonValue
+
+# Takes up to half a second, which is longer than a process needs to start.
+_LARGE_CHARACTERS: Final = 500_000
+_SHORTEST_SECONDS: Final = 0.1
+_VIEW: Final = (sys.executable, "-I", "-m", "holmes.toolsets.kubernetes_view")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A transformer with the arguments of one call; `objects` runs the command that writes what is behind a table."""
+
+    form: ViewForm
+    argument: str = ""
+    objects: Callable[[ProcessLimits], Awaitable[ProcessOutcome]] | None = None
+
+
+def view_of(
+    transformer: ViewTransformer,
+    rendered: Callable[[str], str],
+    command_with: Callable[[dict[str, JsonValue]], Callable[[ProcessLimits], Awaitable[ProcessOutcome]]],
+) -> View:
+    """`rendered` makes a text of a template, `command_with` the tool's command with other arguments.
+
+    Raises `ToolError`.
+    """
+    form = rendered(transformer.form)
+    if form not in FORMS:
+        raise ToolError(f"unknown form {form!r}; available: {', '.join(FORMS)}")
+    if form != "table":
+        return View(form=cast("ViewForm", form), argument=rendered(transformer.argument))
+    if is_harmless_table(rendered(transformer.kinds)):
+        return View(form="text")
+    if transformer.objects is None:
+        raise ToolError("the form 'table' needs 'objects', the arguments that make the command write JSON")
+    return View(form="table", objects=command_with(dict(transformer.objects)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a view works with. `redactor` is None when redaction is off; the rest is for its process."""
+
+    redactor: Redactor | None
+    environment: Environment
+    limits: ProcessLimits
+
+
+async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
+    """`outcome` with what may be seen of its output; a failure is an exit code, as of the last program of a pipe."""
+    if not _is_whole(outcome):
+        return replace(outcome, stdout="")
+    if not outcome.stdout.strip():
+        return outcome
+    left_seconds = max(_SHORTEST_SECONDS, means.limits.timeout_seconds - outcome.elapsed_seconds)
+    means = replace(means, limits=replace(means.limits, timeout_seconds=left_seconds))
+    try:
+        objects = await _behind(what, outcome, means.limits)
+        request = ViewRequest(form=what.form, text=outcome.stdout, argument=what.argument, objects=objects)
+        if len(request.text) + len(objects) > _LARGE_CHARACTERS:
+            return _joined(outcome, await _in_own_process(request, means), request.form)
+        shown = await asyncio.to_thread(view, request, means.redactor)
+    except (ViewError, RecursionError) as error:
+        said = f"{str(error) or type(error).__name__}\n"
+        return replace(outcome, stdout="", stderr=outcome.stderr + said, return_code=outcome.return_code or 1)
+    if request.form == "jq":
+        return _joined(outcome, await _in_own_process(replace(request, text=shown), means, is_seen=True), request.form)
+    return _joined(outcome, replace(outcome, stdout=shown, stderr="", return_code=0), request.form)
+
+
+def _is_whole(outcome: ProcessOutcome) -> bool:
+    stopped = outcome.timed_out or outcome.output_truncated or outcome.memory_exceeded
+    return not stopped and 0 <= outcome.return_code < 128
+
+
+async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> str:
+    """The objects of a table as JSON; empty when they cannot be read, which the view refuses."""
+    if what.objects is None:
+        return ""
+    outcome = await what.objects(limits)
+    is_complete = _is_whole(outcome) and outcome.return_code in {0, table.return_code}
+    return outcome.stdout if is_complete else ""
+
+
+async def _in_own_process(request: ViewRequest, means: Means, *, is_seen: bool = False) -> ProcessOutcome:
+    """Runs the view where it can be stopped. The key goes through standard input: variables are seen by others."""
+    key = None if is_seen else means.redactor.key.hex() if means.redactor is not None else ""
+    fields = {**asdict(request), "key": key}
+    stdin = await asyncio.to_thread(lambda: json.dumps(fields).encode())
+    return await run_process(_VIEW, environment=means.environment, limits=means.limits, stdin=stdin)
+
+
+def _joined(outcome: ProcessOutcome, shown: ProcessOutcome, form: ViewForm) -> ProcessOutcome:
+    """The end of a pipe, where the failure of any program counts."""
+    nothing = "" if shown.stdout or shown.return_code or form not in {"yaml", "columns"} else "No objects found.\n"
+    return replace(
+        shown,
+        stderr=outcome.stderr + shown.stderr + nothing,
+        return_code=shown.return_code or outcome.return_code,
+        elapsed_seconds=outcome.elapsed_seconds + shown.elapsed_seconds,
+    )
