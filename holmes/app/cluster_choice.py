@@ -5,7 +5,7 @@ A recording is served on loopback for as long as it is needed, so that everythin
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from holmes.settings.investigations import InvestigationsSettings
     from holmes.settings.settings import Settings
     from holmes.values.errors import HolmesError
+
+RECORDINGS_DATABASE = "recordings.db"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +54,19 @@ async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIter
         investigation = settings.investigation.model_copy(
             update={"kubeconfig": server.kubeconfig, "kube_context": None}
         )
-        yield replace(settings, investigation=investigation)
+        yield replace(settings, investigation=investigation, investigations=_apart(settings))
+
+
+def _apart(settings: Settings) -> InvestigationsSettings:
+    """Settings with a database for recordings where none was chosen: what waits for the real cluster is not theirs."""
+    from pydantic import SecretStr
+
+    if settings.investigations.database_url:
+        return settings.investigations
+    file = settings.storage.results_path.parent / RECORDINGS_DATABASE
+    with suppress(OSError):  # who opens the database says why it cannot
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return settings.investigations.model_copy(update={"database_url": SecretStr(f"sqlite:///{file}")})
 
 
 def with_demo_hint(error: HolmesError) -> HolmesError:
