@@ -37,9 +37,10 @@ imports: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.installed
-	$(BIN)/python -m holmes.settings.table --check README.md
+	$(BIN)/python -m holmes.settings.table --check docs/configuration.md
 	$(BIN)/python -m tests.context_rows.table --check docs/context-management.md
 	$(BIN)/python -m holmes.diagnosis.table --check docs/rules.md
+	$(BIN)/python docs/images/terminal.py --check
 	$(BIN)/python -m tests.helm.values_table --check helm/holmes/README.md
 
 # Builds the binaries of the test cluster, once: minutes when nothing is cached. Where the cluster cannot run, it says

@@ -1,13 +1,15 @@
-"""Every code block of README and docs is executed: files are written, commands run, outputs compared.
+"""Every code block of docs is executed: files are written, commands run, outputs compared.
 
 In a `console` block, lines that begin with `$ ` are commands and the lines below are what they print; a `yaml` block
-begins with `# file: PATH` and becomes that file. Progress on standard error is left out; an error line is not.
+begins with `# file: PATH` and becomes that file. Progress on standard error is left out; an error line is not. The only
+other block is the picture of the rooms. The README is in `test_docs_readme.py`.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +18,9 @@ import pytest
 from tests.support.command_line import Home
 
 ROOT = Path(__file__).parent.parent
-# deploy.md needs a shell and services: test_docs_deploy.py.
-DOCUMENTS = sorted(path for path in (ROOT / "docs").glob("*.md") if path.stem != "deploy")
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+# deploy.md needs a shell and services: test_docs_deploy.py. architecture.md has no commands.
+DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy"}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +66,27 @@ def test_every_block_of_the_docs_does_what_it_says(
             assert done.stdout + errors == expected
 
 
-def test_the_two_commands_of_the_readme_are_targets_of_the_makefile() -> None:
-    shell = [block.text for block in blocks_of(ROOT / "README.md") if block.language == "bash"]
-    assert len(shell) == 2
-    makefile = (ROOT / "Makefile").read_text()
-    for line, target in zip(shell, ("ask", "test"), strict=True):
-        assert line.startswith(f"make {target}")
-        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda path: path.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / "README.md").read_text())
-    assert links
-    assert [link for link in links if not (ROOT / link).exists()] == []
+def test_the_picture_of_the_rooms_has_the_layers_of_the_linter() -> None:
+    (picture,) = blocks_of(ROOT / "docs" / "architecture.md")
+    assert picture.language == "text"
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract.get("containers") == ["holmes"]]
+    assert [re.split(r" {2,}", line)[0] for line in picture.text.splitlines()] == layers
 
 
-def test_the_places_that_the_readme_names_exist() -> None:
-    rows = re.findall(r"^\| [^|]+ \| ([^|]*`[^|]*) \|$", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
-    named = [name for row in rows for name in re.findall(r"`([\w./*]+/[\w./*]*)`", row)]
-    assert len(named) > 10
+def test_the_places_that_the_architecture_names_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = re.findall(r"`((?:docs|helm|holmes|prompts|tests|toolsets)/[\w./*]*)`", page)
+    assert len(named) > 40
     assert [name for name in named if not list(ROOT.glob(name.rstrip("/")))] == []
+
+
+def test_the_readme_names_every_page() -> None:
+    readme = set(re.findall(r"\]\(docs/([\w-]+\.md)\)", (ROOT / "README.md").read_text()))
+    assert {page.name for page in PAGES} == readme

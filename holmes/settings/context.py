@@ -2,7 +2,7 @@
 
 Every key stands below `context:`, in the config file for all models and in an entry of the model list for one. None
 means: as the named policy says. What other systems call the same thing (a variable in lower case at the top level,
-`compaction:`, `execution:`) is accepted as well; the table of the README lists these names.
+`compaction:`, `execution:`) is accepted as well; docs/configuration.md lists these names.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
     "telemetry": TelemetrySettings,
     "sources": SourceSettings,
 }
-"""The groups by the name of their field in `Settings`, in the order of the table in the README."""
+"""The groups by the name of their field in `Settings`, in the order of docs/configuration.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from holmes.settings.context import ContextSettings
 from holmes.settings.hooks import AUTO_COMPACT_ID as SETTINGS_AUTO_COMPACT_ID
 from holmes.settings.load import load_settings
 from holmes.settings.setting import setting_of
-from holmes.settings.table import settings_table
+from holmes.settings.table import settings_tables
 from tests.app.context_names import NAMES, Name
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_the_list_of_names_is_complete() -> None:
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name.key)
 def test_the_table_shows_the_default_of_balanced(name: Name) -> None:
-    row = next(row for row in settings_table().splitlines() if row.startswith(f"| `context.{name.key}` |"))
+    row = next(row for row in settings_tables().splitlines() if row.startswith(f"| `context.{name.key}` |"))
     default = row.split("|")[4].strip()
     assert default.strip("`") == shown(name.read(named_policy("balanced")))
 

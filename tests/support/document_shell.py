@@ -1,7 +1,7 @@
 """A shell that lives as long as a document: commands of its `console` blocks, typed one after the other.
 
-Used by `tests/test_docs_deploy.py`. A command that ends in `&` goes on in the background and may print later; all of it
-ends with the shell. In what a document expects, `…` stands for anything.
+Used by `tests/test_docs_deploy.py` and `tests/test_docs_readme.py`. A command that ends in `&` continues in the
+background and may print later; all of it ends with the shell. In what a document expects, `…` stands for anything.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Shell:
         done = self._folder / f"shell.done-{self._count}"
         start = self._output.stat().st_size
         assert self._bash.stdin is not None
-        self._bash.stdin.write(f"{command.text}\necho $? > {done}.new; mv {done}.new {done}\n")
+        # The commands of this shell come from its standard input, which no command may read.
+        self._bash.stdin.write(f"{{ {command.text}\n}} < /dev/null\necho $? > {done}.new; mv {done}.new {done}\n")
         self._bash.stdin.flush()
         while not done.exists():
             assert self._bash.poll() is None, f"the shell has ended: {self.errors()}"
