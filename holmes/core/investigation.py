@@ -23,7 +23,7 @@ from holmes.core.truncation.input_context_window_limiter import compact_after_ov
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.evidence.citations import CitationFilter, verify_citations
 from holmes.evidence.verification import CitationVerifier
-from holmes.redaction.messages import redacted_requests
+from holmes.redaction.redactor import redacted_requests
 from holmes.tokens import make_counter
 from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
 from holmes.values.events import ContextOverflowed, ModelSwitched, PromptShortened, RunFailed, ToolResultSpilled
