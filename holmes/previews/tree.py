@@ -1,6 +1,6 @@
 """Statistics over nested values: per path how often, which values, which are missing, and where the first of each is.
 
-Called by `json_walk` and `yaml_read` with one value at a time, so that a large document is never held as objects.
+It takes one value at a time, so that a large document is never held as objects.
 Indexes become `[]`, except in lists whose items have an identity (conditions, environment variables).
 """
 

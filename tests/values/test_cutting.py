@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.previews import clip_line
-from holmes.previews.pieces import clip_around
+from holmes.previews.excerpts import clip_around
 from holmes.values.cutting import after_placeholder, before_placeholder, excerpt, shortened, without_last_word
 from holmes.values.errors import HolmesError, ToolError, mask_errors, masked
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.previews.pieces import count_lines
+from holmes.previews.excerpts import count_lines
 from holmes.tokens import utf8_bytes
 from holmes.values.cutting import shortened
 from holmes.values.messages import AssistantMessage, Image, ToolMessage
