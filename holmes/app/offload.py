@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.json_types import JsonObject, JsonValue
     from holmes.values.messages import Message, StoredResult
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

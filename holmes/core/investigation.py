@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from holmes.values.events import Citation
     from holmes.values.messages import HandedOver, Message, ToolCall, ToolMessage
     from holmes.values.model import ChatModel, EmitEvent, ModelReply
-    from holmes.values.results import ResultStore
     from holmes.values.steps import StepRunner
+    from holmes.values.tools import ResultStore
 
 _SMALLEST_RESULT_CAP_TOKENS = 500
 

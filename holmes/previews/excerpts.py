@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.tokens import utf8_bytes
-from holmes.values.cutting import after_placeholder, before_placeholder
+from holmes.values.texts import after_placeholder, before_placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.previews.events import EventGroups, object_event
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue

@@ -18,8 +18,8 @@ from holmes.toolsets.yaml.environment import REDACTION_KEY, process_environment
 from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description
 from holmes.toolsets.yaml.scope import default_variables, refuse_outside, with_namespace
-from holmes.values.cutting import after_placeholder
 from holmes.values.errors import ToolError, masked
+from holmes.values.texts import after_placeholder
 from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:
