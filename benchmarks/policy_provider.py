@@ -27,8 +27,8 @@ from holmes.values.messages import (
     UserMessage,
 )
 from holmes.values.model import EmitEvent, ModelLimits, ModelReply, ModelRequest
-from holmes.values.results import label_of, output_text
 from holmes.values.stats import RequestStats
+from holmes.values.tools import label_of, output_text
 
 SECONDS_PER_REQUEST = 20.0
 CACHE_SECONDS = 300.0

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
-    from holmes.values.results import ResultStore
-    from holmes.values.tools import Toolset
+    from holmes.values.tools import ResultStore, Toolset
 
 _SECONDS_PER_DAY = 86_400
 _BYTES_PER_MEGABYTE = 1_000_000

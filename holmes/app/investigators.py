@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.events import AgentEvent
     from holmes.values.model import ChatModel
-    from holmes.values.results import ResultStore
     from holmes.values.steps import StepRunner
+    from holmes.values.tools import ResultStore
 
 
 CHAT: Final = "chat"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.redaction import make_redactor
 from holmes.core.truncation.offload import offload_context
-from holmes.redaction.messages import redact_message_off_loop
+from holmes.redaction.redactor import redact_message_off_loop
 from holmes.stores.message_codec import stored_result_to_json
 from holmes.stores.result_store import FileResultStore
 from holmes.values.errors import ConfigError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.values.json_types import JsonObject, JsonValue
     from holmes.values.messages import Message, StoredResult
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

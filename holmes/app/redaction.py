@@ -8,8 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from holmes.redaction.escape_sequences import strip_escape_sequences
-from holmes.redaction.logging import RedactingFilter
-from holmes.redaction.redactor import Redactor
+from holmes.redaction.redactor import RedactingFilter, Redactor
 from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
 from holmes.values.errors import mask_errors
 

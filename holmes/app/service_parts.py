@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.values import InvestigationRecord
     from holmes.settings.settings import Settings
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 DEFAULT_DATABASE = "investigations.db"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
     from holmes.toolsets.statuses import ToolsetStatus
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
 """How long one thread may keep the others of this process waiting. Python's default is five times as long."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.toolsets.selected import Selected
-from holmes.values.results import LINES_TOOL, SEARCH_TOOL
+from holmes.values.tools import LINES_TOOL, SEARCH_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

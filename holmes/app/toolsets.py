@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.catalogue import Catalogue
     from holmes.toolsets.readiness import Readiness
     from holmes.toolsets.statuses import ToolsetStatus
-    from holmes.values.results import ResultStore
-    from holmes.values.tools import Toolset
+    from holmes.values.tools import ResultStore, Toolset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from holmes.core.truncation.input_context_window_limiter import compact_after_ov
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.evidence.citations import CitationFilter, verify_citations
 from holmes.evidence.verification import CitationVerifier
-from holmes.redaction.messages import redacted_requests
+from holmes.redaction.redactor import redacted_requests
 from holmes.tokens import make_counter
 from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
 from holmes.values.events import ContextOverflowed, ModelSwitched, PromptShortened, RunFailed, ToolResultSpilled
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from holmes.values.events import Citation
     from holmes.values.messages import HandedOver, Message, ToolCall, ToolMessage
     from holmes.values.model import ChatModel, EmitEvent, ModelReply
-    from holmes.values.results import ResultStore
     from holmes.values.steps import StepRunner
+    from holmes.values.tools import ResultStore
 
 _SMALLEST_RESULT_CAP_TOKENS = 500
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import shortened
 from holmes.values.errors import ModelError
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.values.model import ModelReply

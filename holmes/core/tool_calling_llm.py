@@ -19,7 +19,6 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
 )
 from holmes.core.tools_utils.tool_outcome import ToolOutcome
 from holmes.core.tools_utils.tool_result_message import tool_result_message
-from holmes.values.concurrently import concurrently
 from holmes.values.errors import HolmesError, ModelError, StepLimitReached
 from holmes.values.events import (
     AnswerFinished,
@@ -31,6 +30,7 @@ from holmes.values.events import (
     TurnStarted,
 )
 from holmes.values.messages import AssistantMessage, user_text
+from holmes.values.steps import concurrently
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.values.cutting import shortened
 from holmes.values.errors import HolmesError, masked
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.destinations.message import IncidentNews

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.destinations.slack_markdown import markdown_pieces, sections
 from holmes.destinations.slack_text import code, cut, escaped, length, link, one_line
 from holmes.evidence import scan_markers
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holmes.evidence.claims import Claim
     from holmes.values.messages import Message, ToolCall
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 CHECK_TIMEOUT_SECONDS = 5.0
 _MAX_TIMEOUTS = 3

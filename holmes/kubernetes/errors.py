@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from holmes.kubernetes.fields import text
-from holmes.values.cutting import shortened
 from holmes.values.errors import ToolError, masked
+from holmes.values.texts import shortened
 
 _SUBJECT = re.compile(r'User "([^"]+)"')
 

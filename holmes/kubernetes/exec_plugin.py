@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.fields import child, text
-from holmes.values.cutting import shortened, without_last_word
 from holmes.values.errors import masked
+from holmes.values.texts import shortened, without_last_word
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from holmes.kubernetes.access import Cluster, ClusterAccess, ExecPlugin, Pem, User
 from holmes.kubernetes.fields import boolean, child, children, text, texts
 from holmes.kubernetes.scope import scope_of
-from holmes.values.addresses import fault_of_address
 from holmes.values.errors import ClusterUnreachable, ConfigError
+from holmes.values.texts import fault_of_address
 
 if TYPE_CHECKING:
     from holmes.values.environment import Environment

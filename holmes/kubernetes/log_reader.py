@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.errors import ApiError
 from holmes.kubernetes.paths import api_path
-from holmes.values.concurrently import concurrently
-from holmes.values.cutting import without_last_word
 from holmes.values.errors import HolmesError
 from holmes.values.findings import NotChecked
+from holmes.values.steps import concurrently
+from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text
-from holmes.values.cutting import without_last_word
+from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue

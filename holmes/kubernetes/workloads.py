@@ -13,8 +13,8 @@ from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text, text_map, texts
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.views import owner_of, pod_view
-from holmes.values.concurrently import concurrently
 from holmes.values.errors import ToolError
+from holmes.values.steps import concurrently
 
 if TYPE_CHECKING:
     from holmes.kubernetes.client import ClusterClient

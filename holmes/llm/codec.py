@@ -12,7 +12,6 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
-from holmes.values.characters import whole_characters
 from holmes.values.messages import (
     AssistantMessage,
     Image,
@@ -22,6 +21,7 @@ from holmes.values.messages import (
     UserMessage,
     joined_text,
 )
+from holmes.values.texts import whole_characters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

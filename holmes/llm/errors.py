@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from holmes.llm.overflow import names_another_cause, overflow_window
-from holmes.redaction.known_keys import without_known_keys
-from holmes.values.cutting import shortened
+from holmes.redaction.redactor import without_known_keys
 from holmes.values.errors import ContextOverflow, ModelError, masked
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,11 +25,11 @@ from holmes.llm.retries import AttemptFailed, RetryPolicy, with_retries
 from holmes.llm.served_window import served_window_tokens
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 from holmes.llm.usage import Billing, counts_of, estimated_counts
-from holmes.values.characters import whole_characters
 from holmes.values.events import AttemptDiscarded
 from holmes.values.messages import AssistantMessage, Reasoning
 from holmes.values.model import ModelReply
 from holmes.values.stats import RequestStats
+from holmes.values.texts import whole_characters
 
 if TYPE_CHECKING:
     from holmes.llm.config import LitellmModelConfig

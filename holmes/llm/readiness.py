@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.values.addresses import fault_of_address
 from holmes.values.errors import ConfigError
+from holmes.values.texts import fault_of_address
 
 if TYPE_CHECKING:
     from holmes.llm.config import LitellmModelConfig

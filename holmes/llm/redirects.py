@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from holmes.values.cutting import excerpt
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,8 +13,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from holmes.core.hooks import hook_of
-from holmes.values.characters import whole_characters
 from holmes.values.messages import ToolCall, ToolCallId
+from holmes.values.texts import whole_characters
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from holmes.llm.errors import UnusableAnswer, named_status, provider_text
-from holmes.values.cutting import excerpt
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

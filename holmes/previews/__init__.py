@@ -1,4 +1,4 @@
-"""Short views of long texts. Called by the spill, by the cuts of compaction and by the tools over stored results.
+"""Short views of long texts.
 
 Pure functions of text; every result is bounded by real tokens. `structured_preview` knows logs, tables, events, JSON
 and YAML (context.md, N1 and T14); the other functions cut without looking at the content. Nothing here invents: what a
@@ -7,6 +7,7 @@ preview leaves out is counted.
 
 from __future__ import annotations
 
+from holmes.previews.budget import PreviewKind, StructuredPreview
 from holmes.previews.excerpts import (
     HeadAndTail,
     clip_line,
@@ -17,7 +18,6 @@ from holmes.previews.excerpts import (
     suffix_that_fits,
 )
 from holmes.previews.json_view import is_json, readable_json
-from holmes.previews.model import PreviewKind, StructuredPreview
 from holmes.previews.structured import structured_preview
 
 __all__ = [

@@ -1,15 +1,14 @@
-"""Chooses what a preview shows: the worthiest blocks per token that fit, in the order in which they are read.
+"""What a preview is, and the choice of what it shows: the worthiest blocks per token that fit, in reading order.
 
-Called by the modules that know a kind of text. Costs are guessed from the characters first; only the composed text
-goes through the tokenizer, at most four times, and only as much as
-about fits, so that a preview costs at most about four times its cap to count.
+Costs are guessed from the characters first; only the composed text goes through the tokenizer, at most four times, and
+only as much as about fits, so that a preview costs at most about four times its cap to count.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.previews.excerpts import prefix_that_fits
 from holmes.tokens import utf8_bytes
@@ -19,12 +18,22 @@ if TYPE_CHECKING:
 
     from holmes.tokens import TokenCounter
 
+PreviewKind: TypeAlias = Literal["logs", "table", "json", "yaml", "events", "text", "binary"]
 _PIECE = re.compile(r"[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+|\n")
 _VOWEL = re.compile("[aeiouAEIOU]")
 _VOWELS_FROM = 3
 _ROUNDS = 4
 _TIGHTER = 0.9
 _WORD_CHARACTERS_PER_TOKEN = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredPreview:
+    """What the pointer shows: the preview, and one clause that says how much of the whole it is."""
+
+    kind: PreviewKind
+    text: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Tells what a text is from its content. Called by `structured_preview`."""
+"""Tells what a text is from its content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holmes.previews.log_lines import begins_like_a_log_line
 
 if TYPE_CHECKING:
-    from holmes.previews.model import PreviewKind
+    from holmes.previews.budget import PreviewKind
 
 _SAMPLE_CHARACTERS = 60_000
 _SAMPLE_LINES = 300

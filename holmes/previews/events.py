@@ -1,7 +1,6 @@
 """The preview of Kubernetes events: grouped by what they say, warnings and rare ones first.
 
-Called by `structured_preview` for tables of `kubectl get events` and `kubectl events`, and by `outlines` for events as
-JSON or YAML.
+They come as the tables of `kubectl get events` and `kubectl events`, or as JSON or YAML.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.previews.budget import Block, Layout, compose
-from holmes.previews.kubectl_table import read_rows
+from holmes.previews.budget import Block, Layout, StructuredPreview, compose
+from holmes.previews.cells import number_of
+from holmes.previews.excerpts import clip_around
 from holmes.previews.log_lines import mask
-from holmes.previews.model import StructuredPreview
-from holmes.previews.numbers import number_of
-from holmes.previews.pieces import clip_around
 from holmes.previews.severity import severe_position, word_severity
+from holmes.previews.tables import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The odd items in a `Tree`: states that mean trouble, rare values, fields that few lack, images with another tag.
 
-Called by `outlines`. A finding is always something that is in the text, with its path; how the others look is said
+A finding is always something that is in the text, with its path; how the others look is said
 beside it, so that the reader can judge.
 """
 
@@ -10,10 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.previews.numbers import Spread, number_of
-from holmes.previews.pieces import clip_around
+from holmes.previews.cells import Spread, badness_of, condition_is_bad, image_parts, number_of
+from holmes.previews.excerpts import clip_around
 from holmes.previews.severity import severe_position, word_severity
-from holmes.previews.statuses import badness_of, condition_is_bad, image_parts
 from holmes.previews.tables import rare_values
 from holmes.previews.tree import Place, node_path
 

@@ -1,6 +1,6 @@
 """Whether a text is JSON, and the view of one-line JSON with one value per line.
 
-Called by the spill, the result store and the tools over stored results, so that all of them number lines alike.
+The spill, the result store and the tools over stored results share it, so that all of them number lines alike.
 """
 
 from __future__ import annotations

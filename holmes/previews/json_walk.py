@@ -1,4 +1,4 @@
-"""Reads JSON of any size into a `Tree`, a piece at a time. Called by `outlines`.
+"""Reads JSON of any size into a `Tree`, a piece at a time.
 
 A value that ends within the next 64 KB is decoded in one C call; a larger object or list is entered and its members are
 read one by one. So no call holds the interpreter for long, the parsed objects of a large text never exist at the same

@@ -1,6 +1,6 @@
 """What one line of a log says: its level, its pattern with everything that varies masked, and what it belongs to.
 
-Called by `log_patterns` for lines whose shape was not seen before. Knows plain text, one JSON object per line, klog,
+Knows plain text, one JSON object per line, klog,
 logfmt, access logs, container runtime prefixes and the pod prefixes of kubectl.
 """
 
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from holmes.previews.pieces import without_terminal_codes
+from holmes.previews.excerpts import without_terminal_codes
 from holmes.previews.severity import LEVELS, level_of, severity_of, status_of, word_severity
 
 _MASKED_CHARACTERS = 400

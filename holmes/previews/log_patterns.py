@@ -1,4 +1,4 @@
-"""Groups the lines of a log by pattern in one pass. Called by `logs`.
+"""Groups the lines of a log by pattern in one pass.
 
 Most lines are recognised by what is left after dropping digits and the letters a to f, which is one C call per piece;
 only shapes that are new are parsed. Bounded: so many shapes are parsed, so many patterns are kept, and what comes after
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from holmes.previews.excerpts import lines_in_pieces
 from holmes.previews.log_lines import ParsedLine, begins_like_a_log_line, parse_line
-from holmes.previews.pieces import lines_in_pieces
 from holmes.previews.severity import may_be_severe, status_of
 
 _DROPPED = b"0123456789abcdefABCDEF"

@@ -1,6 +1,6 @@
 """The preview of a log: what is rare or severe first, then what stops or begins midway, then what there is most of.
 
-Called by `structured_preview`. Every example is a line of the log with its number; only long lines are clipped.
+Every example is a line of the log with its number; only long lines are clipped.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from holmes.previews.budget import Block, Layout, compose
+from holmes.previews.budget import Block, Layout, StructuredPreview, compose
+from holmes.previews.excerpts import clip_around, without_terminal_codes
 from holmes.previews.log_lines import clock_of
 from holmes.previews.log_patterns import Pattern, read_patterns
-from holmes.previews.model import StructuredPreview
-from holmes.previews.pieces import clip_around, without_terminal_codes
 from holmes.previews.severity import ERROR, FATAL, INFO, WARNING, severe_position
 
 if TYPE_CHECKING:

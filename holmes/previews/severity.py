@@ -1,4 +1,4 @@
-"""How bad a line sounds. Called by the previews of logs, tables, events, JSON, YAML and plain text.
+"""How bad a line sounds.
 
 A level that stands where a level stands decides; words only decide where there is none, so that "0 errors" or "error
 budget" in a normal line fools nobody.

@@ -1,6 +1,6 @@
 """Statistics over nested values: per path how often, which values, which are missing, and where the first of each is.
 
-Called by `json_walk` and `yaml_read` with one value at a time, so that a large document is never held as objects.
+It takes one value at a time, so that a large document is never held as objects.
 Indexes become `[]`, except in lists whose items have an identity (conditions, environment variables).
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.previews.events import EventGroups, object_event
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue

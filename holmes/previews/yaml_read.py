@@ -1,4 +1,4 @@
-"""Reads block YAML as kubectl writes it into a `Tree`, line by line. Called by `outlines`.
+"""Reads block YAML as kubectl writes it into a `Tree`, line by line.
 
 Not a YAML parser: anchors, tags and flow collections stay text. It never fails, reads truncated and broken documents as
 far as they go, holds one item at a time, and knows the line of every item.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holmes.previews.pieces import lines_in_pieces
+from holmes.previews.excerpts import lines_in_pieces
 
 if TYPE_CHECKING:
     from holmes.previews.tree import Tree

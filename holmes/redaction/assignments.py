@@ -1,6 +1,6 @@
 """Values whose name says that they are secret: `DB_PASSWORD=...`, `"token": "..."`, `password: |`, `--password ...`.
 
-Called by the redactor for each window. Looks for keywords, then reads the whole name to the left and the value to the
+Looks for keywords, then reads the whole name to the left and the value to the
 right. The surer the form is (quoted name, `=`, start of a line), the less the value has to look like a secret.
 """
 
@@ -10,11 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.redaction.blocks import BLOCK_SCALAR, column_of, indented_block
 from holmes.redaction.kinds import PASSWORD, Span
 from holmes.redaction.names import NAME_CHARACTERS, label_of, strength_of
 from holmes.redaction.pieces import KEYWORDS
-from holmes.redaction.quotes import QUOTE, closing_quote
+from holmes.redaction.value_ends import BLOCK_SCALAR, QUOTE, closing_quote, column_of, indented_block
 from holmes.redaction.values import (
     is_object_name,
     is_prose,

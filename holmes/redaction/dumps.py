@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.kinds import Span
+from holmes.redaction.kubernetes_secrets import may_be_shown, secret_span
 from holmes.redaction.names import label_of, strength_of
-from holmes.redaction.secret_values import may_be_shown, secret_span
 from holmes.redaction.values import is_reference
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Whether the name of a value says that the value is a secret: `DB_PASSWORD` and `apiKey`, not `secretName`.
 
-Called for names in front of `=` and `:`. Looks at the words of a name, however they are joined.
+Looks at the words of a name, however they are joined.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Cuts a text into windows that are short enough to search without holding up other threads.
 
-Called by the redactor. Windows end at line ends where they can, and each overlaps the one before, so that what crosses
+Windows end at line ends where they can, and each overlaps the one before, so that what crosses
 a border is whole in one of them.
 """
 

@@ -1,4 +1,4 @@
-"""Masks the secrets of texts. Called by the wrapper around toolsets, for messages of users, and by the filter of logs.
+"""Masks the secrets of texts, of messages as they join the conversation, and of log records.
 
 Finds spans window by window, joins those that overlap, and puts a placeholder where each was. Pure: the same text and
 key give the same result, and a text without secrets comes back as the same object.
@@ -7,23 +7,31 @@ key give the same result, and a text without secrets comes back as the same obje
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import logging
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.escape_sequences import beyond_ascii, strip_escape_sequences
-from holmes.redaction.found import FoundSecrets
 from holmes.redaction.pieces import PIECE_CHARACTERS
-from holmes.redaction.placeholders import Placeholders, without_placeholders
+from holmes.redaction.placeholders import FoundSecrets, Placeholders, without_placeholders
 from holmes.redaction.search import Search
+from holmes.redaction.values import looks_random
+from holmes.values.messages import Text, ToolMessage, UserMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from holmes.redaction.kinds import Masked
+    from holmes.values.messages import Message, Part
 
 # A text of this size takes about a millisecond.
 SHORT_TEXT_CHARACTERS: Final = 16 * 1024
 _PIECES_AT_ONCE: Final = 4096
+_PLAIN = logging.Formatter()
+MASKED: Final = "***"
+_SHORT_CHARACTERS: Final = 8
+_LONG_CHARACTERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,3 +94,80 @@ async def redact_off_loop(redactor: Redactor, text: str) -> str:
     if len(text) <= SHORT_TEXT_CHARACTERS:
         return redactor.redact(text)
     return await asyncio.to_thread(redactor.redact, text)
+
+
+async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
+    """`message` without secrets, however long it is; the same object when it has none.
+
+    Only what users, attachments and tools say is read; the instructions and the model's own words stay as they are.
+    """
+    if not isinstance(message, UserMessage | ToolMessage):
+        return message
+    parts = [
+        _redacted(part, await redact_off_loop(redactor, part.text)) if isinstance(part, Text) else part
+        for part in message.parts
+    ]
+    return _with_parts(message, tuple(parts))
+
+
+async def redacted_requests(redactor: Redactor | None, messages: Sequence[Message]) -> Sequence[Message]:
+    """`messages`, those of users without secrets; the same objects where there are none, or without a redactor."""
+    if redactor is None:
+        return messages
+    return [
+        await redact_message_off_loop(redactor, message) if isinstance(message, UserMessage) else message
+        for message in messages
+    ]
+
+
+def _redacted(part: Text, text: str) -> Text:
+    return part if text is part.text else Text(text=text)
+
+
+def _with_parts(message: UserMessage | ToolMessage, parts: tuple[Part, ...]) -> Message:
+    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+        return message
+    return replace(message, parts=parts)
+
+
+class RedactingFilter(logging.Filter):
+    """Masks the message (with its arguments in place), the exception and the stack of a record; drops no record."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        super().__init__()
+        self._redactor = redactor
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record in place, so that handlers that come later write the masked text too."""
+        record.msg = self._redactor.redact(_message_of(record))
+        record.args = None
+        if record.exc_info:
+            # A formatter prefers the text; without the exception none can format it again.
+            record.exc_text = record.exc_text or _PLAIN.formatException(record.exc_info)
+            record.exc_info = None
+        if record.exc_text:
+            record.exc_text = self._redactor.redact(record.exc_text)
+        if record.stack_info:
+            record.stack_info = self._redactor.redact(record.stack_info)
+        return True
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # A wrong number of arguments must not hide the record, nor leave secrets in it.
+        return f"{record.msg} {record.args!r}"
+
+
+def without_known_keys(text: str, keys: Iterable[str]) -> str:
+    """`text` with `***` for each of `keys` that stands in it as a whole word; the same text when none does.
+
+    A key that could be a word (`none`, `test`) is left alone: servers without keys get such ones, and every message
+    would lose its words.
+    """
+    for key in keys:
+        is_short = len(key) < _SHORT_CHARACTERS or (key.isalpha() and len(key) < _LONG_CHARACTERS)
+        if not is_short or looks_random(key, password=True):
+            text = re.sub(rf"(?<![A-Za-z0-9_\-]){re.escape(key)}(?![A-Za-z0-9_\-])", MASKED, text)
+    return text

@@ -1,6 +1,6 @@
 """Searches one text for secrets: every finder over every window, then what the text says once it is decoded.
 
-Called by the redactor. Yields spans in no order; they may overlap.
+Yields spans in no order; they may overlap.
 """
 
 from __future__ import annotations
@@ -8,22 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.assignments import assigned_secrets
-from holmes.redaction.columns import ColumnSecrets
 from holmes.redaction.dumps import dumped_secrets
 from holmes.redaction.encoded import Unpacking, encoded_secrets
 from holmes.redaction.escape_sequences import beyond_ascii
-from holmes.redaction.kinds import Span
+from holmes.redaction.kinds import Span, gated_kinds
+from holmes.redaction.kubernetes_secrets import JsonSecrets, YamlSecrets
+from holmes.redaction.multiline import private_keys, wrapped_tokens
 from holmes.redaction.pairs import paired_secrets
 from holmes.redaction.pieces import windows
 from holmes.redaction.placeholders import outside_placeholders
-from holmes.redaction.private_keys import private_keys
-from holmes.redaction.registry import gated_kinds
-from holmes.redaction.rows import secrets_of_rows
-from holmes.redaction.secret_json import JsonSecrets
-from holmes.redaction.secret_yaml import YamlSecrets
 from holmes.redaction.sentences import told_secrets
+from holmes.redaction.tables import ColumnSecrets, secrets_of_rows
 from holmes.redaction.views import command_view, decoded_view
-from holmes.redaction.wrapped import wrapped_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

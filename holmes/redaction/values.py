@@ -1,6 +1,7 @@
 """Whether a value can be a secret at all: not a reference to one, an amount, a path, or a word of a sentence.
 
-Called for everything that a name or a place makes suspicious. When in doubt a value is a secret, except in prose.
+When in doubt a value is a secret, except in prose. A password may begin with the same signs as a variable, a template
+or a call, so a reference to a secret must be whole and made of words.
 """
 
 from __future__ import annotations
@@ -9,10 +10,48 @@ import re
 from typing import Final
 
 from holmes.redaction.names import strength_of
-from holmes.redaction.references import is_variable_reference, refers
 
+# A whole reference, which other text may follow.
+_VARIABLE: Final = re.compile(
+    r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
+    r"|\$env:\w+|\$\{\{|\{\{-?\s*[.$A-Za-z_(\-]*$|\$\{[A-Z_][A-Z0-9_]*$|\$\([A-Za-z_./\-]*$|<[A-Za-z_\-]*$"
+    r"|\$[A-Z_][A-Z0-9_]*(?![A-Za-z0-9_])|\$(?P<name>[A-Za-z_]\w*)|\$[0-9?*@](?![A-Za-z0-9_])"
+    r"|%[sdvqrx](?!\w)|%[+#][vsd]|%\([\w.]+\)[a-z]|%\{[\w.]+\}|%(?P<percent>[A-Za-z_]\w*)%"
+    r"|\{[A-Za-z_]*(?:\.[a-z_]+)*\}|\{\d\}|<(?P<tag>[^<>\n]{0,120})>|`[^`\n]+`|\((?i:redacted)"
+)
+# `$tr0ngPass`: digits for letters are no name of a variable.
+_LEET: Final = re.compile(r"[a-z][0-9]+[a-z]")
+_ESCAPED_TAG: Final = re.compile(r"\\u003[ce]")
+_PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][A-Za-z0-9_.@%+,\-]*)+$")
+_ROOTS: Final = frozenset(
+    {
+        "app", "apps", "bin", "certs", "config", "credentials", "data", "dev", "etc", "home", "keys", "lib", "media",
+        "mnt", "opt", "pki", "proc", "root", "run", "secret", "secrets", "srv", "sys", "tmp", "usr", "users", "var",
+        "vault", "workspace",
+    }
+)  # fmt: skip
+_FILE: Final = re.compile(r"\.(?:cfg|conf|crt|env|ini|jks|json|key|p12|pass|pem|pfx|pwd|secret|token|txt|ya?ml)$")
+# A folder is a word, perhaps with a number at its end: `db-1`, `v2`.
+_FOLDER: Final = re.compile(r"\.?[A-Za-z]?[a-z_.@\-]*(?:[-_.][0-9]+|(?<=\bv)[0-9])?$|[A-Z_\-]+$")
+_CALL: Final = re.compile(r"(?P<function>[A-Za-z_][\w.]*)\((?P<arguments>[^\n]*)")
+_MASKED_CALL: Final = re.compile(r"[A-Za-z]{1,20}[(\[]\(REDACTED[a-z0-9:\-]{0,80}")
+_FETCH: Final = re.compile(
+    r"(?:get|fetch|load|read|lookup|decode|decrypt|random|env|file|base64|generate|create|secret|read)", re.IGNORECASE
+)
+_MIXED_NAME: Final = re.compile(r"[._]|[a-z][A-Z]")
+_ARGUMENT: Final = re.compile(r"\s*(?:\)|[\"'$.&]|[A-Za-z_][\w.]*[.(,]|[A-Za-z_][\w.]*$)")
+_NUMBER: Final = re.compile(r"\d+\)?$")
+_ATTRIBUTE: Final = re.compile(
+    r"(?:var|local|data|module|self|this|os|config|settings|process|secrets?|vault|env|args|opts|options|params|request|"
+    r"ctx|context|cfg|conf|props|properties|values|spec)(?:\.[A-Za-z_]+|\[[\"']?[A-Za-z_.\-]+[\"']?\]|\[\d\])+[;,)]?$",
+    re.IGNORECASE,
+)
+# An attribute of a resource: `random_password.db.result`.
+_RESOURCE: Final = re.compile(r"[a-z]+_[a-z_]+(?:\.[a-z_]+(?:\[[\"']?[a-z0-9_.\-]+[\"']?\])?){2,6}[;,)]?$")
+_YAML_TAG: Final = re.compile(r"!(?:vault|Ref|Sub|GetAtt|ImportValue|secret|env|env_var|include)\b")
+_MIXED_LENGTH: Final = 6
+_MOST_VARIABLES: Final = 8
 PLACEHOLDER_START: Final = "(REDACTED"
-
 _NOTHING: Final = frozenset(
     {
         "", "~", "0", "1", "changed", "configured", "created", "default", "deleted", "denied", "disabled", "empty",
@@ -62,6 +101,73 @@ _LONG_WORD: Final = 12
 # So much of a word shows how its letters are mixed.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
+
+
+def refers(value: str) -> bool:
+    """Whether `value` is a reference and no more than that. `value` has no blanks around it."""
+    return is_variable_reference(value) or _is_path(value) or _is_call(value) or _is_attribute(value)
+
+
+def is_variable_reference(value: str) -> bool:
+    """Whether `value` consists of variables and templates, and of nothing beside them that could be a secret."""
+    value = _ESCAPED_TAG.sub(lambda found: "<" if found[0][-1] == "c" else ">", value)
+    first = _VARIABLE.match(value)
+    if not first or not _is_plausible(first):
+        return False
+    left = _VARIABLE.sub(lambda found: "" if _is_plausible(found) else found[0], value, _MOST_VARIABLES)
+    if left and value[0] in "{<%" and not value.startswith("{{") and " " not in left:
+        return False
+    return len(left) < _MIXED_LENGTH or " " in left or not any(map(str.isdigit, left))
+
+
+def _is_plausible(match: re.Match[str]) -> bool:
+    name = match["name"] or match["percent"] or match["braces"]
+    if name and _LEET.search(name):
+        return False
+    if name:
+        return name.isupper() or strength_of(name) != "none" or (not any(map(str.isdigit, name)) and "_" in name)
+    tag = match["tag"]
+    return not tag or " " in tag or not (any(map(str.isdigit, tag)) and any(map(str.islower, tag)))
+
+
+def _is_path(value: str) -> bool:
+    if not _PATH.match(value):
+        return False
+    segments = [segment for segment in re.split(r"[/\\]", value) if segment]
+    # Base64 may start with a slash and hold more of them; folders are words.
+    if any(_mixes(segment) and len(segment) >= _MIXED_LENGTH for segment in segments):
+        return False
+    known = bool(segments) and segments[0].lower() in _ROOTS and value.startswith("/")
+    last = segments[-1] if segments else ""
+    known = known and (_FOLDER.match(last) is not None or strength_of(last) != "none")
+    return known or _FILE.search(value) is not None or all(_FOLDER.match(segment) for segment in segments)
+
+
+def _mixes(value: str) -> bool:
+    return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
+
+
+def _is_call(value: str) -> bool:
+    match = _CALL.match(value)
+    if not match or _MASKED_CALL.match(value):
+        return match is not None
+    function, arguments = match["function"], match["arguments"]
+    closing = arguments.rfind(")")
+    if closing >= 0 and arguments[closing + 1 :].strip(";,)}] .\"'") not in {"", "result"}:
+        after = arguments[closing + 1 :]
+        # `getenv("X") or exit()`, `f().result`, and not `getRich()x`.
+        if not after.startswith((".", " ", "[")):
+            return False
+    named = _MIXED_NAME.search(function) or _FETCH.match(function)
+    if _NUMBER.match(arguments):
+        return bool(named) and len(arguments) < _MIXED_LENGTH - 2
+    return bool(named or _ARGUMENT.match(arguments)) and not (
+        any(map(str.isdigit, arguments)) and '"' not in arguments and "'" not in arguments and not named
+    )
+
+
+def _is_attribute(value: str) -> bool:
+    return any(pattern.match(value) for pattern in (_ATTRIBUTE, _RESOURCE, _YAML_TAG))
 
 
 def is_reference(value: str, *, amounts: bool = False) -> bool:

@@ -18,8 +18,8 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException as StarletteHttpException
 
 from holmes.investigations.records.database import DatabaseUnavailable
-from holmes.values.cutting import shortened
 from holmes.values.errors import ClusterUnreachable, ConfigError, HolmesError, ModelError, masked
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

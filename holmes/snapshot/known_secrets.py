@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import text_map
 from holmes.kubernetes.object_masking import REMOVED
-from holmes.redaction.secret_values import may_be_shown
+from holmes.redaction.kubernetes_secrets import may_be_shown
 from holmes.redaction.values import looks_random
 
 if TYPE_CHECKING:

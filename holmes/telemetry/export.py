@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from holmes import __version__
-from holmes.values.cutting import excerpt
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer

@@ -1,4 +1,4 @@
-"""Token counts: exact, estimated, or bounded. Used by history, spill, previews and compaction; this is the door.
+"""Token counts: exact, estimated, or bounded. This is the door.
 
 `TokenCounter` counts with a tokenizer, `EstimatingCounter` without; both are taken wherever a `TokenCounter` is.
 """
@@ -8,13 +8,16 @@ from holmes.tokens.counter import (
     MESSAGE_OVERHEAD_TOKENS,
     TOOL_OVERHEAD_TOKENS,
     TokenCounter,
+    chunks,
+    load_encoding,
     message_overhead_tokens,
+    message_texts,
+    tool_schema_text,
     upper_bound_tokens,
+    utf8_bytes,
 )
-from holmes.tokens.encodings import load_encoding
 from holmes.tokens.estimator import CERTAINLY_OVER, Counting, EstimatingCounter, make_counter
 from holmes.tokens.images import image_tokens
-from holmes.tokens.texts import chunks, message_texts, tool_schema_text, utf8_bytes
 
 __all__ = [
     "CALL_OVERHEAD_TOKENS",

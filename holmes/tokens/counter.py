@@ -1,34 +1,139 @@
-"""Counts tokens exactly, or as an upper bound without a tokenizer. Called by history, spill and compaction.
+"""Counts tokens exactly, or as an upper bound without a tokenizer.
 
-The tokenizer is loaded when something must be counted exactly for the first time. Pictures are counted from width and
-height. Reads no environment and no network.
+The tokenizer comes from the files that the litellm package ships, found without importing it, and is loaded when
+something must be counted exactly for the first time. Whether an encoding is there can be asked before; who loads one
+that is not is told so. Pictures are counted from width and height. Reads no environment and no network.
 """
 
 from __future__ import annotations
 
+import base64
+import functools
+import importlib.util
+import json
+import re
 import threading
 from collections import OrderedDict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.tokens.encodings import load_encoding
 from holmes.tokens.images import image_tokens
-from holmes.tokens.texts import chunks, message_texts, tool_schema_text, utf8_bytes
-from holmes.values.messages import AssistantMessage, Image, SystemMessage
+from holmes.values.errors import HolmesError
+from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import tiktoken
+
     from holmes.values.messages import Message
     from holmes.values.model import ImageFormula
     from holmes.values.tools import Tool
 
+_CHUNK_CHARACTERS = 65_536
+_BOUNDARY_SEARCH_CHARACTERS = 4_096
+# Between these two characters every encoding starts a new piece, so counting the sides apart changes nothing.
+_SAFE_BOUNDARY = re.compile(r"(?<=\n)(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?= [A-Za-z])")
+# tiktoken names the files of its cache by a hash of where they came from.
+_FILE_NAMES = {
+    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
+}
+_CONTRACTION = "'(?i:[sdmt]|ll|ve|re)"
+_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_PATTERNS = {
+    "cl100k_base": (
+        rf"{_CONTRACTION}|[^\r\n\p{{L}}\p{{N}}]?+\p{{L}}++|\p{{N}}{{1,3}}+| ?[^\s\p{{L}}\p{{N}}]++[\r\n]*+"
+        r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+    ),
+    "o200k_base": (
+        rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+(?:{_CONTRACTION})?"
+        rf"|[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]+[{_LOWER}]*(?:{_CONTRACTION})?"
+        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    ),
+}
 MESSAGE_OVERHEAD_TOKENS = 4
 CALL_OVERHEAD_TOKENS = 12
 TOOL_OVERHEAD_TOKENS = 8
-
 _SAMPLE_WINDOWS = 8
 _SAMPLE_CHARACTERS = 2_048
 _MEMO_CHARACTERS = 4_000_000
 _MEMO_TEXT_CHARACTERS = 1_000_000
 _MEMO_ENTRY_CHARACTERS = 100
+
+
+def chunks(text: str) -> Iterator[str]:
+    """`text` in pieces of at most 64 KB characters, cut where a new token starts anyway if there is such a place."""
+    start = 0
+    while len(text) - start > _CHUNK_CHARACTERS:
+        end = start + _CHUNK_CHARACTERS
+        boundary = end
+        for match in _SAFE_BOUNDARY.finditer(text, end - _BOUNDARY_SEARCH_CHARACTERS, end):
+            boundary = match.start()
+        yield text[start:boundary]
+        start = boundary
+    yield text[start:] if start else text
+
+
+def utf8_bytes(text: str) -> int:
+    """Length of `text` in UTF-8. A large text is measured in pieces, so that it is not copied as a whole."""
+    if text.isascii():
+        return len(text)
+    pieces = (text[start : start + _CHUNK_CHARACTERS] for start in range(0, len(text), _CHUNK_CHARACTERS))
+    return sum(len(piece.encode("utf-8", "surrogatepass")) for piece in pieces)
+
+
+def message_texts(message: Message) -> Iterator[str]:
+    """Every text of `message` that travels to the provider."""
+    if isinstance(message, SystemMessage):
+        yield message.text
+    elif isinstance(message, AssistantMessage):
+        yield message.text
+        for call in message.tool_calls:
+            yield call.name
+            yield call.arguments
+        for block in message.reasoning:
+            yield block.payload
+    else:
+        for part in message.parts:
+            if isinstance(part, Text):
+                yield part.text
+
+
+def tool_schema_text(tool: Tool) -> str:
+    """The schema of `tool` as JSON, as it travels in a request."""
+    schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema()}
+    return json.dumps(schema, ensure_ascii=False)
+
+
+@functools.lru_cache(maxsize=4)
+def encoding_file(name: str) -> Path | None:
+    """Where the encoding lies, or None when it is unknown or this installation does not have it."""
+    package = importlib.util.find_spec("litellm")
+    folders = list(package.submodule_search_locations or ()) if package else []
+    file_name = _FILE_NAMES.get(name, "")
+    candidates = [Path(folder, "litellm_core_utils", "tokenizers", file_name) for folder in folders]
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+@functools.lru_cache(maxsize=2)
+def load_encoding(name: str) -> tiktoken.Encoding:
+    """The encoding from the files of the litellm package. Raises `HolmesError` when it is not there."""
+    path = encoding_file(name)
+    if path is None:
+        known = ", ".join(_PATTERNS)
+        raise HolmesError(f"token encoding {name!r} is not available; reinstall litellm or use one of: {known}")
+    import tiktoken  # heavy, and only needed once something must be counted exactly
+
+    ranks = {}
+    with path.open("rb") as lines:
+        for line in lines:
+            token, _, rank = line.partition(b" ")
+            ranks[base64.b64decode(token)] = int(rank)
+    encoding = tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+    # The tokenizer has its own copy of the ranks; this one is only for pickling, and takes 25 MB.
+    encoding._mergeable_ranks = {}  # noqa: SLF001
+    return encoding
 
 
 class TokenCounter:

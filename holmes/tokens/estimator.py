@@ -14,9 +14,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from holmes.tokens.counter import TokenCounter
-from holmes.tokens.encodings import encoding_file
-from holmes.tokens.texts import utf8_bytes
+from holmes.tokens.counter import TokenCounter, encoding_file, utf8_bytes
 
 if TYPE_CHECKING:
     from holmes.values.model import ImageFormula

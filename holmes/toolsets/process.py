@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.leftovers import VARIABLE, Guard, end_marked, marked, send
-from holmes.values.cutting import without_last_word
 from holmes.values.errors import ToolError
+from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
-from holmes.values.cutting import shortened
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from holmes.values.results import label_of, output_text
+from holmes.values.texts import shortened
+from holmes.values.tools import label_of, output_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from holmes.triage.details import LOGS_TOOL
 from holmes.triage.markdown import code, fenced, plain, sentence
 from holmes.triage.objects import locate
 from holmes.triage.rows import answer, failed_answer, nothing_answer, wanted_names
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

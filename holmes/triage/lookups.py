@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.triage.conversation import CALL_PREFIX, Outcome, call_key, read_turn
 from holmes.values.messages import ToolCall, ToolCallId
-from holmes.values.results import LINES_TOOL, QUERY_TOOL
+from holmes.values.tools import LINES_TOOL, QUERY_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -20,7 +20,7 @@ from holmes.triage.markdown import one_line
 from holmes.triage.transcript import messages_of_transcript
 from holmes.values.findings_json import report_from_json
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from holmes.values.results import label_of, output_text
+from holmes.values.tools import label_of, output_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

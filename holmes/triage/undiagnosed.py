@@ -13,7 +13,7 @@ from holmes.triage.lookups import DIAGNOSE_TOOL
 from holmes.triage.markdown import fenced, plain, sentence
 from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER
 from holmes.triage.report import NO_LLM
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.triage.conversation import Outcome

@@ -2,16 +2,18 @@
 
 In the command line `DirectStepRunner` just does it. In the server every step is a recorded workflow step: one
 `complete()`, one summary request, or one tool call with its spill, so that no large output enters the journal.
+`concurrently` waits for several things at once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 T = TypeVar("T")
 
@@ -46,3 +48,13 @@ class DirectStepRunner:
     def new_id(self) -> str:
         """A random id."""
         return uuid.uuid4().hex
+
+
+async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ...]:
+    """The results in the order of `works`. The first error cancels the rest and is raised as it is."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return tuple(task.result() for task in tasks)

@@ -26,8 +26,7 @@ from holmes.values.messages import (
     user_text,
 )
 from holmes.values.model import ModelRequest
-from holmes.values.results import RESULT_TOOLS
-from holmes.values.tools import ToolInvocation, ToolResult
+from holmes.values.tools import RESULT_TOOLS, ToolInvocation, ToolResult
 from tests.support.conversations import png
 from tests.support.investigations import QUESTION, build_loop, events_of
 from tests.support.toolsets import FunctionToolset, tool

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from holmes.evidence import CitationVerifier, verify_citations
 from holmes.stores.result_store import FileResultStore
 from holmes.values.messages import AssistantMessage, Text, ToolCall, ToolCallId, ToolMessage
-from holmes.values.results import result_label
+from holmes.values.tools import result_label
 
 CLAIMS = Path(__file__).parent / "claims"
 

@@ -10,7 +10,7 @@ from holmes.evidence import CitationVerifier, marker_of
 from holmes.stores.result_store import FileResultStore
 from holmes.values.events import Citation
 from holmes.values.messages import AssistantMessage, Message, ResultId, Text, ToolCallId, ToolMessage
-from holmes.values.results import result_label
+from holmes.values.tools import result_label
 from tests.support.counting_model import tool_call
 
 PODS = (

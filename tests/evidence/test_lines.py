@@ -16,8 +16,7 @@ from holmes.tokens import TokenCounter
 from holmes.toolsets.stored_results import StoredResultsToolset
 from holmes.values.json_types import JsonObject
 from holmes.values.messages import HandedOver, ToolCallId
-from holmes.values.results import LINES_TOOL
-from holmes.values.tools import ToolInvocation
+from holmes.values.tools import LINES_TOOL, ToolInvocation
 from tests.evidence.stores import Conversation
 
 pytestmark = pytest.mark.row("N6")

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.preview_corpora import APPS
 from holmes.previews import structured_preview
-from holmes.previews.model import PreviewKind
+from holmes.previews.budget import PreviewKind
 from holmes.tokens import TokenCounter
 from tests.cluster.fixtures import Cluster, apply_fault, create_namespace, wait_until
 

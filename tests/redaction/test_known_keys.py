@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.redaction.known_keys import without_known_keys
+from holmes.redaction.redactor import without_known_keys
 from tests.support.planted_forms import random_text
 
 MESSAGE = "the server rejected the key test: no such model, none is key-less (anything else is an error)"

@@ -18,8 +18,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holmes.redaction.kinds import kinds
 from holmes.redaction.redactor import Redactor, redact_off_loop
-from holmes.redaction.registry import kinds
 from holmes.values.errors import HolmesError
 from tests.redaction.look_alikes import LOOK_ALIKES
 from tests.support.planted_secrets import planted_secrets

@@ -11,9 +11,8 @@ from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.values.events import AgentEvent
 from holmes.values.messages import Message, SystemMessage, user_text
 from holmes.values.model import ChatModel
-from holmes.values.results import ResultStore
 from holmes.values.steps import DirectStepRunner
-from holmes.values.tools import Toolset
+from holmes.values.tools import ResultStore, Toolset
 
 PROMPTS = LoopPrompts(
     compaction="Summarise the investigation.", last_step="Answer now.", empty_reply="Your reply was empty."

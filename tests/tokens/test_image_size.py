@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from holmes.tokens.image_size import image_size
+from holmes.tokens.images import image_size
 
 PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480) + b"\x08\x02"
 GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0"

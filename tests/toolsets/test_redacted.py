@@ -8,9 +8,7 @@ import logging
 import pytest
 
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.redaction.logging import RedactingFilter
-from holmes.redaction.messages import redact_message_off_loop
-from holmes.redaction.redactor import Redactor
+from holmes.redaction.redactor import RedactingFilter, Redactor, redact_message_off_loop
 from holmes.toolsets.redacted import Redacted
 from holmes.values.errors import ToolError
 from holmes.values.messages import (

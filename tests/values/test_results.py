@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holmes.values.messages import Part, ResultId, StoredResult, Text, ToolCallId, ToolMessage
-from holmes.values.results import label_of, output_text, result_label
+from holmes.values.tools import label_of, output_text, result_label
 from tests.support.conversations import png
 
 TEXT = StoredResult(id=ResultId("a1b2c3d4e5f6"), path=None, size_bytes=3, media_type="text/plain")

@@ -12,11 +12,11 @@ from holmes.cli.commands.interrupts import Interrupted
 from holmes.cli.commands.report_file import make_report, write_report
 from holmes.cli.commands.transcript import RunEnd, Transcript
 from holmes.cli.render.running_cost import RunningCost
-from holmes.values.cutting import shortened
 from holmes.values.errors import HolmesError
 from holmes.values.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
 from holmes.values.messages import Text, UserMessage
 from holmes.values.stats import RequestStats
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine

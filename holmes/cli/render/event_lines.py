@@ -30,7 +30,7 @@ from holmes.values.events import (
     TurnStarted,
 )
 from holmes.values.messages import Image
-from holmes.values.results import output_text
+from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
     from holmes.values.events import AgentEvent

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clear

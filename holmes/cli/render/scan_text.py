@@ -12,9 +12,9 @@ from holmes.cli.render.sanitize import sanitized
 from holmes.cli.render.wording import counted
 from holmes.diagnosis.comparison import compare
 from holmes.kubernetes.moments import duration, moment
-from holmes.values.cutting import shortened
 from holmes.values.findings import SEVERITIES
 from holmes.values.findings_json import report_to_document, report_to_json
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

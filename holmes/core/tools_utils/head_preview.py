@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.previews import line_end, prefix_that_fits
-from holmes.previews.pieces import count_lines
+from holmes.previews.excerpts import count_lines
 
 if TYPE_CHECKING:
     from holmes.tokens import TokenCounter

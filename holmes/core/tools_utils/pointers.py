@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from holmes.core.tools_utils.head_preview import HeadRoom, head_that_fits
 from holmes.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
-from holmes.previews.pieces import count_lines
+from holmes.previews.excerpts import count_lines
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens, utf8_bytes
-from holmes.values.cutting import shortened
 from holmes.values.messages import Image, Text, UserMessage
-from holmes.values.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
+from holmes.values.texts import shortened
+from holmes.values.tools import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
 
 if TYPE_CHECKING:
     from holmes.core.policy import PreviewKind

@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.core.tools_utils.output_changes import output_change
-from holmes.previews.pieces import count_lines
+from holmes.previews.excerpts import count_lines
 from holmes.values.messages import AssistantMessage, Image, Text, ToolMessage
-from holmes.values.results import RESULT_TOOLS, label_of, output_text
+from holmes.values.tools import RESULT_TOOLS, label_of, output_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from holmes.values.messages import Image
 
 if TYPE_CHECKING:
     from holmes.values.messages import StoredResult, ToolCallId, ToolMessage, UserMessage
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 PIECE_CHARACTERS = 262_144
 INLINE_CHARACTERS = 16_384

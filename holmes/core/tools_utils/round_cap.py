@@ -23,7 +23,7 @@ from holmes.core.tools_utils.result_storage import store_tool_message
 from holmes.tokens import upper_bound_tokens
 from holmes.values.errors import ResultStoreError
 from holmes.values.messages import Text
-from holmes.values.results import RESULT_TOOLS, label_of
+from holmes.values.tools import RESULT_TOOLS, label_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.core.policy import SpillPolicy
     from holmes.tokens import TokenCounter
     from holmes.values.messages import StoredResult, ToolMessage
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 SMALLEST_RESULT_TOKENS = 60
 _READ_AGAIN = (

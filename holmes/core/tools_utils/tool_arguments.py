@@ -10,8 +10,8 @@ import difflib
 import json
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import shortened
 from holmes.values.errors import ToolError
+from holmes.values.texts import shortened
 from holmes.values.tools import ParameterSchema
 
 if TYPE_CHECKING:

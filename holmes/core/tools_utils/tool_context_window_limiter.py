@@ -27,13 +27,13 @@ from holmes.core.tools_utils.result_storage import INLINE_CHARACTERS, store_part
 from holmes.tokens import message_overhead_tokens, upper_bound_tokens
 from holmes.values.errors import ResultStoreError
 from holmes.values.messages import Image, Text, ToolCallId, UserMessage
-from holmes.values.results import label_of, result_label
+from holmes.values.tools import label_of, result_label
 
 if TYPE_CHECKING:
     from holmes.core.tools_utils.pointers import Measure
     from holmes.tokens import TokenCounter
     from holmes.values.messages import Part, StoredResult, ToolMessage
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from holmes.core.tools_utils.running_limit import limit_running
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
-from holmes.values.cutting import excerpt
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.messages import NOTHING_HANDED_OVER
+from holmes.values.texts import excerpt
 from holmes.values.tools import ToolInvocation, ToolResult
 
 if TYPE_CHECKING:

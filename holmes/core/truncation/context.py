@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from holmes.evidence.verification import CitationVerifier
     from holmes.tokens import TokenCounter
     from holmes.values.model import ChatModel, EmitEvent
-    from holmes.values.results import ResultStore
     from holmes.values.steps import StepRunner
-    from holmes.values.tools import Tool
+    from holmes.values.tools import ResultStore, Tool
 
 MAX_SUMMARY_TOKENS = 4_096
 SMALLEST_SUMMARY_TOKENS = 64

@@ -17,7 +17,7 @@ from holmes.values.messages import ToolMessage
 if TYPE_CHECKING:
     from holmes.core.history import History
     from holmes.values.messages import Message
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 
 async def store_results(history: History, store: ResultStore | None) -> History:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holmes.core.truncation.offload_groups import WrittenGroup
     from holmes.values.messages import Message
     from holmes.values.model import ChatModel
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 OFFLOAD_PROMPT = (
     "Write down where this conversation stands, for somebody who goes on from what you write and knows nothing else: "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, StoredResult
     from holmes.values.model import ChatModel
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 _LARGEST_SHARE_OF_GROUP = 0.25
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from holmes.core.truncation.context import CompactionContext
     from holmes.values.messages import Message, StoredResult
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 CONVERSATION_TOOL_NAME = "conversation"
 GROUP_TOOL_NAME = "group"

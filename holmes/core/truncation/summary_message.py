@@ -15,8 +15,8 @@ from holmes.core.truncation.reminder import reminder_text
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shortened
 from holmes.evidence.ledger import LEDGER_HEADING
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
-from holmes.values.cutting import after_placeholder, before_placeholder
 from holmes.values.messages import Text, UserMessage
+from holmes.values.texts import after_placeholder, before_placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import after_placeholder, before_placeholder
 from holmes.values.messages import AssistantMessage, Image, SystemMessage, ToolMessage
+from holmes.values.texts import after_placeholder, before_placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ from holmes.diagnosis.facts.nearest import hint, nearest
 from holmes.diagnosis.facts.rollouts import ABSENT, last_rollout
 from holmes.diagnosis.facts.spec_places import container_field, edited_at, is_optional
 from holmes.kubernetes.fields import child, children, text, text_map, texts
-from holmes.values.cutting import excerpt
 from holmes.values.findings import ObjectRef
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

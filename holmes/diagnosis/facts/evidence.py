@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from holmes.redaction.names import strength_of
-from holmes.values.cutting import excerpt
 from holmes.values.findings import Evidence
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject

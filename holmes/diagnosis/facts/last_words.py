@@ -13,8 +13,8 @@ from holmes.diagnosis.facts.hosts import host_uses
 from holmes.diagnosis.facts.log_signatures import signatures_of
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import text
-from holmes.values.cutting import excerpt
 from holmes.values.findings import Evidence
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

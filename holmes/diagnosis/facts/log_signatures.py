@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.values.cutting import excerpt
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from holmes.diagnosis.facts.spec_places import owner_words, pod_words, spec_fiel
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, text
 from holmes.kubernetes.moments import duration, moment
-from holmes.values.cutting import excerpt
 from holmes.values.findings import ObjectRef
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, Oth
 from holmes.investigations.records.rows import known_alert_of
 from holmes.investigations.records.schema import ALERTS, INVESTIGATIONS
 from holmes.investigations.records.values import InvestigationId
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

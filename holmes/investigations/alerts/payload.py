@@ -18,8 +18,8 @@ from holmes.investigations.alerts.subjects import bounded_key
 from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
 from holmes.redaction.escape_sequences import strip_escape_sequences
-from holmes.values.cutting import shortened
 from holmes.values.errors import HolmesError
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alerts.subjects import namespace_of, subject_of
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

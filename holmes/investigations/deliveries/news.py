@@ -13,7 +13,7 @@ from holmes.investigations.records.rows import incident_of, investigation_of, kn
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.texts import root_cause
 from holmes.settings.model import BUILTIN_MODEL
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,8 +6,7 @@ import re
 from typing import overload
 
 from holmes.evidence.markers import without_markers
-from holmes.values.characters import whole_characters
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened, whole_characters
 
 _CAUSE = re.compile(r"root cause\b(?: \([^)]{1,40}\))?:? ?", re.IGNORECASE)
 _ROOT_CAUSE_CHARACTERS = 400

@@ -33,8 +33,8 @@ from holmes.values.events import (
     TurnStarted,
 )
 from holmes.values.messages import Image
-from holmes.values.results import output_text
 from holmes.values.stats import spend_by_model, tokens_of
+from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
     from holmes.values.events import AgentEvent

@@ -1,4 +1,4 @@
-"""Tokens of services that a cluster talks to: chat, payment, mail, observability, secret stores."""
+"""Tokens of services that a cluster talks to: code forges, build systems, model providers, chat, payment, mail."""
 
 from __future__ import annotations
 
@@ -7,7 +7,44 @@ from typing import Final
 
 from holmes.redaction.kinds import EDGE, END, Kind, token
 
+_GITLAB: Final = ("pat", "dt", "rt", "ptt", "cbt", "ft", "imt", "agent", "soat")
+
 KINDS: Final = (
+    token("github-token", "gh[pousr]_", r"[A-Za-z0-9]{36,251}", literals=("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
+    token("github-fine-grained-token", "github_pat_", r"[A-Za-z0-9_]{36,120}"),
+    token(
+        "gitlab-token",
+        f"gl(?:{'|'.join(_GITLAB)})-",
+        r"[A-Za-z0-9_\-.]{20,60}",
+        literals=tuple(f"gl{kind}-" for kind in _GITLAB),
+    ),
+    token("npm-token", "npm_", r"[A-Za-z0-9]{36}"),
+    token("pypi-token", "pypi-", r"[A-Za-z0-9_\-]{50,}+"),
+    token("rubygems-token", "rubygems_", r"[0-9a-f]{48}"),
+    token("docker-hub-token", "dckr_(?:pat|oat)_", r"[A-Za-z0-9_\-]{27,40}", literals=("dckr_pat_", "dckr_oat_")),
+    token("atlassian-token", "ATATT3", r"[A-Za-z0-9_\-=]{60,}+"),
+    token("bitbucket-token", "ATBB", r"[A-Za-z0-9]{32}"),
+    token("sonarqube-token", "sq[pua]_", r"[0-9a-f]{40}", literals=("sqp_", "squ_", "sqa_")),
+    token("buildkite-token", "bkua_", r"[0-9a-f]{40}"),
+    token(
+        "argocd-or-harness-token", "pat\\.", r"[A-Za-z0-9_\-]{22}\.[0-9a-f]{24}\.[A-Za-z0-9]{20}", literals=("pat.",)
+    ),
+    token("pulumi-token", "pul-", r"[0-9a-f]{40}"),
+    token("anthropic-key", "sk-ant-", r"[A-Za-z0-9_\-]{24,}+"),
+    Kind(
+        name="openai-key",
+        prefixed=True,
+        literals=("sk-",),
+        pattern=re.compile(
+            rf"{EDGE}sk-(?!ant-)(?:(?:proj|svcacct|admin|or-v1|None)-[A-Za-z0-9_\-]{{20,}}+|[A-Za-z0-9]{{20,}}+){END}"
+        ),
+    ),
+    token("hugging-face-token", "hf_", r"[A-Za-z0-9]{30,40}"),
+    token("groq-key", "gsk_", r"[A-Za-z0-9]{40,60}"),
+    token("xai-key", "xai-", r"[A-Za-z0-9]{60,100}"),
+    token("replicate-token", "r8_", r"[A-Za-z0-9]{30,50}"),
+    token("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,60}"),
+    token("langsmith-key", "lsv2_", r"(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
     token(
         "slack-token",
         "xox[abeoprs](?:\\.xox[bp])?-",

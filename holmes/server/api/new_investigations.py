@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from holmes.investigations.records.values import NewInvestigation
 from holmes.redaction.redactor import redact_off_loop
 from holmes.server.limits import InvestigationSlots, spent_budget
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.app.serving import Service

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from holmes.evidence import markers_in
 from holmes.server.pages.page_format import visible
-from holmes.values.cutting import shortened
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

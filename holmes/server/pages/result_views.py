@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.evidence import NumberedText
 from holmes.server.pages.page_format import count, visible
-from holmes.values.cutting import before_placeholder
+from holmes.values.texts import before_placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.tokens import EstimatingCounter
-from holmes.values.cutting import shortened
 from holmes.values.findings_json import report_to_json
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,8 +15,8 @@ from holmes.kubernetes.errors import ApiError, Forbidden, ReadCutOff
 from holmes.kubernetes.paths import api_path
 from holmes.toolsets.kubernetes_logs.request import TailLines, line_filter
 from holmes.toolsets.kubernetes_logs.window import LineWindow
-from holmes.values.concurrently import concurrently
 from holmes.values.errors import ClusterUnreachable, ToolError
+from holmes.values.steps import concurrently
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

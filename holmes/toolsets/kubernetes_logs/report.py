@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import excerpt
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from holmes.kubernetes.views import ContainerState, ContainerView, PodView

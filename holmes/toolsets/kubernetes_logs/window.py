@@ -11,8 +11,8 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import without_last_word
 from holmes.values.errors import ToolError
+from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
     import regex

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from holmes.values.errors import ToolError
 from holmes.values.messages import Image
-from holmes.values.results import LINES_TOOL
-from holmes.values.tools import ToolResult
+from holmes.values.tools import LINES_TOOL, ToolResult
 
 if TYPE_CHECKING:
     from holmes.toolsets.stored_results.reader import Reader

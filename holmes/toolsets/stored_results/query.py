@@ -18,8 +18,7 @@ from holmes.toolsets.process import ProcessLimits, run_process
 from holmes.toolsets.stored_results.reader import number
 from holmes.values.environment import Environment
 from holmes.values.errors import ToolError
-from holmes.values.results import SEARCH_TOOL
-from holmes.values.tools import ToolResult
+from holmes.values.tools import SEARCH_TOOL, ToolResult
 
 if TYPE_CHECKING:
     from holmes.toolsets.process import ProcessOutcome

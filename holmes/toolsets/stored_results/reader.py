@@ -12,8 +12,7 @@ from holmes.previews import prefix_that_fits, readable_json
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, utf8_bytes
 from holmes.values.errors import ResultStoreError, ToolError
 from holmes.values.messages import ResultId
-from holmes.values.results import IMAGE_TOOL
-from holmes.values.tools import ToolResult
+from holmes.values.tools import IMAGE_TOOL, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
     from holmes.values.json_types import JsonObject
     from holmes.values.messages import HandedOver, StoredResult
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 OVERHEAD_TOKENS = 120
 _PIECE_BYTES = 262_144

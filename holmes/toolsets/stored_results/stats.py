@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from holmes.previews import readable_json, structured_preview
-from holmes.previews.pieces import count_lines
+from holmes.previews.excerpts import count_lines
 from holmes.toolsets.stored_results.reader import decoded
 
 if TYPE_CHECKING:

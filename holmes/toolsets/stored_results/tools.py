@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from holmes.values.results import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL
-from holmes.values.tools import Parameter, ParameterSchema, Tool
+from holmes.values.tools import (
+    IMAGE_TOOL,
+    LINES_TOOL,
+    QUERY_TOOL,
+    SEARCH_TOOL,
+    STATS_TOOL,
+    Parameter,
+    ParameterSchema,
+    Tool,
+)
 
 TOOLSET_NAME: Final = "holmes/results"
 

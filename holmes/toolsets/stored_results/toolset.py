@@ -13,13 +13,11 @@ from holmes.toolsets.stored_results.search import search_result
 from holmes.toolsets.stored_results.stats import summarize
 from holmes.toolsets.stored_results.tools import IMAGE_TOOLS, TEXT_TOOLS, TOOLSET_NAME
 from holmes.values.errors import ResultStoreError, ToolError
-from holmes.values.results import LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL
-from holmes.values.tools import ToolResult
+from holmes.values.tools import LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, ToolResult
 
 if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
-    from holmes.values.results import ResultStore
-    from holmes.values.tools import Tool, ToolInvocation
+    from holmes.values.tools import ResultStore, Tool, ToolInvocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from holmes.toolsets.yaml.definition import (
 )
 from holmes.toolsets.yaml.environment import process_environment
 from holmes.toolsets.yaml.rendering import render_command
-from holmes.values.cutting import shortened
 from holmes.values.errors import ConfigError, ToolError, masked
+from holmes.values.texts import shortened
 from holmes.values.tools import Tool
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from jinja2 import TemplateError
 from holmes.toolsets.yaml.shell import Mark, locate_marks, replace_marks
 from holmes.toolsets.yaml.templates import compile_command
 from holmes.toolsets.yaml.values import VALUES, ArgumentText, PlacedValue, ValueList, VariableText
-from holmes.values.cutting import shortened
 from holmes.values.errors import ToolError
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from holmes.toolsets.yaml.definition import ParameterRule, YamlTool

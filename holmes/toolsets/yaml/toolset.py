@@ -22,8 +22,8 @@ from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
 from holmes.toolsets.yaml.scope import refuse_outside
 from holmes.toolsets.yaml.views import Means, seen, view_of
-from holmes.values.cutting import after_placeholder
 from holmes.values.errors import ToolError, masked
+from holmes.values.texts import after_placeholder
 from holmes.values.tools import ToolResult
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.values.messages import Message
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 _NAMED = re.compile(rb"(?<![0-9a-f])[0-9a-f]{12,64}(?![0-9a-f])")
 

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from holmes.values.errors import ModelError
     from holmes.values.events import AgentEvent
     from holmes.values.model import ModelReply, ModelRequest
-    from holmes.values.results import ResultStore
-    from holmes.values.tools import ToolInvocation
+    from holmes.values.tools import ResultStore, ToolInvocation
 
 PROMPTS = LoopPrompts(compaction="Summarise.", last_step="Answer now.", empty_reply="Your reply was empty.")
 ANSWER = AssistantMessage(text="The database refuses connections.")

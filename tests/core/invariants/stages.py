@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.core.policy import ContextPolicy
     from holmes.tokens import TokenCounter
     from holmes.values.model import ChatModel
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 MANY = settings(max_examples=1_000, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)

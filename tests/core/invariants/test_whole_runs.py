@@ -33,8 +33,7 @@ from tests.support.counting_model import pairing_errors, tool_call
 from tests.support.result_stores import MemoryStore
 
 if TYPE_CHECKING:
-    from holmes.values.results import ResultStore
-    from holmes.values.tools import ToolResult
+    from holmes.values.tools import ResultStore, ToolResult
     from tests.support.counting_model import Answer
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Generating overly large repr")]

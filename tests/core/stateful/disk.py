@@ -8,7 +8,7 @@ from holmes.values.errors import ResultStoreError
 
 if TYPE_CHECKING:
     from holmes.values.messages import ResultId, StoredResult, ToolCallId
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 
 class UnreliableDisk:

@@ -26,7 +26,7 @@ from holmes.values.messages import (
     ToolStatus,
     user_text,
 )
-from holmes.values.results import LINES_TOOL, result_label
+from holmes.values.tools import LINES_TOOL, result_label
 from tests.support.conversations import png
 from tests.support.counting_model import tool_call
 

@@ -15,7 +15,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, sp
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
 from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage, ToolStatus
-from holmes.values.results import label_of, output_text, result_label
+from holmes.values.tools import label_of, output_text, result_label
 from tests.support.conversations import png, texts
 from tests.support.result_stores import FullDisk, MemoryStore
 

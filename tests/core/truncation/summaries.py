@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from holmes.values.messages import Message
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
     T = TypeVar("T")
 

@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.previews.pieces import count_lines
+from holmes.previews.excerpts import count_lines
 from holmes.tokens import utf8_bytes
-from holmes.values.cutting import shortened
 from holmes.values.messages import AssistantMessage, Image, ToolMessage
-from holmes.values.results import output_text
+from holmes.values.texts import shortened
+from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.core.truncation.masking.plan import MaskPlan, PlannedMask
     from holmes.tokens import TokenCounter
     from holmes.values.messages import Message
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
 """Stores a result and tells where it lies, or why that failed."""

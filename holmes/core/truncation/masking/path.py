@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.values.cutting import before_placeholder
+from holmes.values.texts import before_placeholder
 
 if TYPE_CHECKING:
     from holmes.core.truncation.masking.facts import ResultFacts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, assert_never
 from holmes.core.truncation.masking.facts import calls_of_results
 from holmes.core.truncation.masking.replacement import masked_message
 from holmes.values.messages import AssistantMessage, Image, ResultId, StoredResult, SystemMessage, ToolMessage
-from holmes.values.results import output_text
+from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

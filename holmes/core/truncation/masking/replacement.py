@@ -11,7 +11,7 @@ from holmes.core.truncation.masking.fingerprint import fingerprint_text
 from holmes.core.truncation.masking.path import path_text
 from holmes.core.truncation.masking.preview import preview_text
 from holmes.values.messages import Text
-from holmes.values.results import output_text
+from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
     from holmes.core.policy import ContextPolicy

@@ -11,13 +11,13 @@ from holmes.core.policy import ContextPolicy, MaskingPolicy
 from holmes.core.truncation.context import Budget, CompactionContext
 from holmes.tokens import TokenCounter
 from holmes.values.messages import AssistantMessage, ResultId, StoredResult, SystemMessage, Text, ToolMessage, user_text
-from holmes.values.results import result_label
 from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import result_label
 from tests.support.counting_model import CountingModel, EventLog, tool_call
 
 if TYPE_CHECKING:
     from holmes.values.messages import Message, Part, ToolCallId
-    from holmes.values.results import ResultStore
+    from holmes.values.tools import ResultStore
 
 COUNTER = TokenCounter()
 

@@ -13,7 +13,7 @@ from holmes.core.policy import MaskingPolicy
 from holmes.core.truncation.masking import mask_old_results, plan_masks, shrink_to_pointers
 from holmes.stores.result_store import FileResultStore
 from holmes.values.messages import Image, SystemMessage, ToolMessage, UserMessage
-from holmes.values.results import output_text
+from holmes.values.tools import output_text
 from tests.core.truncation.masking.support import (
     COUNTER,
     MemoryStore,

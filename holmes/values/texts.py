@@ -1,20 +1,49 @@
-"""Makes text shorter where a reader has no room for all of it. Never leaves half of a masked secret's placeholder.
+"""Texts that come from outside: cut where a reader has no room, of whole characters, judged as a server's address.
 
-Half of a secret is no longer recognised as one, so foreign text is masked before it is cut: `excerpt`.
+A cut never leaves half of a masked secret's placeholder. Half of a secret is no longer recognised as one, so foreign
+text is masked before it is cut: `excerpt`. Pure: an address is neither resolved nor asked, but what every HTTP client
+would refuse later is refused in better words.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import urlsplit
 
 from holmes.values.errors import masked
 
+_HALF = re.compile("[\ud800-\udfff]")
 _PLACEHOLDER: Final = "(REDACTED"
 _LONGEST_PLACEHOLDER: Final = 90
 _LONGEST_WORD: Final = 200
 _MOST_MASKED_CHARACTERS: Final = 64 * 1024
 _LAST_WORD: Final = re.compile(r"[^\s\"',;|<>(){}\[\]]+\Z")
+
+
+def whole_characters(text: str) -> str:
+    """`text` with U+FFFD in place of each half of a character; two that belong together become one."""
+    if text.isascii() or _HALF.search(text) is None:
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def fault_of_address(address: str) -> str | None:
+    """Why `address` cannot be that of an HTTP server, as the end of a sentence; None when it can."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError as error:
+        return f"cannot be read ({error})"
+    if any(character.isspace() or not character.isprintable() for character in address):
+        return "has spaces or control characters in it"
+    if parts.scheme not in ("http", "https"):
+        return "does not begin with http:// or https://"
+    if not parts.hostname:
+        return "names no host"
+    if parts.netloc.endswith(":") or port == 0:
+        return "has a colon after the host, but no port"
+    return None
 
 
 def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:

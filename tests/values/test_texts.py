@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.previews import clip_line
-from holmes.previews.pieces import clip_around
-from holmes.values.cutting import after_placeholder, before_placeholder, excerpt, shortened, without_last_word
+from holmes.previews.excerpts import clip_around
 from holmes.values.errors import HolmesError, ToolError, mask_errors, masked
+from holmes.values.texts import after_placeholder, before_placeholder, excerpt, shortened, without_last_word
 
 PLACEHOLDER = "(REDACTED:password:1f3a9c2b)"
 _WHOLE = re.compile(r"\(REDACTED(?::[a-z0-9-]+:[0-9a-f]{8})?\)")
