@@ -193,7 +193,7 @@ def _report_full_output(error: OSError) -> int:
 def _say(text: str) -> None:
     """The one place where what went wrong becomes a line of the terminal."""
     if sys.stderr is not None:
-        from holmes.cli.render.sanitize import sanitized
+        from holmes.cli.render.terminal import sanitized
 
         click.echo(sanitized(masked(text)), err=True)
 

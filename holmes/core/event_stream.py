@@ -1,4 +1,4 @@
-"""Turns a coroutine that emits events into an async generator. Used by `ToolCallingLLM.call_stream()`.
+"""Turns a coroutine that emits events into an async generator.
 
 Never yield inside a TaskGroup: the generator may be closed anywhere. So the work runs in a task of its own that puts
 into a bounded queue, and closing the generator cancels that task and waits for it.

@@ -1,4 +1,4 @@
-"""The conversation with its token counts. Used by the loop and by compaction.
+"""The conversation with its token counts.
 
 Knows nothing about models or limits. A message is tokenized at most once in its life, and the work of every call grows
 with the messages that are new, not with the history. Refuses to be changed except by appending.

@@ -1,4 +1,4 @@
-"""Runs the hooks that are due at the start and the end of a turn (C8). Called by `ToolCallingLLM`.
+"""Runs the hooks that are due at the start and the end of a turn (C8).
 
 What a hook may do is in `holmes.core.hooks`. A hook never ends a run: a tool that fails is told in its event. Only a
 history that cannot fit the window is an error, as everywhere.
@@ -21,8 +21,7 @@ from holmes.core.hooks import (
     hook_call_id,
     hook_note,
 )
-from holmes.core.truncation.context import budget_of
-from holmes.core.truncation.cooldown import is_cooling_down
+from holmes.core.truncation.context import budget_of, is_cooling_down
 from holmes.core.truncation.input_context_window_limiter import compact_on_request, is_triggered
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.events import HookFired

@@ -1,7 +1,6 @@
 """The state of one run of the loop: the history, what it cost, which model of the chain answers.
 
-Used by `ToolCallingLLM` and by the upkeep of a conversation. Everything that changes during a run is here; everything
-that does not is in `LoopParts`.
+Everything that changes during a run is here; everything that does not is in `LoopParts`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from holmes.core.tools_utils.pointers import round_limit_text
 from holmes.core.tools_utils.repeated_calls import RepeatedCalls
 from holmes.core.tools_utils.round_cap import cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_user_message
-from holmes.core.truncation.context import CompactionContext
-from holmes.core.truncation.guard import CompactionGuard
+from holmes.core.truncation.context import CompactionContext, CompactionGuard
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.evidence.citations import CitationFilter, verify_citations

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from holmes.core.event_stream import stream_events
 from holmes.core.hook_runner import HookRunner
 from holmes.core.investigation import Investigation
-from holmes.core.tools_utils.reply_calls import bound_reply
+from holmes.core.tools_utils.repeated_calls import bound_reply
 from holmes.core.tools_utils.tool_context_window_limiter import (
     SpillOutcome,
+    ToolOutcome,
     spill_oversized_tool_result,
+    tool_result_message,
 )
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
-from holmes.core.tools_utils.tool_result_message import tool_result_message
 from holmes.values.errors import HolmesError, ModelError, StepLimitReached
 from holmes.values.events import (
     AnswerFinished,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from holmes.core.investigation import LoopParts
-    from holmes.core.tools_utils.reply_calls import BoundedReply
+    from holmes.core.tools_utils.repeated_calls import BoundedReply
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, ToolCall, ToolMessage
     from holmes.values.model import EmitEvent, ModelReply

@@ -1,6 +1,6 @@
 """What people ask of a conversation between two questions: compact it now, or show how full the window is (C10, C11).
 
-Called by `holmes.app` for `/compact` and `/context`. The loop itself compacts in `holmes.core.investigation`.
+The loop itself compacts in `holmes.core.investigation`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from holmes.core.event_stream import stream_events
 from holmes.core.hooks import CompactContext, ContextPressure, MessageCount
 from holmes.core.investigation import Investigation
-from holmes.core.truncation.context import budget_of
-from holmes.core.truncation.cooldown import is_cooling_down
+from holmes.core.truncation.context import budget_of, is_cooling_down
 from holmes.core.truncation.input_context_window_limiter import compact_on_request
 from holmes.values.errors import HolmesError
 from holmes.values.events import HistoryReplaced

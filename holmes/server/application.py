@@ -1,36 +1,54 @@
-"""Puts the routers together to one application. Called by `holmes serve` and by tests."""
+"""Puts the routers together to one application.
 
-from typing import TYPE_CHECKING
+Its innermost layer answers HEAD for the page and the probes as GET without a body, for uptime monitors. It leaves
+`/api` and `/metrics` alone: a stream has no end that one could wait for, and no client asks them so.
+"""
+
+from typing import TYPE_CHECKING, Final
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holmes import __version__
-from holmes.server.api import (
-    alerts,
-    checks,
-    deliveries,
-    health,
-    incidents,
-    investigations,
-    metrics,
-    models,
-    results,
-)
+from holmes.server.api import alerts, checks, deliveries, health, incidents, investigations, metrics, models, results
 from holmes.server.bodies import BoundedBodies
 from holmes.server.chat import chat
 from holmes.server.chat.chat_runs import ChatRuns
-from holmes.server.clients import TrustedProxies
-from holmes.server.draining import Draining
+from holmes.server.clients import GuessLimiter, TrustedProxies
 from holmes.server.errors import BugReporter, add_error_handlers
-from holmes.server.guesses import GuessLimiter
-from holmes.server.heads import HeadAsGet
+from holmes.server.limits import Draining
 from holmes.server.pages import pages
 from holmes.server.security import Doorkeeper, Keys, require_key
 from holmes.telemetry.http import HttpTelemetry
 
 if TYPE_CHECKING:
     from holmes.app.serving import Service
+
+_OTHERS: Final = ("/api/", "/metrics", "/openapi.json")
+
+
+class HeadAsGet:
+    """Asks the routes for GET, and keeps the bodies."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"].startswith(_OTHERS):
+            await self._app(scope, receive, send)
+            return
+
+        async def send_without_body(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        scope["method"] = "GET"  # not in a copy: the layers outside read the route from it
+        try:
+            await self._app(scope, receive, send_without_body)
+        finally:
+            scope["method"] = "HEAD"
+
 
 _BYTES_PER_MEGABYTE = 1_000_000
 

@@ -1,7 +1,7 @@
 """`holmes serve`: the HTTP interface, alerts and the page, until a signal ends it.
 
 Prints one line with the address on standard output; everything else is logged on standard error. Refuses to listen to
-the world without a key. Imported by name from `holmes.cli.main`, so it must not cost anything.
+the world without a key.
 """
 
 from __future__ import annotations

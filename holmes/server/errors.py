@@ -1,4 +1,4 @@
-"""How a failure looks to a client: a status, and `{"error": {"code", "message"}}` in one line. Used by every router.
+"""How a failure looks to a client: a status, and `{"error": {"code", "message"}}` in one line.
 
 What a person can understand (`HolmesError`) is told; anything else is a bug: it is logged with its trace under an id,
 and the client is told the id only.

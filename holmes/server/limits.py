@@ -1,14 +1,15 @@
-"""How much clients may begin, and whether there is money for it. Used by `chat_runs` and `new_investigations`."""
+"""How much clients may begin: limits, money, and that the server is about to end."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from holmes.investigations.records.records import SECONDS_PER_DAY
-from holmes.server.errors import ApiError
+from holmes.server.errors import ApiError, ending
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -104,3 +105,28 @@ async def spent_budget(service: Service) -> str | None:
 
 def _busy(message: str) -> ApiError:
     return ApiError(429, f"{message}; try again later", headers={"Retry-After": str(_RETRY_SECONDS)})
+
+
+class Draining:
+    """Begins once, and never ends."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    @property
+    def begun(self) -> bool:
+        """Whether nothing new may be begun."""
+        return self._event.is_set()
+
+    def begin(self) -> None:
+        """From now on `/readyz` fails, whatever is new is refused, and streams that only watch are ended."""
+        self._event.set()
+
+    def refuse_when_begun(self) -> None:
+        """Raises `ApiError` 503 when nothing new may be begun."""
+        if self.begun:
+            raise ending()
+
+    async def wait(self) -> None:
+        """Until it begins."""
+        await self._event.wait()

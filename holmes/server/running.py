@@ -1,7 +1,8 @@
-"""The life of `holmes serve`: opens the parts, serves, and ends in order on a signal. Called by the command.
+"""The life of `holmes serve`: opens the parts, serves with TLS or without, and ends in order on a signal.
 
 The first signal lets running chats finish for `drain_seconds`; the second one does not wait. When the process that
-investigates is lost, the server ends as on a signal and says so: whoever started it starts it again.
+investigates is lost, the server ends as on a signal and says so: whoever started it starts it again. Refuses half of a
+pair of HOLMES_SSL_* files, and files that do not fit.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 import os
 import signal
+import ssl
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +21,8 @@ from holmes.app.serving import open_service
 from holmes.app.work_main import ENDING_SIGNALS
 from holmes.server.application import create_application
 from holmes.server.listening import serving, url_of
-from holmes.server.tls import tls_context
+from holmes.settings.settings import reveal
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     import socket
@@ -33,7 +36,46 @@ if TYPE_CHECKING:
     from holmes.app.work_process import WorkProcess
     from holmes.investigations.records.database import Database, DatabaseDamaged
     from holmes.redaction.redactor import Redactor
+    from holmes.settings.server import ServerSettings
     from holmes.settings.settings import Settings
+
+
+def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    """What to serve with; None for plain HTTP. Raises `ConfigError`."""
+    certificate, key, authorities = settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_ca_certs
+    if certificate is None and key is None:
+        if authorities is not None or settings.ssl_keyfile_password is not None:
+            raise ConfigError("TLS has no certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE")
+        return None
+    if certificate is None or key is None:
+        given, missing = ("CERTFILE", "KEYFILE") if key is None else ("KEYFILE", "CERTFILE")
+        raise ConfigError(f"HOLMES_SSL_{given} is set without HOLMES_SSL_{missing}: set both or none")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # Never ask a terminal for it.
+        context.load_cert_chain(certificate, key, password=reveal(settings.ssl_keyfile_password) or "")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"HOLMES_SSL_CERTFILE={str(certificate)!r} and HOLMES_SSL_KEYFILE={str(key)!r} cannot be used: "
+            f"{_reason(error)}; both must be PEM files that belong together, an encrypted key needs "
+            "HOLMES_SSL_KEYFILE_PASSWORD"
+        ) from error
+    if authorities is not None:
+        try:
+            context.load_verify_locations(authorities)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"HOLMES_SSL_CA_CERTS={str(authorities)!r} cannot be used: {_reason(error)}") from error
+        # Probes and browsers show no certificate, and need the key of the API all the same.
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return (error.reason or str(error)).lower().replace("_", " ")
+    return getattr(error, "strerror", None) or str(error)
+
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Who may come in: keys, sessions of the page, and what a browser is allowed to do. Used by all routers.
+"""Who may come in: keys, sessions of the page, and what a browser is allowed to do.
 
 Without a key everybody who reaches the server is let in, so it listens on loopback only, and answers only requests that
 are addressed to loopback: a name of a foreign site that leads to 127.0.0.1 gets nothing (DNS rebinding). A session's

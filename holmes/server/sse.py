@@ -1,4 +1,4 @@
-"""Server-sent events: frames, heartbeats, and the end when nobody reads any more. Used by the routes that stream."""
+"""Server-sent events: frames, heartbeats, and the end when nobody reads any more."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.core.tools_utils.tool_context_window_limiter import ToolOutcome
 from holmes.values.events import (
     AssistantReplied,
     CompactionFailed,

@@ -1,7 +1,7 @@
 """Reads the plain-text transcript of a summary request back into messages. Called by `summary`.
 
 The loop asks for a summary as text when the history itself is too large for a request
-(`holmes.core.truncation.transcript`); what its headings say decides which message a piece is.
+(`holmes.core.truncation.summary_request`); what its headings say decides which message a piece is.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from holmes.cli.render.citations import CitedSource, CitedSources, render_citations
 from holmes.cli.render.event_lines import Detail
 from holmes.cli.render.live_renderer import LiveRenderer
-from holmes.cli.render.plain_renderer import PlainRenderer
+from holmes.cli.render.rendering import PlainRenderer
 from holmes.values.events import AgentEvent, AnswerFinished, AssistantReplied, AttemptDiscarded, Citation, TextDelta
 from holmes.values.messages import AssistantMessage, Message, ResultId, StoredResult, Text, ToolMessage, user_text
 from tests.cli.events import PODS, STATS, finished

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.cli.render.markdown_blocks import MarkdownBlocks
+from holmes.cli.render.markdown import MarkdownBlocks
 
 TEXT = """\
 # Title

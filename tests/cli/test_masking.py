@@ -12,7 +12,7 @@ import pytest
 
 from holmes.app.requests import Attachment
 from holmes.cli.commands.inputs import Question
-from holmes.cli.commands.masking import question_mask
+from holmes.cli.commands.session import question_mask
 from holmes.redaction.redactor import Redactor
 from holmes.stores.conversation_store import ConversationStore
 from tests.support.command_line import Home

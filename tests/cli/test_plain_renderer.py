@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.cli.render.event_lines import Detail
-from holmes.cli.render.plain_renderer import PlainRenderer
+from holmes.cli.render.rendering import PlainRenderer
 from holmes.values.events import AgentEvent, ToolCallFinished
 from tests.cli.events import ANSWER, EVENTS, FAILURE, LOGS, PODS, finished, tool_message
 

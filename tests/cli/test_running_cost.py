@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.cli.commands.transcript import Transcript
-from holmes.cli.render.running_cost import RunningCost
+from holmes.cli.render.run_summary import RunningCost
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.errors import ModelError

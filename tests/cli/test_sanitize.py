@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.cli.render.sanitize import one_line, sanitized
+from holmes.cli.render.terminal import one_line, sanitized
 
 
 @pytest.mark.parametrize(

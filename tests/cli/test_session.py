@@ -21,10 +21,9 @@ import pytest
 from holmes.app.requests import Attachment
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupts
-from holmes.cli.commands.masking import question_mask
-from holmes.cli.commands.session import Compact, Session, SessionParts
+from holmes.cli.commands.session import Compact, Session, SessionParts, question_mask
 from holmes.cli.render.event_lines import Detail
-from holmes.cli.render.plain_renderer import PlainRenderer
+from holmes.cli.render.rendering import PlainRenderer
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.errors import HolmesError
 from holmes.values.events import AgentEvent, CompactionFailed, HistoryReplaced, RunFailed, ToolResultsMasked

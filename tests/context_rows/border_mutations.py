@@ -8,11 +8,11 @@ from __future__ import annotations
 from tests.context_rows.mutations import Mutation
 
 _CONTEXT = "holmes/core/truncation/context.py"
-_EMERGENCY = "holmes/core/truncation/emergency.py"
+_EMERGENCY = "holmes/core/truncation/truncate.py"
 _MASK_PLAN = "holmes/core/truncation/masking/plan.py"
 _PLAN = "holmes/core/truncation/plan.py"
 _POINTERS = "holmes/core/tools_utils/pointers.py"
-_NOTE = "holmes/core/truncation/truncation_note.py"
+_NOTE = "holmes/core/truncation/summary_message.py"
 
 _BORDERS = "tests/core/truncation/test_borders.py"
 _TEST_EMERGENCY = (

@@ -59,7 +59,7 @@ COMPACTION_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="K8",
         what="no reminder of the tools",
-        file="holmes/core/truncation/reminder.py",
+        file="holmes/core/truncation/summary_message.py",
         snippet="    if not tools:",
         replacement="    if len(tools) >= 0:",
         test="tests/core/truncation/test_reminder.py::test_few_tools_are_named_and_many_are_counted_by_their_first_word",
@@ -76,7 +76,7 @@ COMPACTION_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="K10",
         what="always one group",
-        file="holmes/core/truncation/groups.py",
+        file="holmes/core/truncation/summary.py",
         snippet="    if not threshold_tokens:",
         replacement="    if threshold_tokens is None or threshold_tokens >= 0:",
         test="tests/core/truncation/test_groups.py::"
@@ -140,7 +140,7 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S1",
         what="no rest after a compaction",
-        file="holmes/core/truncation/cooldown.py",
+        file="holmes/core/truncation/context.py",
         snippet="            return rounds < safety.cooldown_rounds or"
         " new_tokens < budget.usable_tokens * safety.cooldown_share",
         replacement="            return rounds + new_tokens < safety.cooldown_rounds * 0",
@@ -149,7 +149,7 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S2",
         what="compactions in a row never end",
-        file="holmes/core/truncation/guard.py",
+        file="holmes/core/truncation/context.py",
         snippet="        if self._attempts >= safety.max_attempts:",
         replacement="        if self._attempts < 0:",
         test=f"{_TEST_GUARD}::test_three_attempts_in_a_row_are_the_most_until_the_model_answers",

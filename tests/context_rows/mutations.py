@@ -166,7 +166,7 @@ MASKING_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="P3",
         what="a fingerprint without the first line",
-        file="holmes/core/truncation/masking/fingerprint.py",
+        file="holmes/core/truncation/masking/replacement.py",
         snippet='    first_line = f\' — "{facts.first_line}"\' if facts.first_line else ""',
         replacement='    first_line = ""',
         test="tests/core/truncation/masking/test_texts.py::"

@@ -18,10 +18,9 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_user_message,
 )
 from holmes.core.truncation.context import budget_of
-from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, is_triggered
-from holmes.core.truncation.shrink import cut_tool_message, shrink_round
-from holmes.core.truncation.summary import removed_groups
+from holmes.core.truncation.plan import cut_tool_message, shrink_round
+from holmes.core.truncation.summary import removed_groups, split_groups
 from holmes.previews import prefix_that_fits, suffix_that_fits
 from holmes.tokens import CERTAINLY_OVER, EstimatingCounter, TokenCounter, make_counter, utf8_bytes
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolCallId, ToolMessage, user_text

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, ToolOutcome
 from holmes.investigations.records.step_codec import UnreadableStep, cost_of, step_from_bytes, step_to_bytes
 from holmes.values.messages import (
     AssistantMessage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holmes.investigations.records.wire_events import WireEvent
-from holmes.server.chat.event_log import EventLog
+from holmes.server.chat.chat_runs import EventLog
 
 
 def event(number: int, size: int = 0) -> WireEvent:

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holmes.server.chat.images import MAX_IMAGES, ImageError, images_of
+from holmes.server.chat.chat_jobs import MAX_IMAGES, ImageError, images_of
 from holmes.values.json_types import JsonValue
 from tests.server.http_server import KEY, Provider, http_server
 from tests.support.openai_server import Reply, call

@@ -13,8 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from holmes.server.connections import guarded
-from holmes.server.listening import listen, serving, url_of
+from holmes.server.listening import guarded, listen, serving, url_of
 from holmes.settings.load import load_settings
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"

@@ -12,7 +12,7 @@ import termios
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from holmes.cli.render.sanitize import one_line, sanitized
+from holmes.cli.render.terminal import one_line, sanitized
 
 if TYPE_CHECKING:
     from holmes.cli.render.rendering import Renderer

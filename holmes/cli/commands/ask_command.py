@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holmes.cli.commands.ask_job import AskJob, AskOptions
-from holmes.cli.commands.cluster_options import cluster_options
-from holmes.cli.commands.options import verbose_option
+from holmes.cli.commands.options import cluster_options, verbose_option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from holmes.cli.commands.ask_run import AskJob, AskOptions
 
 _PATH = click.Path(path_type=Path)
 SETTING_OPTIONS: Final = (
@@ -60,6 +60,9 @@ def ask(context: click.Context, /, **given: object) -> None:
 
     The answer goes to standard output, progress to standard error. Text that is piped in goes with the question.
     """
+    # Imported here and below: `holmes ask --help` does not need them.
+    from holmes.cli.commands.ask_run import AskOptions
+
     overrides = {key: given.pop(key) for key in SETTING_OPTIONS}
     options = AskOptions(**given)  # type: ignore[arg-type]  # click has checked them
     context.exit(_run(_prepare(options, overrides)))
@@ -67,12 +70,12 @@ def ask(context: click.Context, /, **given: object) -> None:
 
 def _prepare(options: AskOptions, overrides: Mapping[str, object]) -> AskJob:
     """Read and check everything. Raises `ConfigError`, or `UsageError` when there is no question."""
-    # Imported here and below: `holmes ask --help` does not need them.
-    from holmes.cli.commands.configuration import read_settings
+    from holmes.cli.commands.ask_run import AskJob
     from holmes.cli.commands.inputs import collect_question, read_piped_text
+    from holmes.cli.commands.options import read_settings
     from holmes.cli.commands.report_file import check_report_path
     from holmes.cli.render.event_lines import Detail
-    from holmes.cli.render.streams import is_terminal, tolerate_narrow_encodings, write_line
+    from holmes.cli.render.terminal import is_terminal, tolerate_narrow_encodings, write_line
     from holmes.settings.process import process_environment
 
     tolerate_narrow_encodings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
@@ -18,32 +18,62 @@ from holmes.cli.commands.approval import TerminalApprover
 from holmes.cli.commands.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.commands.interrupts import Interrupted
 from holmes.cli.commands.line_reader import EditingLineReader, make_line_reader
-from holmes.cli.commands.masking import question_mask
 from holmes.cli.commands.opening import PromptWhileOpening, in_background, opened_by
 from holmes.cli.commands.report_file import make_report, write_report
-from holmes.cli.commands.session import Session, SessionParts
+from holmes.cli.commands.session import Session, SessionParts, question_mask
+from holmes.cli.commands.toolset_command import report_lines
 from holmes.cli.commands.transcript import RunEnd, Transcript
 from holmes.cli.render.rendering import choose_renderer
-from holmes.cli.render.sanitize import one_line
-from holmes.cli.render.streams import is_terminal, write_line
-from holmes.cli.render.toolset_lines import report_lines
+from holmes.cli.render.terminal import is_terminal, one_line, write_line
 from holmes.telemetry.readers import traced
 from holmes.telemetry.run_attributes import RunAttributes
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Mapping
+    from pathlib import Path
 
+    from holmes.app.cluster_choice import ClusterChoice
     from holmes.app.investigator import Investigator
-    from holmes.cli.commands.ask_job import AskJob
     from holmes.cli.commands.inputs import Question
     from holmes.cli.commands.interrupts import Interrupts
+    from holmes.cli.render.event_lines import Detail
     from holmes.core.approvals import Approver
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.stores.conversation_store import Conversation, ConversationStore
     from holmes.telemetry.tracing import InvestigationTracer
     from holmes.values.messages import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions:
+    """The options of `holmes ask` that are not settings. `interactive` is None when the user did not say."""
+
+    prompt: str | None
+    prompt_file: Path | None
+    file: tuple[Path, ...]
+    interactive: bool | None
+    config: Path | None
+    json_output_file: Path | None
+    show_tool_output: bool
+    log_costs: bool
+    refresh_toolsets: bool
+    continue_last: bool
+    cluster: ClusterChoice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskJob:
+    """What is to be done, checked as far as that is possible without doing it."""
+
+    settings: Settings
+    environment: Mapping[str, str]
+    question: Question
+    interactive: bool
+    detail: Detail
+    options: AskOptions
 
 
 async def run_ask(job: AskJob, interrupts: Interrupts) -> int:

@@ -90,10 +90,9 @@ def _run(arguments: OffloadArguments) -> int:
 
     from holmes.app.chat_documents import read_chat_document
     from holmes.app.offload import offload_directory, offload_document
-    from holmes.cli.commands.configuration import read_settings
+    from holmes.cli.commands.options import read_settings
     from holmes.cli.commands.report_file import check_report_path
-    from holmes.cli.render.sanitize import one_line
-    from holmes.cli.render.streams import tolerate_narrow_encodings, write_line
+    from holmes.cli.render.terminal import one_line, tolerate_narrow_encodings, write_line
     from holmes.core.truncation.offload import OffloadOptions
     from holmes.settings.process import process_environment
 
@@ -148,7 +147,7 @@ def _name(file: str) -> str:
 
 def _read_input(file: str, settings: Settings) -> str:
     from holmes.cli.commands.inputs import read_piped_text, read_text_file
-    from holmes.cli.render.streams import write_line
+    from holmes.cli.render.terminal import write_line
 
     if file != "-":
         return read_text_file(Path(file))

@@ -1,4 +1,4 @@
-"""Collects what the user wants to ask: the prompt, files, and what is piped in. Called by `holmes ask`.
+"""Collects what the user wants to ask: the prompt, files, and what is piped in.
 
 Refuses what is not text and what is larger than 64 MB, and never waits for ever on a pipe that nobody writes to.
 """

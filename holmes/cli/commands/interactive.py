@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupted
 from holmes.cli.render.context_bar import context_lines
-from holmes.cli.render.sanitize import one_line
-from holmes.cli.render.streams import write_line
+from holmes.cli.render.terminal import one_line, write_line
 from holmes.cli.render.wording import spending
 from holmes.values.errors import HolmesError
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal while an investigation runs. Used by `holmes ask`.
+"""Ctrl-C, SIGTERM and a closed terminal while an investigation runs.
 
 The first signal cancels what runs, and waits until its processes are gone. The second one does not wait.
 """

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holmes.cli.commands.cluster_options import cluster_options
-from holmes.cli.commands.investigate_job import InvestigateJob, InvestigateOptions
-from holmes.cli.commands.options import verbose_option
+from holmes.cli.commands.options import cluster_options, verbose_option
 
 if TYPE_CHECKING:
+    from holmes.cli.commands.investigate_run import InvestigateJob, InvestigateOptions
     from holmes.settings.settings import Settings
 
 _PATH = click.Path(path_type=Path)
@@ -67,6 +66,9 @@ def alertmanager(context: click.Context, /, **given: object) -> None:
     Alerts about the same thing are investigated together. The answers go to standard output, progress to standard
     error. Exit codes: 0 all answered (also when no alert fires), 1 failed, 2 wrong usage, 3 no Alertmanager or cluster.
     """
+    # Imported here and below: `holmes investigate --help` does not need them.
+    from holmes.cli.commands.investigate_run import InvestigateOptions
+
     overrides = {key: given.pop(key) for key in _SETTING_OPTIONS}
     options = InvestigateOptions(**given)  # type: ignore[arg-type]  # click has checked them
     context.exit(_run(_prepare(options, overrides)))
@@ -74,10 +76,10 @@ def alertmanager(context: click.Context, /, **given: object) -> None:
 
 def _prepare(options: InvestigateOptions, overrides: dict[str, object]) -> InvestigateJob:
     """Read and check everything. Raises `ConfigError`, or `UsageError` when there is no source."""
-    # Imported here and below: `holmes investigate --help` does not need them.
-    from holmes.cli.commands.configuration import read_settings
+    from holmes.cli.commands.investigate_run import InvestigateJob
+    from holmes.cli.commands.options import read_settings
     from holmes.cli.render.event_lines import Detail
-    from holmes.cli.render.streams import tolerate_narrow_encodings
+    from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.settings.process import process_environment
     from holmes.sources.label_matchers import LabelMatcher, parse_matcher
 

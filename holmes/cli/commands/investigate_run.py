@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.alerts import alert_routes, investigations_of
@@ -16,27 +16,51 @@ from holmes.app.requests import AskRequest
 from holmes.cli.commands.approval import TerminalApprover
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupted
-from holmes.cli.commands.masking import question_mask
-from holmes.cli.commands.session import Session, SessionParts
+from holmes.cli.commands.session import Session, SessionParts, question_mask
 from holmes.cli.render.rendering import choose_renderer
-from holmes.cli.render.sanitize import one_line
-from holmes.cli.render.streams import is_terminal, write_line
+from holmes.cli.render.terminal import is_terminal, one_line, write_line
 from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
 from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
 from holmes.sources.label_matchers import matches_all
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from holmes.app.cluster_choice import ClusterChoice
     from holmes.app.investigator import Investigator
     from holmes.cli.commands.interrupts import Interrupts
-    from holmes.cli.commands.investigate_job import InvestigateJob
+    from holmes.cli.render.event_lines import Detail
     from holmes.cli.render.rendering import Renderer
     from holmes.investigations.records.values import AlertGroup, NewInvestigation
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.sources.label_matchers import LabelMatcher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigateOptions:
+    """The options that are not settings."""
+
+    alertmanager_limit: int | None
+    config: Path | None
+    show_tool_output: bool
+    log_costs: bool
+    refresh_toolsets: bool
+    cluster: ClusterChoice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigateJob:
+    """What is to be done, checked as far as that is possible without doing it."""
+
+    settings: Settings
+    environment: Mapping[str, str]
+    matchers: tuple[LabelMatcher, ...]
+    detail: Detail
+    options: InvestigateOptions
+
 
 _MOST_FILE_BYTES: Final = 64_000_000
 _INTERRUPTED: Final = 128

@@ -1,4 +1,4 @@
-"""Reads what the user types at the interactive prompt. Used by `interactive`.
+"""Reads what the user types at the interactive prompt.
 
 prompt_toolkit where it can run: history, editing, pasting of several lines. `input()` on a dumb terminal.
 """
@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.cli.render.streams import is_terminal
+from holmes.cli.render.terminal import is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The prompt while the investigator is being opened, which takes seconds: the user types meanwhile. Used by `ask_run`.
+"""The prompt while the investigator is being opened, which takes seconds: the user types meanwhile.
 
 What makes the opening fail ends the prompt. A question waits for the opening; a command and the end of input do not.
 """

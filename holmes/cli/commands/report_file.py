@@ -1,4 +1,4 @@
-"""`--json-output-file`: a run as JSON, for programs. Called by `holmes ask`, also when the run failed.
+"""`--json-output-file`: a run as JSON, for programs.
 
 The file is checked before the run costs money, and is either the old one or the whole new one, never half of it.
 """

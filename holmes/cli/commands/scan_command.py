@@ -1,6 +1,7 @@
 """`holmes scan`: finds what is broken without a model, for people, for pipelines and for programs.
 
-The report goes to standard output, progress to standard error. Never imports a model's library.
+The report goes to standard output, progress to standard error: on a terminal one line, which disappears at the end.
+Never imports a model's library.
 """
 
 from __future__ import annotations
@@ -9,14 +10,16 @@ import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
-from holmes.cli.commands.cluster_options import cluster_options
-from holmes.cli.commands.options import verbose_option
+from holmes.cli.commands.options import cluster_options, verbose_option
+from holmes.cli.render.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from holmes.app.cluster_choice import ClusterChoice
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.diagnosis.scan import ScanRequest
@@ -115,10 +118,10 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
     # Imported here: `holmes scan --help` does not need them.
     import asyncio
 
-    from holmes.cli.commands.configuration import read_settings
     from holmes.cli.commands.interrupts import Interrupts
+    from holmes.cli.commands.options import read_settings
     from holmes.cli.render.scan_text import shown_report
-    from holmes.cli.render.streams import is_terminal, tolerate_narrow_encodings
+    from holmes.cli.render.terminal import is_terminal, tolerate_narrow_encodings
     from holmes.settings.process import process_environment
 
     tolerate_narrow_encodings()
@@ -149,8 +152,7 @@ async def _scan(
 ) -> DiagnosisReport:
     from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
     from holmes.app.scans import scan_cluster
-    from holmes.cli.render.progress import ListProgress
-    from holmes.cli.render.streams import write_line
+    from holmes.cli.render.terminal import write_line
     from holmes.values.errors import ClusterUnreachable
 
     with interrupts:
@@ -217,3 +219,31 @@ def _fails(report: DiagnosisReport, baseline: DiagnosisReport | None, fail_on: S
     incidents = report.incidents if baseline is None else compare(baseline, report).new
     worst = SEVERITIES.index(fail_on)
     return any(SEVERITIES.index(incident.severity) <= worst for incident in incidents)
+
+
+_ERASE = "\r\x1b[2K"
+_LONGEST_NAME = 40
+
+
+class ListProgress:
+    """Shows nothing when the stream is not a terminal."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream if stream is not None and is_terminal(stream) else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._write(_ERASE)
+
+    def show(self, what: str, done: int, planned: int) -> None:
+        """`what` was just read, which makes `done` of `planned`."""
+        self._write(f"{_ERASE}reading the cluster: {done}/{planned} {one_line(what, _LONGEST_NAME)}")
+
+    def _write(self, text: str) -> None:
+        if self._stream is not None:
+            self._stream.write(text)
+            self._stream.flush()

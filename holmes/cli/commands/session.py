@@ -1,17 +1,21 @@
-"""One conversation: asks its questions one after the other and shows, keeps and reports each. Used by `holmes ask`."""
+"""One conversation: asks its questions one after the other and shows, keeps and reports each.
+
+Secrets in what the user typed, piped or attached are hidden before anything is kept.
+"""
 
 from __future__ import annotations
 
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupted
 from holmes.cli.commands.report_file import make_report, write_report
 from holmes.cli.commands.transcript import RunEnd, Transcript
-from holmes.cli.render.running_cost import RunningCost
+from holmes.cli.render.run_summary import RunningCost
+from holmes.redaction.redactor import redact_off_loop
 from holmes.values.errors import HolmesError
 from holmes.values.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
 from holmes.values.messages import Text, UserMessage
@@ -24,12 +28,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.cli.commands.interrupts import Interrupts
-    from holmes.cli.commands.masking import MaskQuestion
     from holmes.cli.render.rendering import Renderer
     from holmes.core.upkeep import ContextUsage
+    from holmes.redaction.redactor import Redactor
     from holmes.stores.conversation_store import Conversation, ConversationStore
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
+
+MaskQuestion: TypeAlias = "Callable[[Question], Coroutine[object, object, Question]]"
+"""The same question without secrets."""
+
+
+def question_mask(redactor: Redactor | None) -> MaskQuestion:
+    """What hides the secrets of a question, off the event loop; does nothing when redaction is switched off."""
+
+    async def mask(question: Question) -> Question:
+        if redactor is None:
+            return question
+        attachments = [replace(each, text=await redact_off_loop(redactor, each.text)) for each in question.attachments]
+        text = await redact_off_loop(redactor, question.text)
+        return replace(question, text=text, attachments=tuple(attachments))
+
+    return mask
+
 
 Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
 """Starts an investigation of a question that continues these messages."""

@@ -1,4 +1,7 @@
-"""`holmes snapshot create|serve|show`: clusters as files."""
+"""`holmes snapshot create|serve|show`: clusters as files.
+
+What is said about a recording is safe for a terminal, whoever made it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from holmes.cli.commands.options import verbose_option
+from holmes.cli.render.terminal import sanitized
+from holmes.snapshot.times import timestamp
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.settings.settings import Settings
     from holmes.snapshot.recorder import RecordSummary
+    from holmes.snapshot.recording import Recording, Unread
 
 _FOLDER = click.Path(path_type=Path)
 
@@ -94,8 +102,7 @@ def serve(context: click.Context, path: Path, port: int) -> None:
 @verbose_option
 def show(path: Path) -> None:
     """Say what is in PATH, and what is not and why."""
-    from holmes.cli.render.snapshot_text import contents_lines
-    from holmes.cli.render.streams import tolerate_narrow_encodings
+    from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.snapshot.sources import load_snapshot
 
     tolerate_narrow_encodings()
@@ -106,10 +113,9 @@ def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) 
     """Record, show what was recorded, and return the exit code."""
     import asyncio
 
-    from holmes.cli.commands.configuration import read_settings
     from holmes.cli.commands.interrupts import Interrupts
-    from holmes.cli.render.snapshot_text import summary_lines
-    from holmes.cli.render.streams import tolerate_narrow_encodings
+    from holmes.cli.commands.options import read_settings
+    from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.settings.process import process_environment
 
     if options.all_namespaces and options.namespaces:
@@ -130,7 +136,7 @@ def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) 
 async def _record(folder: Path, options: CreateOptions, settings: Settings, interrupts: Interrupts) -> RecordSummary:
     from holmes.app.environment import cluster_environment
     from holmes.app.redaction import make_redactor
-    from holmes.cli.render.streams import write_line
+    from holmes.cli.render.terminal import write_line
     from holmes.kubernetes.client import ClusterClient
     from holmes.snapshot.recorded_logs import LogLimits
     from holmes.snapshot.recorder import RecordOptions, record_cluster
@@ -151,7 +157,7 @@ async def _record(folder: Path, options: CreateOptions, settings: Settings, inte
 async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
     import asyncio
 
-    from holmes.cli.render.streams import write_line
+    from holmes.cli.render.terminal import write_line
     from holmes.snapshot.server.serving import serve_snapshot
     from holmes.snapshot.times import timestamp
 
@@ -163,3 +169,59 @@ async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
                 f"serving {path}, recorded {timestamp(server.recorded_at)}, read-only, at {server.url}; Ctrl-C ends it",
             )
             await asyncio.Event().wait()
+
+
+_SHOWN_NOTES = 20
+
+
+def summary_lines(summary: RecordSummary) -> str:
+    """What was recorded just now."""
+    size = f"{summary.size_bytes / 1_000_000:.1f} MB"
+    lines = [
+        f"recorded at {timestamp(summary.recorded_at)} into {summary.folder}, {size}",
+        *_counts(summary.objects, summary.logs),
+        *_notes(summary.unread),
+        f"look at it with: holmes snapshot serve {summary.folder}",
+    ]
+    return _shown(lines)
+
+
+def contents_lines(recording: Recording) -> str:
+    """What is in a recording."""
+    counts = [(recorded.type.qualified, len(recorded.items)) for recorded in recording.objects.values()]
+    scope = ", ".join(recording.namespaces) or "all namespaces"
+    lines = [
+        f"recorded at {timestamp(recording.recorded_at)}, context {recording.context or 'unknown'}, {scope}",
+        *_counts(sorted((name, count) for name, count in counts if count), len(recording.logs)),
+        *_notes(recording.unread),
+    ]
+    return _shown(lines)
+
+
+def _shown(lines: Sequence[str]) -> str:
+    """A recording from somebody else may hold anything, but no line of its own making and no terminal sequence."""
+    return "\n".join(sanitized(" ".join(line.split("\n"))) for line in lines)
+
+
+def _counts(objects: Sequence[tuple[str, int]], logs: int) -> list[str]:
+    total = sum(count for _, count in objects)
+    listed = ", ".join(f"{count} {name}" for name, count in objects)
+    return [f"{_number(total, 'object')} of {_number(len(objects), 'kind')}: {listed}", _number(logs, "log")]
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _notes(unread: Sequence[Unread]) -> list[str]:
+    if not unread:
+        return ["nothing was left out"]
+    shown = [f"  {_note(each)}" for each in unread[:_SHOWN_NOTES]]
+    more = [f"  and {len(unread) - _SHOWN_NOTES} more, see recording.json"] if len(unread) > _SHOWN_NOTES else []
+    return ["not recorded:", *shown, *more]
+
+
+def _note(unread: Unread) -> str:
+    where = f" in {unread.namespace}" if unread.namespace else ""
+    why = "forbidden: " if unread.forbidden else ""
+    return f"{unread.resource}{where}: {why}{unread.reason}"

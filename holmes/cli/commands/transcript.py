@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.cli.render.running_cost import RunningCost
+from holmes.cli.render.run_summary import RunningCost
 from holmes.stores.conversation_store import ConversationStoreError
 from holmes.values.events import (
     AnswerFinished,

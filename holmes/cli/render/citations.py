@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holmes.cli.render.sanitize import one_line
+from holmes.cli.render.terminal import one_line
 from holmes.evidence import MarkerGroup, marker_of, scan_markers
 from holmes.values.events import AnswerFinished, ToolCallFinished
 from holmes.values.messages import ToolMessage, UserMessage

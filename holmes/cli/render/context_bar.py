@@ -1,4 +1,4 @@
-"""How full the model's window is, as a bar with a word for it (C11). Used by `/context`."""
+"""How full the model's window is, as a bar with a word for it (C11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import click
 
-from holmes.cli.render.sanitize import one_line
+from holmes.cli.render.terminal import one_line
 from holmes.cli.render.wording import counted, tokens
 
 if TYPE_CHECKING:

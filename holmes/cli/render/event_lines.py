@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from holmes.cli.render.sanitize import one_line, sanitized
+from holmes.cli.render.terminal import one_line, sanitized
 from holmes.cli.render.wording import counted, duration, price, size, tokens, usage
 from holmes.values.events import (
     AnswerFinished,

@@ -17,11 +17,9 @@ from rich.text import Text
 
 from holmes.cli.render.citations import CitedSources, ShortCitations, render_citations
 from holmes.cli.render.event_lines import event_lines
-from holmes.cli.render.markdown import as_renderable, markdown_console, markdown_lines, print_markdown
-from holmes.cli.render.markdown_blocks import MarkdownBlocks
+from holmes.cli.render.markdown import MarkdownBlocks, as_renderable, markdown_console, markdown_lines, print_markdown
 from holmes.cli.render.run_summary import RunSummary
-from holmes.cli.render.sanitize import one_line, sanitized
-from holmes.cli.render.streams import write_line
+from holmes.cli.render.terminal import one_line, sanitized, write_line
 from holmes.cli.render.wording import duration
 from holmes.values.events import (
     AnswerFinished,

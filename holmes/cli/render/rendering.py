@@ -1,21 +1,104 @@
-"""Chooses how an investigation is shown. Called by the commands.
+"""Chooses how an investigation is shown; shows it in plain lines where nothing may move: logs, pipes, dumb terminals.
 
 The answer belongs to standard output, everything else to standard error, so `holmes ask … | less` is the answer only.
-On a terminal both are one picture: spinners, then the answer as it is written.
+On a terminal both are one picture (`live_renderer`): spinners, then the answer as it is written.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.cli.render.streams import is_terminal
+from holmes.cli.render.citations import CitedSources, ShortCitations, render_citations
+from holmes.cli.render.event_lines import event_lines
+from holmes.cli.render.run_summary import RunSummary
+from holmes.cli.render.terminal import is_terminal, one_line, sanitized, write_line
+from holmes.values.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from holmes.cli.render.event_lines import Detail
     from holmes.values.events import AgentEvent
+
+
+class PlainRenderer:
+    """Progress on standard error, the answer on standard output when it is complete."""
+
+    def __init__(
+        self, detail: Detail, *, pretty_answer: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._detail = detail
+        self._pretty_answer = pretty_answer
+        self._clock = clock
+        self._summary = RunSummary(clock())
+        self._sources = CitedSources()
+        self._held: list[AgentEvent] | None = None
+
+    def start(self) -> None:
+        """Start the clock."""
+        self._summary = RunSummary(self._clock())
+
+    def show(self, event: AgentEvent) -> None:
+        """Print what the event says."""
+        if self._held is not None:
+            self._held.append(event)
+            return
+        self._summary.note(event)
+        self._sources.note(event)
+        for line in event_lines(event, self._detail):
+            self.notice(line.text)
+        match event:
+            case ToolCallStarted():
+                self.notice(f"→ {one_line(event.description)}")
+            case AssistantReplied() if event.message.tool_calls and event.message.text.strip():
+                self._print_thought(sanitized(event.message.text.strip()), checked=event.checked)
+            case AnswerFinished():
+                self._print_answer(*render_citations(sanitized(event.text), self._sources.by_id, event.citations))
+                self._print_cost()
+            case RunFailed():
+                self._print_cost()
+            case _:
+                pass
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+    def pause(self) -> None:
+        """Hold events back until `resume`."""
+        self._held = []
+
+    def resume(self) -> None:
+        """Show what was held back."""
+        held, self._held = self._held or (), None
+        for event in held:
+            self.show(event)
+
+    def notice(self, text: str) -> None:
+        """A line on standard error."""
+        write_line(sys.stderr, sanitized(text))
+
+    def _print_thought(self, text: str, *, checked: bool) -> None:
+        """What the model says before it calls tools, and below it where its citations lead."""
+        citations = ShortCitations(self._sources.by_id)
+        self.notice(citations.shorten(text) if checked else text)
+        for line in citations.lines():
+            self.notice(f"  {line}")
+
+    def _print_answer(self, text: str, evidence: tuple[str, ...]) -> None:
+        if self._pretty_answer:
+            from holmes.cli.render.markdown import markdown_console, print_markdown
+
+            print_markdown(markdown_console(sys.stdout), text)
+        else:
+            write_line(sys.stdout, f"{text.rstrip()}\n" if evidence else text)
+        if evidence:
+            write_line(sys.stdout, "\n".join(evidence))
+
+    def _print_cost(self) -> None:
+        if line := self._summary.cost_line(self._clock()):
+            self.notice(line)
 
 
 class Renderer(Protocol):
@@ -53,6 +136,5 @@ def choose_renderer(detail: Detail, environment: Mapping[str, str]) -> Renderer:
         from holmes.cli.render.live_renderer import LiveRenderer
 
         return LiveRenderer(detail, answer_is_live=is_terminal(sys.stdout))
-    from holmes.cli.render.plain_renderer import PlainRenderer
 
     return PlainRenderer(detail, pretty_answer=is_terminal(sys.stdout) and not dumb)

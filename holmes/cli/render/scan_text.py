@@ -1,4 +1,4 @@
-"""A diagnosis as text: for people at a terminal, for a ticket, for programs. Called by `holmes scan`."""
+"""A diagnosis as text: for people at a terminal, for a ticket, for programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holmes.cli.render.sanitize import sanitized
+from holmes.cli.render.terminal import sanitized
 from holmes.cli.render.wording import counted
 from holmes.diagnosis.comparison import compare
 from holmes.kubernetes.moments import duration, moment

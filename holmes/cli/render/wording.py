@@ -1,4 +1,4 @@
-"""Numbers as people read them, and the line that says what an answer cost. Used by the renderers."""
+"""Numbers as people read them, and the line that says what an answer cost."""
 
 from __future__ import annotations
 

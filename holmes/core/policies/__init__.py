@@ -1,8 +1,7 @@
 """The named policies: one file for each published system and one for our own, found by the name of its file.
 
-Called by `holmes.app`, which puts the user's settings on top. A file holds one value, `POLICY`, with the numbers of the
-system's documents; what a document leaves open is as in `balanced`, except that nothing is switched on that the
-document does not have. Refuses a name that has no file.
+A file holds one value, `POLICY`, with the numbers of the system's documents; what a document leaves open is as in
+`balanced`, except that nothing is switched on that the document does not have. Refuses a name that has no file.
 """
 
 from __future__ import annotations

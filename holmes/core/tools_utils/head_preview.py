@@ -1,4 +1,4 @@
-"""The beginning of a stored result, for policies that show that and nothing else. Called by the pointers.
+"""The beginning of a stored result, for policies that show that and nothing else.
 
 A JSON array keeps its first items and stays valid JSON; any other text is cut at the last line that fits, or where the
 room ends. Says how much of how much that is.

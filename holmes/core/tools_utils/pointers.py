@@ -1,7 +1,7 @@
 """The texts that stand in place of a result: pointers to what is stored, and notes about what could not be.
 
-Called by the spill and by the cap of a round. Every text is at most its cap by the real tokenizer, however small the
-cap; what does not fit goes in this order: the preview, the explanations, everything but the id.
+Every text is at most its cap by the real tokenizer, however small the cap; what does not fit goes in this order: the
+preview, the explanations, everything but the id.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""Answers a repeated call with what changed since (N4): "unchanged since step 7", a diff, or the whole result.
+"""Which calls of a reply run, and what a repeated call is answered with (N4).
 
-Used by the loop: one `RepeatedCalls` for each run, made from the conversation, so that it survives a restart; `answer`
-after a result was stored, `note` when its message joined the history. Polling stays legal: every call really runs, and
-an answer only refers to what the model can still see. Errors are never answered from memory, small results stay as they
-are, and nothing gets larger. What an answer leaves out is in the store, under the id that it names.
+Polling stays legal: a call of another reply really runs again, and its answer is "unchanged since step 7", a diff, or
+the whole result; it only refers to what the model can still see. Errors are never answered from memory, small results
+stay as they are, and nothing gets larger. What an answer leaves out is in the store, under the id that it names.
+
+Of one reply a bounded number of calls runs, and identical ones once; calls beyond that are answered with the reason. Of
+a flood only some stay in the message, so that neither calls nor results fill the history; the last answer says how many
+were removed. Every call that stays has exactly one result.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import Message, ToolCall
+    from holmes.values.messages import Message, ToolCall, ToolCallId
 
 SMALLEST_ANSWERED_TOKENS = 60
 _DIFF_SHARE = 1 / 3
@@ -203,3 +206,64 @@ def _lines(message: ToolMessage) -> str:
 
 def _counted(lines: int) -> str:
     return "1 line" if lines == 1 else f"{lines:,} lines"
+
+
+MAX_RUNNING_CALLS = 32
+MAX_ANSWERED_CALLS = 32
+"""How many calls that do not run stay in the message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedReply:
+    """The reply as it joins the history. `answers` has the result of each of its calls, None for those that run."""
+
+    message: AssistantMessage
+    answers: tuple[ToolMessage | None, ...]
+
+    @property
+    def running(self) -> tuple[ToolCall, ...]:
+        """The calls that run."""
+        return tuple(call for call, answer in zip(self.message.tool_calls, self.answers, strict=True) if answer is None)
+
+
+def bound_reply(message: AssistantMessage) -> BoundedReply:
+    """`message` with at most 32 calls that run and 32 that do not; the same object when it has no more."""
+    first_ids: dict[tuple[str, str], ToolCallId] = {}
+    kept: list[ToolCall] = []
+    answers: list[ToolMessage | None] = []
+    answered = 0
+    for call in message.tool_calls:
+        key = call_key(call)
+        answer = _answer(call, first_ids.get(key), len(first_ids))
+        if answer is None:
+            first_ids[key] = call.id
+        elif answered == MAX_ANSWERED_CALLS:
+            continue
+        else:
+            answered += 1
+        kept.append(call)
+        answers.append(answer)
+    removed = len(message.tool_calls) - len(kept)
+    if not removed:
+        return BoundedReply(message=message, answers=tuple(answers))
+    last = max(index for index, answer in enumerate(answers) if answer is not None)
+    answers[last] = _with_removed(answers[last], removed)
+    return BoundedReply(message=replace(message, tool_calls=tuple(kept)), answers=tuple(answers))
+
+
+def _answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> ToolMessage | None:
+    """The result of a call that does not run, None for one that does."""
+    if first_id is not None:
+        text = f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once: its result is the result of this call."
+        return ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=text),))
+    if running < MAX_RUNNING_CALLS:
+        return None
+    text = f"Not run: at most {MAX_RUNNING_CALLS} calls of one reply run. Call it again if it is still needed."
+    return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=text),))
+
+
+def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | None:
+    if answer is None:
+        return None
+    note = f"{removed:,} more calls of this reply were not run either, and were removed from the conversation."
+    return replace(answer, parts=(*answer.parts, Text(text=note)))

@@ -1,21 +1,25 @@
-"""Puts the parts of a message into the result store. Called by the spill and by the cap of a round.
+"""Puts parts of a message into the result store, and every result of a history before a stage cuts it (invariant 6).
 
 Texts are encoded in pieces and, when they are large, in a thread, so that the event loop never waits for them. Refuses
-nothing: what cannot be stored is a `ResultStoreError` that the callers turn into words.
+nothing: what cannot be stored is a `ResultStoreError` that the callers turn into words. Results are stored when they
+join, so `store_results` has nothing to do unless the conversation came from elsewhere or the disk was full then; what
+cannot be stored is left as it is, and the stages go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING
 
 from holmes.previews import is_json
 from holmes.values.errors import ResultStoreError
-from holmes.values.messages import Image
+from holmes.values.messages import Image, ToolMessage
 
 if TYPE_CHECKING:
-    from holmes.values.messages import StoredResult, ToolCallId, ToolMessage, UserMessage
+    from holmes.core.history import History
+    from holmes.values.messages import Message, StoredResult, ToolCallId, UserMessage
     from holmes.values.tools import ResultStore
 
 PIECE_CHARACTERS = 262_144
@@ -75,3 +79,21 @@ def _in_pieces(text: str, errors: str) -> bytes:
     for start in range(0, len(text), PIECE_CHARACTERS):
         content.write(text[start : start + PIECE_CHARACTERS].encode("utf-8", errors))
     return content.getvalue()  # shares its bytes until someone writes again
+
+
+async def store_results(history: History, store: ResultStore | None) -> History:
+    """`history` with every result stored that was not, or the same object. Texts and token counts do not change."""
+    if store is None:
+        return history
+    stored: dict[int, Message] = {}
+    for index, message in enumerate(history):
+        if not isinstance(message, ToolMessage) or message.stored or message.masked:
+            continue
+        put = await store_tool_message(message, store)
+        if isinstance(put, ResultStoreError):
+            break  # a full disk stays full: asking once is enough
+        if put:
+            stored[index] = replace(message, stored=put)
+    if not stored:
+        return history
+    return history.with_replaced(stored)

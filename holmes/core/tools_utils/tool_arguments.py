@@ -1,4 +1,4 @@
-"""Fits a model's arguments to a tool's schema. Called by the tool executor before every call.
+"""Fits a model's arguments to a tool's schema.
 
 Small models write `"5"` for 5, `"true"` for true, a bare value for a list of one, or the JSON of an object as a string.
 What can be read only one way is converted; anything else is refused with a message that the model can act on.

@@ -1,10 +1,10 @@
 """Stores each result, and moves one that is too large out of the conversation with a pointer in its place.
 
-`spill_oversized_tool_result` is called by `ToolCallingLLM._invoke_llm_tool_call` right after a tool returned, before
-the result joins the history; `spill_oversized_user_message` when a user's message is admitted. Both look at one message
-and never at the conversation (context.md, T1 to T17). Counting and encoding of large texts run off the event loop.
-Neither ever raises because of storage: what fits stays as it is, and a result that is too large to stay is dropped
-while the model is told to narrow its query.
+`spill_oversized_tool_result` looks at the message of a result (`tool_result_message`) before it joins the history;
+`spill_oversized_user_message` at a user's message when it is admitted. Both look at one message and never at the
+conversation (context.md, T1 to T17). Counting and encoding of large texts run off the event loop. Neither ever raises
+because of storage: what fits stays as it is, and a result that is too large to stay is dropped while the model is told
+to narrow its query.
 """
 
 from __future__ import annotations
@@ -26,14 +26,37 @@ from holmes.core.tools_utils.pointers import (
 from holmes.core.tools_utils.result_storage import INLINE_CHARACTERS, store_parts, store_tool_message
 from holmes.tokens import message_overhead_tokens, upper_bound_tokens
 from holmes.values.errors import ResultStoreError
-from holmes.values.messages import Image, Text, ToolCallId, UserMessage
+from holmes.values.events import ToolResultSpilled
+from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage, UserMessage
 from holmes.values.tools import label_of, result_label
 
 if TYPE_CHECKING:
     from holmes.core.tools_utils.pointers import Measure
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import Part, StoredResult, ToolMessage
-    from holmes.values.tools import ResultStore
+    from holmes.values.messages import StoredResult, ToolCall
+    from holmes.values.tools import ResultStore, ToolResult
+
+
+def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:
+    """The message for `call`: the plain output on success, else one line that says what happened, then the output."""
+    parts: tuple[Part, ...] = (Text(text=_result_text(result)), *result.images)
+    return ToolMessage(call_id=call.id, tool_name=call.name, status=result.status, parts=parts)
+
+
+def _result_text(result: ToolResult) -> str:
+    if result.status == "success" and (result.data or result.images):
+        return result.data
+    if result.status == "error":
+        code = f" (exit code {result.return_code})" if result.return_code else ""
+        lines = [f"Error{code}: {result.error or 'the tool gave no reason'}", result.data]
+    elif result.status == "approval_required":
+        lines = [f"Not run: {result.error or 'this call needs the approval of a person.'}", result.data]
+    else:
+        lines = [result.error or "The tool ran and returned no output.", result.data]
+    if result.invocation and result.status != "success":
+        lines.append(f"It ran: {result.invocation}")
+    return "\n".join(line for line in lines if line)
+
 
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()
@@ -178,3 +201,33 @@ def _without_small_pictures(
     if sum(counter.image_tokens(picture) for picture in pictures) > cap_tokens // 2:
         return message, ()
     return replace(message, parts=tuple(part for part in message.parts if isinstance(part, Text))), pictures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutcome:
+    """Small enough for a journal, since large data is in the store."""
+
+    spill: SpillOutcome
+    cap_tokens: int
+    invocation: str | None
+    error: str | None
+    elapsed_seconds: float
+
+    @classmethod
+    def of(cls, answer: ToolMessage) -> ToolOutcome:
+        """The outcome of a call that is answered without running."""
+        spill = SpillOutcome(message=answer, tokens=0, spilled=False, stored=False)
+        error = answer.text if answer.status == "error" else None
+        return cls(spill=spill, cap_tokens=0, invocation=None, error=error, elapsed_seconds=0.0)
+
+    def spilled(self, call: ToolCall) -> ToolResultSpilled | None:
+        """The event for a result that was too large, None for one that was not."""
+        if not self.spill.spilled:
+            return None
+        return ToolResultSpilled(
+            call=call,
+            tokens=self.spill.tokens,
+            cap_tokens=self.cap_tokens,
+            stored=self.spill.stored,
+            limit=self.spill.limit,
+        )

@@ -1,6 +1,8 @@
-"""Runs one tool call and always returns a result: the one place where exceptions become results. Called by the loop.
+"""Runs one tool call and always returns a result: the one place where exceptions become results.
 
-It refuses nothing itself: what is allowed is decided by the toolsets and by the wrappers around them.
+It refuses nothing itself: what is allowed is decided by the toolsets and by the wrappers around them. The innermost
+wrapper, `RunningLimit`, limits how many tools run at once: a call that waits for a person, or whose result is being
+masked, holds no slot.
 """
 
 from __future__ import annotations
@@ -9,22 +11,42 @@ import asyncio
 import difflib
 import json
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from holmes.core.tools_utils.running_limit import limit_running
 from holmes.core.tools_utils.tool_arguments import coerce_arguments
 from holmes.values.errors import HolmesError, ToolError
 from holmes.values.messages import NOTHING_HANDED_OVER
 from holmes.values.texts import excerpt
-from holmes.values.tools import ToolInvocation, ToolResult
+from holmes.values.tools import ToolInvocation, ToolResult, WrapperToolset
 
 if TYPE_CHECKING:
+    from asyncio import Semaphore
     from collections.abc import Callable, Sequence
 
     from holmes.values.messages import HandedOver, ToolCall
-    from holmes.values.tools import Tool, Toolset, WrapperToolset
+    from holmes.values.tools import Tool, Toolset
+
+
+@dataclass(frozen=True, slots=True)
+class RunningLimit(WrapperToolset):
+    """Runs a call of the wrapped toolset as soon as one of `slots`, which toolsets share, is free."""
+
+    slots: Semaphore
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """The wrapped result."""
+        async with self.slots:
+            return await self.inner.call(invocation)
+
+
+def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
+    """`toolset` with the limit inside of all its wrappers."""
+    if isinstance(toolset, WrapperToolset):
+        return replace(toolset, inner=limit_running(toolset.inner, slots))
+    return RunningLimit(toolset, slots)
+
 
 MAX_CONCURRENT_TOOL_CALLS = 16
 # More than the calls of one reply: each is asked about several times before and after it runs.

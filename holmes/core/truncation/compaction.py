@@ -1,4 +1,4 @@
-"""Replaces old messages by a summary that the model writes. Called by `compact_if_necessary`.
+"""Replaces old messages by a summary that the model writes.
 
 Decides nothing about when. What is removed is stored before it goes (K11). Refuses a summary that failed or that does
 not make the history shorter (K16), so that the caller can truncate instead.

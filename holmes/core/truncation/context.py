@@ -1,7 +1,9 @@
-"""What compaction is handed, what it hands back, and how the window is divided. Used by every stage of this package.
+"""What compaction is handed, what it hands back, how the window is divided, and what keeps it from running for ever.
 
-Built by the loop from the model and the policy. No decisions here: the stages decide, these values only do sums.
-All sizes are in our own tokens; what a provider counts differently is in the window already.
+No decisions about messages here: the stages decide, these values only do sums. All sizes are in our own tokens; what a
+provider counts differently is in the window already. `CompactionGuard` ends a run whose attempts gain nothing (S2). A
+conversation rests after a compaction (S1): the state is the mark in the summary message, so it lies in the conversation
+and outlives a restart.
 """
 
 from __future__ import annotations
@@ -9,18 +11,75 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.core.truncation.guard import CompactionGuard
-from holmes.values.messages import SystemMessage
+from holmes.values.errors import CompactionInsufficientError
+from holmes.values.messages import AssistantMessage, SystemMessage, UserMessage
 from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from holmes.core.history import History
-    from holmes.core.policy import ContextPolicy
+    from holmes.core.policy import ContextPolicy, SafetyPolicy
     from holmes.evidence.verification import CitationVerifier
     from holmes.tokens import TokenCounter
     from holmes.values.model import ChatModel, EmitEvent
     from holmes.values.steps import StepRunner
     from holmes.values.tools import ResultStore, Tool
+
+LOW_GAINS_THAT_END_IT = 2
+
+
+class CompactionGuard:
+    """Counts attempts of one run.
+
+    Attempts in a row start again at zero with each reply of the model; attempts that gained little are remembered
+    until one gains more, since a history that cannot shrink would otherwise be compacted at every step.
+    """
+
+    def __init__(self) -> None:
+        self._attempts = 0
+        self._low_gains = 0
+
+    @property
+    def is_futile(self) -> bool:
+        """Whether the last attempts freed so little that another one is no use below the hard limit."""
+        return self._low_gains >= LOW_GAINS_THAT_END_IT
+
+    def begin(self, safety: SafetyPolicy, window_tokens: int) -> None:
+        """Count an attempt. Raises `CompactionInsufficientError` when there were too many in a row (S2)."""
+        if self._attempts >= safety.max_attempts:
+            raise CompactionInsufficientError(
+                f"the conversation was compacted {self._attempts} times in a row and is still too long for the model's "
+                f"window of {window_tokens:,} tokens. Start a new conversation, or use a model with a larger "
+                "window."
+            )
+        self._attempts += 1
+
+    def record(self, before_tokens: int, after_tokens: int, safety: SafetyPolicy) -> None:
+        """Note what an attempt gained."""
+        gained = before_tokens - after_tokens
+        is_low = gained < before_tokens * safety.least_progress
+        self._low_gains = self._low_gains + 1 if is_low else 0
+
+    def step_succeeded(self) -> None:
+        """The model answered."""
+        self._attempts = 0
+
+
+def is_cooling_down(history: History, budget: Budget) -> bool:
+    """Whether the last compaction is too recent for another one (S1): too few rounds or too few new tokens since.
+
+    The caller lets the hard limit go before it.
+    """
+    rounds = 0
+    for message in reversed(history):
+        if isinstance(message, AssistantMessage):
+            rounds += 1
+        elif isinstance(message, UserMessage) and message.mark is not None:
+            rounds -= message.mark.kept_rounds
+            new_tokens = max(0, history.tokens() - message.mark.tokens)
+            safety = budget.policy.safety
+            return rounds < safety.cooldown_rounds or new_tokens < budget.usable_tokens * safety.cooldown_share
+    return False
+
 
 MAX_SUMMARY_TOKENS = 4_096
 SMALLEST_SUMMARY_TOKENS = 64

@@ -1,7 +1,7 @@
 """Finds the names and numbers that an investigation stands on: pods, images, exit codes, addresses, times, paths.
 
-Called by `entity_check` with pieces of text. Pure and deterministic; patterns read each piece once, from left to right,
-with bounded repetition, so that no text makes them slow. Knows nothing about importance or about summaries.
+Pure and deterministic; patterns read each piece once, from left to right, with bounded repetition, so that no text
+makes them slow. Knows nothing about importance or about summaries.
 """
 
 from __future__ import annotations

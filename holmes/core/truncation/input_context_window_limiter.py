@@ -1,9 +1,9 @@
 """Keeps the conversation inside the model's window; the order of the stages is this file.
 
-`compact_if_necessary` is called by `ToolCallingLLM.call_stream()` at the top of every iteration, before the model is
-asked; `compact_on_request` for `/compact` and hooks; `compact_after_overflow` after a provider refused a request as too
-long. The stages are modules of their own: `masking` (old results age), `compaction` (summary), `truncate` (no model),
-`emergency`. Refuses to go on with a history that cannot fit.
+`compact_if_necessary` runs at the top of every iteration, before the model is asked; `compact_on_request` for
+`/compact` and hooks; `compact_after_overflow` after a provider refused a request as too long. The stages are modules of
+their own: `masking` (old results age), `compaction` (summary), `truncate` (no model, and the emergency). Refuses to go
+on with a history that cannot fit.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from holmes.core.tools_utils.result_storage import store_results
 from holmes.core.truncation.compaction import CompactionAttempt, compact_conversation_history
-from holmes.core.truncation.context import Budget, CompactionOutcome, budget_of
-from holmes.core.truncation.cooldown import is_cooling_down
-from holmes.core.truncation.emergency import emergency_room
-from holmes.core.truncation.guard import CompactionGuard
-from holmes.core.truncation.keeping import store_results
+from holmes.core.truncation.context import Budget, CompactionGuard, CompactionOutcome, budget_of, is_cooling_down
 from holmes.core.truncation.masking.mask import mask_old_results
 from holmes.core.truncation.masking.plan import plan_masks
 from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.truncate import insufficient, plan_truncation, require_fit, truncated, truncation_room
-from holmes.core.truncation.truncation_note import make_truncation_note, truncation_note_tokens
+from holmes.core.truncation.summary_message import make_truncation_note, truncation_note_tokens
+from holmes.core.truncation.truncate import (
+    emergency_room,
+    insufficient,
+    plan_truncation,
+    require_fit,
+    truncated,
+    truncation_room,
+)
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.events import CompactionFailed, CompactionStarted, HistoryCompacted, ToolResultsMasked
 from holmes.values.messages import SystemMessage

@@ -1,10 +1,9 @@
 """Moves large tool results of any conversation into a store, and summarises what is old, in one library call (K15).
 
-Called by `holmes.app.offload` for `holmes context offload`, and by programs that keep conversations of their own. Does
-what the document of FlowLLM's ContextOffloadOp says: `compact` leaves a preview of each large result (P2), `compress`
-puts a summary in the place of everything but system and recent messages (K10), `auto` compacts first and compresses
-when more than 0.75 of the tokens are left (C5). Calls and results stay together (K9). What moves is stored first; what
-cannot be stored stays, and a summary that fails changes nothing: nothing is ever cut off here.
+Does what the document of FlowLLM's ContextOffloadOp says: `compact` leaves a preview of each large result (P2),
+`compress` puts a summary in the place of everything but system and recent messages (K10), `auto` compacts first and
+compresses when more than 0.75 of the tokens are left (C5). Calls and results stay together (K9). What moves is stored
+first; what cannot be stored stays, and a summary that fails changes nothing: nothing is ever cut off here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stores and summarises what `offload_context` removes, group by group (K10). Called by nothing else.
+"""Stores and summarises what `offload_context` removes, group by group (K10).
 
 Each group is stored in full before a model is asked for it, so a full disk costs nothing. Refuses half a job: the first
 group that fails ends it, and no summary is used.
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from holmes.core.policies.flowllm import POLICY
 from holmes.core.truncation.context import SMALLEST_SUMMARY_TOKENS, CompactionContext, budget_of
-from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.core.truncation.removed import store_removed
-from holmes.core.truncation.summary import request_summary
+from holmes.core.truncation.summary import request_summary, split_groups
 from holmes.core.truncation.summary_request import Summary, SummaryJob
 from holmes.values.stats import RequestStats
 from holmes.values.steps import DirectStepRunner

@@ -1,4 +1,4 @@
-"""Stores what is removed before it goes, so that it can be read back (K11). Called by every stage that removes.
+"""Stores what is removed before it goes, so that it can be read back (K11).
 
 The text is verbatim; results that lie in the store already are named by their ids instead of being repeated. Refuses to
 fail: without a store, or when the disk is full, compaction goes on and nothing is said about where the messages lie.

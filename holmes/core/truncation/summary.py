@@ -1,4 +1,4 @@
-"""Writes the summary of what is about to be removed. Called by `compaction`.
+"""Writes the summary of what is about to be removed, in groups of whole rounds where it is large (K9, K10).
 
 The first request has the shape of the agent's own (system prompt, tools, history, one more user message), so the
 provider's cache serves it (S9); a summary model of its own is sent the removed messages as plain text (K12). What fails
@@ -12,20 +12,59 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.truncation.groups import split_groups
+from holmes.core.truncation.plan import split_rounds
 from holmes.core.truncation.summary_repair import repair_summary
-from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, Summary, ask, shortened
-from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces, whole_transcript
+from holmes.core.truncation.summary_request import (
+    LONGEST_SHARE_OF_CAP,
+    MAX_PIECES,
+    Summary,
+    ask,
+    shortened,
+    transcript_pieces,
+    whole_transcript,
+)
 from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text, user_text
 from holmes.values.model import ModelRequest
 from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.core.truncation.summary_request import SummaryJob
     from holmes.values.messages import Message
     from holmes.values.model import ChatModel
+
+
+def split_groups(
+    messages: Sequence[Message], weights: Sequence[int], threshold_tokens: int | None, most_groups: int
+) -> tuple[tuple[Message, ...], ...]:
+    """Groups of at most `threshold_tokens`, in order; a round above it is its own group.
+
+    None or 0 means one group. `weights` are the tokens of the messages. Where that makes more than `most_groups`, the
+    threshold is doubled until it does not: every group costs a request and a share of the summary.
+    """
+    if not messages:
+        return ()
+    if not threshold_tokens:
+        return (tuple(messages),)
+    rounds = split_rounds(messages, range(len(messages)))
+    sizes = [sum(weights[position] for position in positions) for positions in rounds]
+    while len(groups := _pack(sizes, threshold_tokens)) > max(1, most_groups):
+        threshold_tokens *= 2
+    return tuple(tuple(messages[position] for number in group for position in rounds[number]) for group in groups)
+
+
+def _pack(sizes: Sequence[int], threshold_tokens: int) -> list[list[int]]:
+    groups: list[list[int]] = []
+    left = 0
+    for number, size in enumerate(sizes):
+        if not groups or size > left:
+            groups.append([])
+            left = threshold_tokens
+        groups[-1].append(number)
+        left -= size
+    return groups
+
 
 # Another provider counts differently; so much more than we think is taken for granted (K12).
 OTHER_PROVIDER_MARGIN = 1.35

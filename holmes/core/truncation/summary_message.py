@@ -1,19 +1,25 @@
-"""Builds the user message that stands for removed rounds: summary, ledger, reminder. Called by `compaction`.
+"""Builds what stands for removed rounds: summary, ledger, reminder, and the note beside the line of a truncation.
 
-Its parts are the summary with what is said about it, the ledger, and the reminder, in this order; the truncation keeps
-the first part of an earlier one. Never larger than `largest_message_tokens`, whatever the model wrote: the ledger comes
-before the list of what else was seen, and that before the reminder; a long summary is cut for them.
+The parts of the user message are the summary with what is said about it, the ledger, and the reminder of the tools at
+hand (K8), in this order; the truncation keeps the first part of an earlier one. Never larger than
+`largest_message_tokens`, whatever the model wrote: the ledger comes before the list of what else was seen, and that
+before the reminder; a long summary is cut for them.
+
+The reminder takes at most 150 tokens for names that are made of words, and never more than 450 characters.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.truncation.entity_check import with_distinct_lines
-from holmes.core.truncation.reminder import reminder_text
+from holmes.core.truncation.removed import store_removed
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shortened
-from holmes.evidence.ledger import LEDGER_HEADING
+from holmes.evidence.ledger import LEDGER_HEADING, ledger_of
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
 from holmes.values.messages import Text, UserMessage
 from holmes.values.texts import after_placeholder, before_placeholder
@@ -21,10 +27,45 @@ from holmes.values.texts import after_placeholder, before_placeholder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holmes.core.history import History
+    from holmes.core.truncation.context import Budget, CompactionContext
     from holmes.core.truncation.entity_check import RankedEntity
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import StoredResult
+    from holmes.values.messages import Message, StoredResult
     from holmes.values.tools import Tool
+
+MAX_LISTED_TOOLS = 20
+_MAX_CHARACTERS = 360
+_FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
+
+
+def reminder_text(tools: Sequence[Tool]) -> str:
+    """One line: all names when there are at most 20, else their first words with counts. Empty without tools."""
+    if not tools:
+        return ""
+    names = [tool.name for tool in tools]
+    listed = ", ".join(names)
+    if len(names) <= MAX_LISTED_TOOLS and len(listed) <= _MAX_CHARACTERS:
+        return f"Tools at hand, as before: {listed}."
+    counts = Counter(map(_family, names))
+    families = [f"{family} ({count})" for family, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    shown: list[str] = []
+    for family in families:
+        if sum(map(len, shown)) + 2 * len(shown) + len(family) > _MAX_CHARACTERS:
+            break
+        shown.append(family)
+    rest = len(families) - len(shown)
+    more = f" and {rest:,} more kinds" if rest else ""
+    return (
+        f"Tools at hand, as before, {len(names):,} in all: {', '.join(shown)}{more}. Their schemas are in the request."
+    )
+
+
+def _family(name: str) -> str:
+    """`kubectl_get` and `kubectlDescribe` are both `kubectl`."""
+    match = _FIRST_WORD.match(name)
+    return match[1].lower()[:24] if match else name[:24]
+
 
 SUMMARY_HEADING = (
     "Summary of the investigation until here. The messages it stands for were removed to save space; "
@@ -116,3 +157,35 @@ def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
     while keep > 1 and counter.count_text(text[:keep]) > room_tokens:
         keep = keep * 9 // 10
     return text[: before_placeholder(text, keep)]
+
+
+_WHERE_TOKENS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationNote:
+    """`texts` follow the truncation line; `removed` is where the removed messages lie, None when nowhere."""
+
+    texts: tuple[str, ...] = ()
+    removed: StoredResult | None = None
+
+
+async def truncation_note_tokens(history: History, context: CompactionContext, budget: Budget) -> int:
+    """What the note takes at most."""
+    return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in await _texts(history, context, budget))
+
+
+async def make_truncation_note(
+    history: History, removed: tuple[Message, ...], context: CompactionContext, budget: Budget
+) -> TruncationNote:
+    """The note for a history that loses `removed`, which are stored first."""
+    stored = await store_removed(removed, context)
+    where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
+    return TruncationNote(texts=(*where, *await _texts(history, context, budget)), removed=stored)
+
+
+async def _texts(history: History, context: CompactionContext, budget: Budget) -> tuple[str, ...]:
+    proved = await ledger_of(history.messages(), context.verifier)
+    ledger = await asyncio.to_thread(proved.render, ledger_room_tokens(budget.summary_tokens), context.counter)
+    reminder = reminder_text(context.tools) if context.policy.summary.reminder else ""
+    return tuple(text for text in (ledger, reminder) if text)

@@ -1,4 +1,4 @@
-"""Asks once for what a summary left out (N7). Called by `summary` after a summary was accepted.
+"""Asks once for what a summary left out (N7).
 
 Costs nothing when nothing important is missing. Refuses an answer that adds nothing of it, or that invents.
 """

@@ -1,7 +1,7 @@
 """Shortens a history without a model: system prompt, task, a line that says so, the recent rounds (K7).
 
-Called when a summary failed, would not help or is not wanted, and by the emergency. Pure; refuses to make a history
-longer.
+For a summary that failed, would not help or is not wanted, and for the emergency: when a provider says "too long",
+about half of the window stays, half of the usual tail (S3). Pure; refuses to make a history longer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holmes.core.history import History
     from holmes.core.truncation.context import Budget
     from holmes.core.truncation.plan import Plan
-    from holmes.core.truncation.truncation_note import TruncationNote
+    from holmes.core.truncation.summary_message import TruncationNote
     from holmes.tokens import TokenCounter
     from holmes.values.messages import Message
     from holmes.values.stats import RequestStats
@@ -105,3 +105,17 @@ def insufficient(
         "Shorten the largest, start a new conversation, enable fewer toolsets, or use a model with a larger window.",
         stats=spent,
     )
+
+
+HISTORY_SHARE = 0.60
+
+
+def emergency_room(history: History, budget: Budget) -> Room:
+    """Half of what a truncation usually keeps.
+
+    A history that should have fitted by our count, since the provider counts more or its window is smaller than we
+    think, is cut to 60% of itself.
+    """
+    half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
+    most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
+    return Room.of(budget, 0).halved(most)

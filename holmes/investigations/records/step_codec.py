@@ -11,8 +11,7 @@ import json
 from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome
-from holmes.core.tools_utils.tool_outcome import ToolOutcome
+from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, ToolOutcome
 from holmes.values.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
 from holmes.values.model import ModelReply
 from holmes.values.stats import RequestStats

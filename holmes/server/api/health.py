@@ -13,8 +13,8 @@ from holmes.app.serving import Service
 from holmes.investigations.records.database import Database, DatabaseUnavailable
 from holmes.investigations.records.journal import insert_once
 from holmes.investigations.records.schema import KEYS
-from holmes.server.draining import Draining
 from holmes.server.errors import ApiError, documented, one_line
+from holmes.server.limits import Draining
 from holmes.server.security import keys_in, keys_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Investigations, incidents, alerts and deliveries as clients read them. Used by the routes that list and show them."""
+"""Investigations, incidents, alerts and deliveries as clients read them."""
 
 import json
 from datetime import datetime

@@ -1,7 +1,7 @@
 """Tool calls that a person must allow, over HTTP: a chat ends where it would have to wait, and another one goes on.
 
-Used by the chat. The first run stops when every call of a reply is done or waits, before the model is asked again. The
-next request brings the decisions; the waiting calls are then made once more in the place of a first reply.
+The first run stops when every call of a reply is done or waits, before the model is asked again. The next request
+brings the decisions; the waiting calls are then made once more in the place of a first reply.
 """
 
 from __future__ import annotations

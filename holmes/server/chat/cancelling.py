@@ -1,4 +1,4 @@
-"""Cancels an investigation for a person. Used by the API and the page."""
+"""Cancels an investigation for a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chats read and answer over HTTP, with the names of the compatible interface. Used by their routes.
+"""What chats read and answer over HTTP, with the names of the compatible interface.
 
 Fields of its clients that Holmes has no use for are ignored.
 """

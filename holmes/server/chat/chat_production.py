@@ -1,6 +1,6 @@
 """Runs one chat and says what happens as wire events; the last one has the answer and the signed conversation.
 
-Used by `chat_runs`, for streamed chats and for those that are not. Raises what opening an investigator raises.
+Raises what opening an investigator raises.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Conversations on their way to a client and back: OpenAI's format, with what only Holmes can have made signed.
 
-Used by the chat. What comes back is believed as far as its signature goes: results of tools, calls that wait for
-approval, reasoning of a provider, and notes that Holmes wrote. A result without one becomes quoted text of the user,
-and so do system messages, since a client could otherwise make up evidence and instructions. Raises `ConversationError`,
-which names the message.
+What comes back is believed as far as its signature goes: results of tools, calls that wait for approval, reasoning of a
+provider, and notes that Holmes wrote. A result without one becomes quoted text of the user, and so do system messages,
+since a client could otherwise make up evidence and instructions. Raises `ConversationError`, which names the message.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers of models as HTML that may be shown: Markdown rendered, then sanitised. Used by the page.
+"""Answers of models as HTML that may be shown: Markdown rendered, then sanitised.
 
 HTML in the text is shown as text. Only http, https and mailto become links; pictures become links to them, because a
 picture of another origin would tell that origin who reads. Citations (`[[<result id>:12-18]]`) become numbers that open

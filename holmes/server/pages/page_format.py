@@ -1,4 +1,4 @@
-"""Times, money and foreign text as the page shows them. Used by the page's views and templates; pure."""
+"""Times, money and foreign text as the page shows them."""
 
 from __future__ import annotations
 

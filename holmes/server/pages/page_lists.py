@@ -1,25 +1,28 @@
-"""The first page and the lists of incidents and investigations. Routes of the page.
+"""The first page and the lists of incidents and investigations, with a fixed number of statements each.
 
-Nonsense in the address is left out: a list answers always.
+Nonsense in the address is left out: a list answers always. The queries are functions of a connection, to be run by
+`Database.transaction`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, get_args
 from urllib.parse import urlencode
 
 from fastapi.responses import Response  # noqa: TC002  FastAPI reads the annotations
+from sqlalchemy import func, select
 
 from holmes.investigations.records.incident_lists import IncidentQuery, list_incidents, position_of
 from holmes.investigations.records.records import InvestigationQuery, list_investigations, queue_figures, spent_today
+from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.values import InvestigationId, InvestigationState
-from holmes.server.pages.page_queries import NO_FIGURES, count_open, figures_of
 from holmes.server.pages.page_rendering import render
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fastapi import APIRouter
     from sqlalchemy import Connection
@@ -27,8 +30,61 @@ if TYPE_CHECKING:
     from holmes.app.serving import Service
     from holmes.investigations.records.incident_lists import ListedIncidents
     from holmes.investigations.records.records import QueueFigures
-    from holmes.investigations.records.values import InvestigationRecord
-    from holmes.server.pages.page_queries import IncidentFigures
+    from holmes.investigations.records.values import IncidentId, InvestigationRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentFigures:
+    """An incident in numbers. `model` and `state` are those of its newest investigation."""
+
+    alerts: int = 0
+    firing: int = 0
+    investigations: int = 0
+    cost: float = 0.0
+    model: str | None = None
+    state: InvestigationState | None = None
+
+
+NO_FIGURES = IncidentFigures()
+
+
+def count_open(connection: Connection) -> int:
+    """How many incidents are open."""
+    counting = select(func.count()).select_from(INCIDENTS).where(INCIDENTS.c.state == "open")
+    return int(connection.execute(counting).scalar() or 0)
+
+
+def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str, IncidentFigures]:
+    """The figures of these incidents; one that has none is left out."""
+    if not ids:
+        return {}
+    alerts: dict[str, dict[str, int]] = defaultdict(dict)
+    counting = select(ALERTS.c.incident_id, ALERTS.c.status, func.count()).where(ALERTS.c.incident_id.in_(ids))
+    for incident, status, number in connection.execute(counting.group_by(ALERTS.c.incident_id, ALERTS.c.status)):
+        alerts[incident][status] = number
+    columns = INVESTIGATIONS.c
+    summing = select(columns.incident_id, func.count(), func.sum(columns.cost), func.max(columns.id))
+    sums = connection.execute(summing.where(columns.incident_id.in_(ids)).group_by(columns.incident_id)).all()
+    choosing = select(columns.id, columns.state, func.coalesce(columns.answered_by, columns.model))
+    newest = {
+        row[0]: (row[1], row[2]) for row in connection.execute(choosing.where(columns.id.in_([row[3] for row in sums])))
+    }
+    found = {
+        row[0]: IncidentFigures(
+            alerts=sum(alerts[row[0]].values()),
+            firing=alerts[row[0]].get("firing", 0),
+            investigations=row[1],
+            cost=float(row[2] or 0.0),
+            state=newest[row[3]][0],
+            model=newest[row[3]][1],
+        )
+        for row in sums
+    }
+    for incident, by_status in alerts.items():
+        counted = IncidentFigures(alerts=sum(by_status.values()), firing=by_status.get("firing", 0))
+        found.setdefault(incident, counted)
+    return found
+
 
 PAGE_ROWS: Final = 50
 _RECENT_ROWS = 10

@@ -1,4 +1,4 @@
-"""Templates of the page and the headers of what they make. Used by everything that answers a browser.
+"""Templates of the page and the headers of what they make.
 
 Every value is escaped. The content policy (`holmes.server.security`) allows nothing from elsewhere and nothing inline,
 so no template may have a style or a script in it.

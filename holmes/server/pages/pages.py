@@ -1,7 +1,7 @@
 """The page at `/`: incidents, investigations as they happen, answers, and the evidence behind them.
 
-Called by `create_application`. HTML is made on the server; a little script keeps it fresh and nothing needs it. Behind
-every route but the login form and the page's own files stands `signed_in`.
+HTML is made on the server; a little script keeps it fresh and nothing needs it. Behind every route but the login form
+and the page's own files stands `signed_in`.
 """
 
 from __future__ import annotations

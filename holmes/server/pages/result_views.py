@@ -1,4 +1,4 @@
-"""Outputs of tools as lines that the page shows: a bounded window around the cited lines. Used by the page's routes.
+"""Outputs of tools as lines that the page shows: a bounded window around the cited lines.
 
 Lines are numbered as citations number them (`NumberedText`). Nothing here reads the store.
 """

@@ -1,4 +1,4 @@
-"""The events of an investigation as the steps that the page shows. Used by the page's routes; pure.
+"""The events of an investigation as the steps that the page shows.
 
 Reads what `wire_events` wrote, also what another version wrote: what is missing or of an unknown shape is left out.
 Everything in it is foreign text, shown escaped or through `render_answer`.

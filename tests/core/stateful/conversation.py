@@ -15,8 +15,8 @@ from holmes.core.investigation import LoopModel, LoopParts
 from holmes.core.policies import named_policy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
+from holmes.core.tools_utils.tool_context_window_limiter import tool_result_message
 from holmes.core.tools_utils.tool_executor import ToolExecutor
-from holmes.core.tools_utils.tool_result_message import tool_result_message
 from holmes.core.upkeep import compact_conversation
 from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
 from holmes.stores.result_store import FileResultStore

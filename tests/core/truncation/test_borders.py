@@ -18,14 +18,14 @@ from holmes.core.policy import (
     TriggerPolicy,
 )
 from holmes.core.truncation.context import Budget
-from holmes.core.truncation.emergency import emergency_room
-from holmes.core.truncation.groups import split_groups
 from holmes.core.truncation.input_context_window_limiter import (
     compact_after_overflow,
     compact_if_necessary,
     is_triggered,
 )
 from holmes.core.truncation.plan import Room
+from holmes.core.truncation.summary import split_groups
+from holmes.core.truncation.truncate import emergency_room
 from holmes.tokens import TokenCounter
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from holmes.values.tools import Tool

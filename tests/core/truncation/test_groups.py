@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.truncation.groups import split_groups
+from holmes.core.truncation.summary import split_groups
 from holmes.values.messages import Message
 from tests.core.truncation.summaries import COUNTER, history_of
 from tests.support.conversations import histories

@@ -8,9 +8,7 @@ import pytest
 
 from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, SafetyPolicy
-from holmes.core.truncation.context import Budget
-from holmes.core.truncation.cooldown import is_cooling_down
-from holmes.core.truncation.guard import CompactionGuard
+from holmes.core.truncation.context import Budget, CompactionGuard, is_cooling_down
 from holmes.stores.message_codec import message_from_json, message_to_json
 from holmes.tokens import TokenCounter
 from holmes.values.errors import CompactionInsufficientError

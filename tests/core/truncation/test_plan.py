@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.history import History
-from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.shrink import cut_tool_message, shrink_round
+from holmes.core.truncation.plan import Room, cut_tool_message, plan_removal, shrink_round
 from holmes.tokens import TokenCounter
 from holmes.values.messages import (
     AssistantMessage,

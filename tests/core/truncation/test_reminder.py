@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.truncation.reminder import reminder_text
+from holmes.core.truncation.summary_message import reminder_text
 from holmes.values.tools import Tool
 from tests.core.truncation.summaries import COUNTER
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.truncation.transcript import MAX_PIECES, transcript_pieces
+from holmes.core.truncation.summary_request import MAX_PIECES, transcript_pieces
 from holmes.tokens import TokenCounter
 from holmes.values.messages import (
     AssistantMessage,

@@ -7,8 +7,8 @@ import pytest
 from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, KeepPolicy
 from holmes.core.truncation.context import Budget
+from holmes.core.truncation.summary_message import TruncationNote
 from holmes.core.truncation.truncate import plan_truncation, truncated, truncation_room
-from holmes.core.truncation.truncation_note import TruncationNote
 from holmes.tokens import TokenCounter
 from holmes.values.messages import Message, SystemMessage, UserMessage, user_text
 from tests.core.truncation.test_plan import round_of

@@ -1,13 +1,18 @@
 """How old tool results age without a model: a fingerprint, a preview or a path takes their place (P rows).
 
-`compact_if_necessary` plans with `plan_masks` and masks with `mask_old_results`, in one batch; the kept tail of a
-compaction shrinks with `shrink_to_pointers`. What is replaced is in the store, so everything can be read back. One file
-for each kind of mask; adding a kind is adding a file. Never touches what the user or the model said.
+`plan_masks` plans and `mask_old_results` masks, in one batch; the kept tail of a compaction shrinks with
+`shrink_to_pointers`. What is replaced is in the store, so everything can be read back. The kinds of mask are in
+`replacement`. Never touches what the user or the model said.
 """
 
-from holmes.core.truncation.masking.mask import MaskOutcome, StoreResult, apply_masks, mask_old_results
+from holmes.core.truncation.masking.mask import (
+    MaskOutcome,
+    StoreResult,
+    apply_masks,
+    mask_old_results,
+    shrink_to_pointers,
+)
 from holmes.core.truncation.masking.plan import MaskPlan, PlannedMask, plan_masks
-from holmes.core.truncation.masking.tail import shrink_to_pointers
 
 __all__ = [
     "MaskOutcome",

@@ -1,4 +1,4 @@
-"""What a mask says about the result it stands for: the call, how much it was, how it began. Called by all masks.
+"""What a mask says about the result it stands for: the call, how much it was, how it began.
 
 A result that was spilled or cut before is described as it was returned, as far as the message still tells. Pure.
 """

@@ -1,7 +1,8 @@
 """Carries out a plan: stores what is not stored yet, then puts the masks in place, in one batch.
 
-Called by `compact_if_necessary` and by `offload_context`. A result that cannot be stored is left whole: nothing is ever
-lost by masking. Emits nothing and asks no model.
+A result that cannot be stored is left whole: nothing is ever lost by masking. Emits nothing and asks no model. On small
+windows `shrink_to_pointers` shrinks the results of kept rounds when the tail needs the room; only what is stored
+already shrinks, calls and results stay together, and every result keeps its place.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.core.tools_utils.result_storage import store_tool_message
-from holmes.core.truncation.masking.replacement import masked_message
+from holmes.core.truncation.masking.facts import calls_of_results
+from holmes.core.truncation.masking.replacement import fingerprinted, masked_message
 from holmes.values.errors import ResultStoreError
 from holmes.values.messages import StoredResult, ToolMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.core.history import History
     from holmes.core.truncation.context import CompactionContext
     from holmes.core.truncation.masking.plan import MaskPlan, PlannedMask
@@ -90,3 +94,31 @@ async def _ready_mask(
     masked = await asyncio.to_thread(masked_message, message, mask.call, stored, plan.policy, counter)
     smaller = await asyncio.to_thread(lambda: counter.count_message(masked) < counter.count_message(message))
     return masked if smaller else None
+
+
+def shrink_to_pointers(
+    messages: Sequence[Message], cap_tokens: int, counter: TokenCounter, *, protected_tools: Sequence[str] = ()
+) -> tuple[Message, ...]:
+    """`messages` with stored results as fingerprints, oldest first, until all together are at most `cap_tokens`.
+
+    Ends above the cap when everything that may shrink has shrunk. Messages that stay are the same objects.
+    """
+    weights = [counter.count_message(message) for message in messages]
+    excess = sum(weights) - cap_tokens
+    shrunk = list(messages)
+    if excess <= 0:
+        return tuple(shrunk)
+    calls = calls_of_results(messages)
+    for position, message in enumerate(messages):
+        if excess <= 0:
+            break
+        if not isinstance(message, ToolMessage) or message.masked or not message.stored:
+            continue
+        if message.tool_name in protected_tools:
+            continue
+        pointer = fingerprinted(message, calls.get(position))
+        freed_tokens = weights[position] - counter.count_message(pointer)
+        if freed_tokens > 0:
+            shrunk[position] = pointer
+            excess -= freed_tokens
+    return tuple(shrunk)

@@ -1,4 +1,4 @@
-"""Decides which old results are masked, and what that frees. Called by `compact_if_necessary` before it masks.
+"""Decides which old results are masked, and what that frees.
 
 One active policy: fingerprint (P3 to P6), preview (P2) or path (P1). Changes nothing. Refuses results that are masked
 already (P8), protected tools (P7), and every mask that would not be smaller than what it replaces.

@@ -1,12 +1,14 @@
-"""Makes text of tools and models safe to show. Every string that Holmes did not write itself goes through here.
+"""What reaches a terminal: text that is safe to show, on streams that may be terminals, pipes, files, or closed.
 
-A log line can hold sequences that move the cursor, set the window's title or hide what follows; none reaches the
-terminal. What is stored or sent to the model is not touched.
+Every string that Holmes did not write itself goes through here. A log line can hold sequences that move the cursor, set
+the window's title or hide what follows; none reaches the terminal. What is stored or sent to the model is not touched.
 """
 
 from __future__ import annotations
 
 import re
+import sys
+from typing import TextIO
 
 from holmes.values.texts import shortened
 
@@ -37,3 +39,22 @@ def sanitized(text: str) -> str:
 def one_line(text: str, limit: int = 300) -> str:
     """`text` sanitised on one line of at most `limit` characters."""
     return shortened(" ".join(sanitized(text).split()), limit)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether `stream` is open and a terminal."""
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def write_line(stream: TextIO | None, text: str) -> None:
+    """Write a line at once; a stream that was closed before we started swallows it."""
+    if stream is not None:
+        stream.write(f"{text}\n")
+        stream.flush()
+
+
+def tolerate_narrow_encodings() -> None:
+    """Show `?` for characters that the user's terminal cannot show, instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
