@@ -1,4 +1,4 @@
-"""From a request to the next step: the calls to make, or the answer. Called by `model` for every request.
+"""From a request to the next step: the calls to make, or the answer.
 
 Decides which plan answers a question, and what "it" is in a question that speaks of something said before.
 """

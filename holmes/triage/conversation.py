@@ -1,7 +1,9 @@
-"""Where a conversation stands: the question, what was said before it, and what was looked up since.
+"""Where a conversation stands: the question, what was said before it, what was looked up since, and where a quote is.
 
-Called by `lookups` for every request. Derived from the messages alone, so that the model needs no memory: compaction
-may have replaced rounds, results may be pointers, and another model may have made the calls.
+Derived from the messages alone, so that the model needs no memory: compaction may have replaced rounds, results may be
+pointers, and another model may have made the calls. A quoted line is cited as the loop checks it,
+`[[<result id>:<lines>]]`: without an id, because citations or the store are off, it has no citation, and what was read
+back from a pointer is cited at its first line, from where the loop moves a citation to its quote.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
+from holmes.previews import readable_json
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from holmes.values.texts import shortened
 from holmes.values.tools import label_of, output_text
@@ -19,6 +22,7 @@ from holmes.values.tools import label_of, output_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonValue
     from holmes.values.messages import Message, ToolCall, ToolStatus
     from holmes.values.model import ModelRequest
@@ -188,3 +192,48 @@ def _outcome(message: ToolMessage) -> Outcome:
         stored_id=stored,
         partial=message.spilled or message.masked or _REPEATED.match(text) is not None,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A result that can be cited: its lines as citations count them, empty when only parts of it were read back."""
+
+    result_id: str = ""
+    lines: tuple[str, ...] = ()
+
+    def marker(self, first: int, last: int | None = None) -> str:
+        """The citation of these lines, which count from 1, with a space before it; empty without a result id."""
+        if not self.result_id:
+            return ""
+        span = f"{first}-{last}" if last is not None and last != first else str(first)
+        return f" [[{self.result_id}:{span}]]"
+
+    def of_value(self, key: str, value: str) -> str:
+        """The citation of `"key": "value"` in a JSON result."""
+        if not self.lines:
+            return self.marker(1)
+        wanted = f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        position = self._line_that_starts(wanted)
+        return self.marker(position) if position else ""
+
+    def of_evidence(self, evidence: Evidence) -> str:
+        """The citation of one piece of evidence in a diagnosis: its object, path and value."""
+        if not self.lines:
+            return self.marker(1)
+        path = f'"path": {json.dumps(evidence.path, ensure_ascii=False)}'
+        value = f'"value": {json.dumps(evidence.value, ensure_ascii=False)}'
+        for index, line in enumerate(self.lines[:-1]):
+            if line.lstrip().startswith(path) and self.lines[index + 1].lstrip().startswith(value):
+                has_object = index > 0 and '"object"' in self.lines[index - 1]
+                return self.marker(index if has_object else index + 1, index + 2)
+        return ""
+
+    def _line_that_starts(self, wanted: str) -> int:
+        return next((number for number, line in enumerate(self.lines, 1) if line.lstrip().startswith(wanted)), 0)
+
+
+def source_of(outcome: Outcome) -> Source:
+    """The result of `outcome` as something to cite."""
+    if outcome.partial:
+        return Source(result_id=outcome.stored_id)
+    return Source(result_id=outcome.result_id, lines=tuple(readable_json(outcome.text).split("\n")))

@@ -1,4 +1,4 @@
-"""Looks closer at the incident that answers a question: logs and events of where it shows. Called by `why`.
+"""Looks closer at the incident that answers a question: logs and events of where it shows.
 
 Chooses few decisive lines and keeps where they stand, so that each can be cited. Lines are quoted, never interpreted:
 whatever a log says, it is only ever shown.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.citing import source_of
-from holmes.triage.commands import resource_path
-from holmes.triage.markdown import one_line
+from holmes.triage.conversation import source_of
+from holmes.triage.markdown import one_line, resource_path
 from holmes.triage.matching import is_pod_of
 
 if TYPE_CHECKING:

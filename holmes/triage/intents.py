@@ -1,4 +1,4 @@
-"""What kind of answer a question wants. Called by `model` and `inventory` with the parsed question.
+"""What kind of answer a question wants.
 
 An ordered list of tests; the first that holds decides. What is no question about an inventory is a `why`.
 """

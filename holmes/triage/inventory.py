@@ -1,6 +1,7 @@
-"""Inventory questions: one narrow call each, answered with exactly what it gave. Called by `answers`.
+"""Inventory questions, and those for logs of one object: one narrow call each, answered with exactly what it gave.
 
-The scope is always said. What the tools cannot do is said as well, with their words.
+The scope is always said. What the tools cannot do is said as well, with their words; of logs, what was searched for and
+how much there is to see.
 """
 
 from __future__ import annotations
@@ -8,26 +9,30 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage import workload_tables
-from holmes.triage.citing import source_of
-from holmes.triage.commands import resource_path
-from holmes.triage.log_answer import logs
-from holmes.triage.markdown import code, counted, plain, sentence, table
-from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER, locate
-from holmes.triage.rows import Asked, answer, failed_answer, nothing_answer, wanted_names
-from holmes.triage.scope import find_scope
-from holmes.triage.undiagnosed import cited_excerpt, excerpt
+from holmes.triage import tables
+from holmes.triage.conversation import source_of
+from holmes.triage.details import LOGS_TOOL
+from holmes.triage.markdown import code, counted, fenced, plain, resource_path, sentence, table
+from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER, find_scope, locate
+from holmes.triage.tables import Asked, answer, failed_answer, nothing_answer, wanted_names
+from holmes.triage.verdicts import cited_excerpt, excerpt
 from holmes.triage.words import KIND_BY_NAME
+from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from holmes.triage.conversation import Outcome
     from holmes.triage.intents import Intent
     from holmes.triage.lookups import Lookups
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
+    from holmes.values.json_types import JsonValue
 
+_WITH_PODS: Final = frozenset({"Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet"})
+_MOST_LINES: Final = 60
+_TAIL_LINES: Final = 40
+_TAIL_LINES_SEARCHED: Final = 200
 COUNT_TOOL: Final = "kubectl_count"
 TOP_TOOL: Final = "kubectl_top"
 HISTORY_TOOL: Final = "kubectl_rollout_history"
@@ -46,6 +51,64 @@ _QUANTITY = re.compile(r"(\d{1,12})(m|Ki|Mi|Gi|Ti)?")
 _UNITS: Final = {"": 1.0, "m": 0.001, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
 
+def logs(asked: Asked) -> str:
+    """The newest lines of the logs of the object that the question names."""
+    names = wanted_names(asked)
+    if not names:
+        return answer(asked, "Name the pod or workload whose log you want, for example `logs of checkout in shop`.")
+    located = locate(asked.lookups, names, asked.scope.namespace)
+    if located.state == "missing":
+        return nothing_answer(asked, "log", asked.place)
+    named = names[0]
+    ref = next((each for each in located.objects if each.kind in _WITH_PODS), None)
+    name, namespace = (ref.name, ref.namespace) if ref is not None else (named.name, asked.scope.namespace)
+    question = asked.question
+    arguments: dict[str, JsonValue] = {
+        "name": name,
+        "kind": ref.kind if ref is not None else named.kind if named.kind in _WITH_PODS else "",
+        "namespace": namespace if namespace != "*" else "",
+        "include": question.searched,
+        "since": question.since,
+        "previous": True
+        if question.says("previous", "before") and question.says("crash", "restart", "previous")
+        else None,
+        "tail": _TAIL_LINES_SEARCHED if question.searched else _TAIL_LINES,
+    }
+    outcome = asked.lookups.ask(LOGS_TOOL, **arguments)
+    if outcome.failed:
+        return failed_answer(asked, f"logs of {name}", outcome.reason)
+    return _shown_lines(asked, outcome, ref, name)
+
+
+def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
+    """The lines with their headings, the newest of each container."""
+    lines = outcome.text.strip("\n").split("\n")
+    start = max(1, len(lines) - _MOST_LINES)
+    body = list(_without_empty_logs(lines[start:]))
+    said = code(str(ref)) if ref is not None else code(name)
+    wanted = f" that match {code(asked.question.searched)}" if asked.question.searched else ""
+    since = f" of the last {asked.question.since}" if asked.question.since else ""
+    if outcome.status != "success" or not body:
+        return answer(asked, f"There are no log lines{wanted}{since} of {said}.", sentence(plain(lines[0], 400)))
+    source = source_of(outcome)
+    first = 1 if start == 1 else start + 1  # the sentence before the lines is the first line
+    marker = source.marker(first, len(lines)) if source.lines else source.marker(1)
+    left = f" (the last {len(lines) - start} lines)" if start > 1 else ""
+    lead = f"Log lines{wanted}{since} of {said}{left}. {sentence(plain(lines[0], 400))}"
+    return answer(asked, lead, f"{fenced(shortened(line, 400) for line in body)}\n{marker.strip()}".rstrip())
+
+
+def _without_empty_logs(lines: list[str]) -> Iterator[str]:
+    """`lines` without the headings of containers that have nothing to show."""
+    skipped = -1
+    for index, line in enumerate(lines):
+        following = lines[index + 1] if index + 1 < len(lines) else ""
+        if line.startswith("=== ") and following.startswith("showing 0 of "):
+            skipped = index + 1
+        elif index != skipped:
+            yield line
+
+
 def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> str:
     """The answer. Raises `Waiting`."""
     asked = Asked(lookups=lookups, question=question, scope=find_scope(lookups, question))
@@ -58,7 +121,7 @@ def count(asked: Asked) -> str:
     kind = KIND_BY_NAME[_kind(asked)]
     by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
     if kind.kind == "Pod" and not by and (wanted_names(asked) or _is_a_state(question)):
-        return workload_tables.pods(asked)
+        return tables.pods(asked)
     phase = next((_PHASES[word] for word in question.words if word in _PHASES), "") if kind.kind == "Pod" else ""
     selector = f"status.phase={phase}" if phase else ""
     if kind.namespaced:
@@ -218,15 +281,15 @@ def _object(asked: Asked) -> ObjectRef | str | None:
 
 PLANS: Final[Mapping[Intent, Callable[[Asked], str]]] = {
     "count": count,
-    "image": workload_tables.images,
-    "pods": workload_tables.pods,
+    "image": tables.images,
+    "pods": tables.pods,
     "list": list_objects,
     "events": events,
     "logs": logs,
-    "replicas": workload_tables.replicas,
-    "placement": workload_tables.placement,
-    "resources": workload_tables.resources,
-    "changes": workload_tables.changes,
+    "replicas": tables.replicas,
+    "placement": tables.placement,
+    "resources": tables.resources,
+    "changes": tables.changes,
     "usage": usage,
     "history": history,
     "describe": describe,

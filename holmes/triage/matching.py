@@ -1,4 +1,4 @@
-"""Which incidents a question is about. Called by the plan of a `why` question with the report of a diagnosis.
+"""Which incidents a question is about.
 
 Names decide, then symptom words, then the order of the report. Pure and deterministic.
 """

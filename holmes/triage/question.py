@@ -1,6 +1,6 @@
 """What a question says: namespace, names and kinds, symptoms, time, and what to look for in logs.
 
-Called with the text of the user for every request. Knows nothing about the cluster: a name is what looks like one, and
+Knows nothing about the cluster: a name is what looks like one, and
 `certain` says whether it can be nothing else. Only the beginning and the end of a very long text are read, every
 pattern is anchored to words, and no text makes it fail.
 """

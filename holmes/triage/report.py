@@ -1,6 +1,6 @@
 """Writes the report that answers a `why` question: the cause first, then what proves it, what follows, what to do.
 
-Called by `why` with everything looked up. Pure: the same findings give the same text.
+Pure: the same findings give the same text.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.commands import fix_commands, look_commands
-from holmes.triage.markdown import code, counted, fenced, one_line, plain, sentence
+from holmes.triage.markdown import code, counted, fenced, fix_commands, look_commands, one_line, plain, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.triage.citing import Source
+    from holmes.triage.conversation import Source
     from holmes.triage.details import Details
     from holmes.triage.matching import Match
-    from holmes.triage.scope import Scope
+    from holmes.triage.objects import Scope
     from holmes.values.findings import DiagnosisReport, Finding, Incident, ObjectRef
 
 NO_LLM: Final = "No LLM was used: this answer comes from Holmes' built-in rules (builtin/triage)."

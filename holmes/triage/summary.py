@@ -1,8 +1,9 @@
-"""Summarises a conversation by extraction, when the loop asks for that before it removes messages. Called by `answers`.
+"""Summarises a conversation by extraction, when the loop asks for that before it removes messages.
 
-Everything is quoted: the question, what the rules found, the calls that were made, and the lines that matter most by
-the measure with which the loop compares a summary with its source. A line of which a name would be cut off is left out,
-so nothing is ever invented.
+The loop asks as text when the history itself is too large for a request (`holmes.core.truncation.transcript`); what the
+headings of that transcript say decides which message a piece is. Everything is quoted: the question, what the rules
+found, the calls that were made, and the lines that matter most by the measure with which the loop compares a summary
+with its source. A line of which a name would be cut off is left out, so nothing is ever invented.
 """
 
 from __future__ import annotations
@@ -17,9 +18,16 @@ from holmes.core.truncation.summary_repair import REPAIR_PROMPT
 from holmes.evidence import written_ledger
 from holmes.triage.lookups import DIAGNOSE_TOOL
 from holmes.triage.markdown import one_line
-from holmes.triage.transcript import messages_of_transcript
 from holmes.values.findings_json import report_from_json
-from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from holmes.values.messages import (
+    AssistantMessage,
+    SystemMessage,
+    Text,
+    ToolCallId,
+    ToolMessage,
+    UserMessage,
+    user_text,
+)
 from holmes.values.tools import label_of, output_text
 
 if TYPE_CHECKING:
@@ -29,6 +37,11 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
     from holmes.values.model import ModelRequest
 
+_PARTS_BEFORE = re.compile(r"\ASummary of the parts before:\n(.*?)\n\nTranscript, part \d+ of \d+:\n\n", re.DOTALL)
+_FIRST = re.compile(r"\ATranscript, part \d+ of \d+:\n\n")
+_HEADING = re.compile(
+    r"^## (instructions|assistant|result of ([\w.-]{1,120}) \(|user \((\w+))[^\n]{0,300}$", re.MULTILINE
+)
 _CAP = re.compile(r"Write at most ([\d,]{1,12}) tokens\.\s*\Z")
 _REPAIR_CAP = re.compile(r"at most ([\d,]{1,12}) tokens\.\s*\Z")
 _REPAIR_START: Final = REPAIR_PROMPT.partition("{cap_tokens")[0]
@@ -40,6 +53,35 @@ _CHECKED_SHARE: Final = 0.15
 _MOST_INCIDENTS: Final = 12
 _MOST_CALLS: Final = 30
 _LINE_CHARACTERS: Final = 240
+
+
+def messages_of_transcript(text: str) -> tuple[Message, ...]:
+    """The messages of a transcript; a text that is none is one request."""
+    before = _PARTS_BEFORE.match(text)
+    start = before or _FIRST.match(text)
+    body = text[start.end() :] if start is not None else text
+    found: list[Message] = [user_text(before[1], kind="summary")] if before is not None else []
+    headings = list(_HEADING.finditer(body))
+    if not headings:
+        return (*found, user_text(body))
+    ends = [*(match.start() for match in headings[1:]), len(body)]
+    for match, end in zip(headings, ends, strict=True):
+        message = _message(match, body[match.end() : end].strip("\n"))
+        if message is not None:
+            found.append(message)
+    return tuple(found)
+
+
+def _message(heading: re.Match[str], text: str) -> Message | None:
+    kind = heading[1]
+    if kind == "instructions":
+        return None
+    if kind == "assistant":
+        return AssistantMessage(text=text)
+    if heading[2]:
+        parts = (Text(text=heading[0]), Text(text=text))
+        return ToolMessage(call_id=ToolCallId("transcript"), tool_name=heading[2], status="success", parts=parts)
+    return user_text(text, kind="summary" if heading[3] == "summary" else "request")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,9 @@
 """The plan of a `why` question: diagnose the scope, look closer at what matches, and report.
 
-Called by `answers` for every request, from its beginning; `Waiting` ends it while calls are pending. Never says that
-something is healthy: only that nothing was found at it, and what could not be checked.
+Runs for every request from its beginning; `Waiting` ends it while calls are pending. Never says that something is
+healthy: only that nothing was found at it, and what could not be checked. A report of `kubernetes_diagnose` that was
+spilled is read back with jq, smaller with each attempt; a call that failed is a value with its reason, never a report
+without incidents.
 """
 
 from __future__ import annotations
@@ -9,18 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.commands import resource_path
-from holmes.triage.conversation import Outcome
+from holmes.triage.conversation import Outcome, Source, source_of
 from holmes.triage.details import look_closer
-from holmes.triage.diagnosing import Diagnosed, NotDiagnosed, diagnose
-from holmes.triage.markdown import code, counted
+from holmes.triage.lookups import DIAGNOSE_TOOL
+from holmes.triage.markdown import code, counted, one_line, resource_path
 from holmes.triage.matching import is_about, match_incidents
-from holmes.triage.objects import WHOLE_CLUSTER, locate
+from holmes.triage.objects import WHOLE_CLUSTER, find_scope, locate
 from holmes.triage.question import Named, parse_question
 from holmes.triage.report import Story, object_list, report_text
-from holmes.triage.scope import find_scope
-from holmes.triage.undiagnosed import answer_undiagnosed, excerpt
 from holmes.triage.verdicts import (
+    answer_undiagnosed,
+    excerpt,
     missing_namespace_text,
     missing_object_text,
     nothing_found_text,
@@ -29,19 +30,74 @@ from holmes.triage.verdicts import (
     spoken_symptoms,
 )
 from holmes.values.findings import SEVERITIES
+from holmes.values.findings_json import report_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.triage.citing import Source
     from holmes.triage.lookups import Lookups
     from holmes.triage.matching import Match
-    from holmes.triage.objects import Located
+    from holmes.triage.objects import Located, Scope
     from holmes.triage.question import Question
-    from holmes.triage.scope import Scope
-    from holmes.values.findings import ObjectRef
+    from holmes.values.findings import DiagnosisReport, ObjectRef
 
+_READ_BACK: Final = (
+    "(.incidents // []) as $all | .omitted = ((.omitted // 0) + ([($all | length) - {incidents}, 0] | max)) "
+    "| .incidents = [$all[:{incidents}][] | .findings = ((.findings // [])[:{findings}]) "
+    "| .symptoms = ((.symptoms // [])[:{findings}]) | .affected = ((.affected // [])[:20])] "
+    "| .not_checked = ((.not_checked // [])[:20])"
+)
+_ATTEMPTS: Final = ((40, 6), (10, 3), (3, 2))
 _NOTHING: Final = Outcome(tool="", status="no_data", text="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosed:
+    """A report, and where its lines can be cited."""
+
+    report: DiagnosisReport
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotDiagnosed:
+    """There is no report. `reason` is one line."""
+
+    reason: str
+
+
+def diagnose(lookups: Lookups, namespace: str = "", resource: str = "") -> Diagnosed | NotDiagnosed:
+    """The diagnosis of `namespace` (`*` for the whole cluster, empty for the default). Raises `Waiting`."""
+    outcome = lookups.ask(DIAGNOSE_TOOL, namespace=namespace, resource=resource)
+    if outcome.failed:
+        return NotDiagnosed(reason=outcome.reason)
+    if not outcome.partial:
+        return _read(outcome.text, source_of(outcome))
+    return _read_back(lookups, outcome)
+
+
+def _read(text: str, source: Source) -> Diagnosed | NotDiagnosed:
+    try:
+        return Diagnosed(report=report_from_json(text), source=source)
+    except ValueError as error:
+        return NotDiagnosed(reason=f"the answer of {DIAGNOSE_TOOL} could not be read: {one_line(str(error), 300)}")
+
+
+def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
+    """The report from the store: most of it, then less of it."""
+    failed = NotDiagnosed(reason=f"the answer of {DIAGNOSE_TOOL} is no longer in the conversation")
+    if not outcome.stored_id:
+        return failed
+    for incidents, findings in _ATTEMPTS:
+        expression = _READ_BACK.replace("{incidents}", str(incidents)).replace("{findings}", str(findings))
+        answer = lookups.query(outcome, expression)
+        if answer.failed:
+            return NotDiagnosed(reason=f"the stored diagnosis could not be read back: {answer.reason}")
+        found = _read(answer.text, Source(result_id=outcome.stored_id))
+        if isinstance(found, Diagnosed):
+            return found
+        failed = found
+    return failed
 
 
 def answer_why(lookups: Lookups, question: Question) -> str:

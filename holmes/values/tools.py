@@ -27,6 +27,8 @@ QUERY_TOOL: Final = "query_stored_result"
 STATS_TOOL: Final = "summarize_stored_result"
 IMAGE_TOOL: Final = "read_image_file"
 RESULT_TOOLS: Final = (SEARCH_TOOL, LINES_TOOL, QUERY_TOOL, STATS_TOOL, IMAGE_TOOL)
+"""The tools that read stored results back. What they answer is bounded and in the store already."""
+
 _LABEL = re.compile(r"\[result ([0-9a-zA-Z_-]+)\]")
 
 
@@ -184,9 +186,6 @@ class WrapperToolset:
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """The wrapped toolset's result."""
         return await self.inner.call(invocation)
-
-
-"""The tools that read stored results back. What they answer is bounded and in the store already."""
 
 
 class ResultStore(Protocol):

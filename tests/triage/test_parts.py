@@ -8,13 +8,12 @@ from dataclasses import replace
 import jq
 import pytest
 
-from holmes.triage.citing import Source, source_of
-from holmes.triage.commands import fix_commands, look_commands, resource_path
-from holmes.triage.conversation import Outcome
+from holmes.triage.conversation import Outcome, Source, source_of
 from holmes.triage.details import decisive_lines, telling_events
+from holmes.triage.markdown import fix_commands, look_commands, resource_path
 from holmes.triage.objects import nearest_objects, parse_objects
 from holmes.triage.question import Named
-from holmes.triage.rows import name_filter
+from holmes.triage.tables import name_filter
 from holmes.values.findings import Change, Evidence
 from holmes.values.findings_json import report_to_json
 from tests.triage.reports import BAD_IMAGE, CART, HIGH_LIMIT, MISSING_SETTINGS, OUT_OF_MEMORY, SHOP, ref

@@ -12,8 +12,7 @@ from holmes.core.truncation.context import budget_of
 from holmes.core.truncation.entity_check import NOT_IN_SOURCE, survey
 from holmes.core.truncation.summary_repair import REPAIR_PROMPT
 from holmes.triage.answers import next_step
-from holmes.triage.summary import SummaryRequest, summarise, summary_request_of, whole_words
-from holmes.triage.transcript import messages_of_transcript
+from holmes.triage.summary import SummaryRequest, messages_of_transcript, summarise, summary_request_of, whole_words
 from holmes.values.messages import AssistantMessage, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from holmes.values.model import ModelRequest
 from tests.core.truncation.summaries import COUNTER, FACTS, PLANTED, TASK, context_for, history_of
