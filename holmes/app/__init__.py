@@ -1,1 +1,1 @@
-"""The composition root: settings in, a ready investigator out. Called by the faces; nothing below imports it."""
+"""The composition root: settings in, a ready investigator out."""

@@ -1,9 +1,9 @@
 """Reads a conversation from a file of any of four kinds, and writes one back in the words it came in.
 
-Called by `holmes.app.offload`. A file is a JSON list of messages, an object with "messages" (also the report of
-`holmes ask --json-output-file`), or a conversation of `--continue` (lines of JSON); its messages are written as Holmes
-writes them or in the format of OpenAI's chat. What did not change goes back exactly as it came, fields that nobody here
-knows included. Refuses what is no conversation in one line that names message and key.
+A file is a JSON list of messages, an object with "messages" (also the report of `holmes ask --json-output-file`), or a
+conversation of `--continue` (lines of JSON); its messages are written as Holmes writes them or in the format of
+OpenAI's chat. What did not change goes back exactly as it came, fields that nobody here knows included. Refuses what is
+no conversation in one line that names message and key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which cluster: the one of the kubeconfig, a recording, or the demo. Called by the faces before anything is opened.
+"""Which cluster: the one of the kubeconfig, a recording, or the demo.
 
 A recording is served on loopback for as long as it is needed, so that everything else works as on a live cluster.
 """

@@ -1,4 +1,4 @@
-"""From the settings to the context policy of one model. Called by `holmes.app.investigator` and by the faces.
+"""From the settings to the context policy of one model.
 
 A named policy, then what the user sets for all models, then what the user sets for this one (C9). A setting that is
 None leaves the value as it is; where 0 stands for "off", the policy has None.

@@ -1,4 +1,4 @@
-"""From the settings to what hears of incidents. Called by `holmes.app.work`.
+"""From the settings to what hears of incidents.
 
 Refuses tokens and addresses that cannot be sent, before anything is. That routes name destinations which are there is
 checked where routes are made (`holmes.app.alerts`).

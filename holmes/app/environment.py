@@ -1,4 +1,4 @@
-"""The variables of tools with what the user chose: which cluster, context and namespace. Called by `holmes.app`."""
+"""The variables of tools with what the user chose: which cluster, context and namespace."""
 
 from __future__ import annotations
 

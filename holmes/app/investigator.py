@@ -1,8 +1,11 @@
-"""Opens an investigator: checks model, cluster and toolsets at once, then puts the loop together. Called by the faces.
+"""Opens an investigator: checks model, cluster and toolsets at once, then puts the loop together.
 
 Everything that can be wrong is found before the first model call. Files are read first, so a typo in one is never
 hidden behind a missing cluster. Then the cluster is asked while the model's library is imported, and the first failure
 ends both: a missing cluster is known at once, a missing key or an unknown model only after the seconds of that import.
+
+Tools are left out where their schemas would fill a small window (context.md, section 2): what is looked at first in
+every investigation stays.
 """
 
 from __future__ import annotations
@@ -11,11 +14,10 @@ import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holmes.app.models import build_models, check_models
 from holmes.app.redaction import mask_process, text_mask
-from holmes.app.small_windows import fit_tools
 from holmes.app.toolsets import open_toolsets, require_cluster
 from holmes.core.investigation import LoopParts, LoopPrompts
 from holmes.core.tool_calling_llm import ToolCallingLLM
@@ -26,25 +28,64 @@ from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
+from holmes.toolsets.selected import Selected
 from holmes.values.messages import SystemMessage, Text, UserMessage, user_text
 from holmes.values.steps import DirectStepRunner
+from holmes.values.tools import LINES_TOOL, SEARCH_TOOL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 
     from holmes.app.model_registry import ConfiguredModel
     from holmes.app.models import ModelChain
     from holmes.app.requests import AskRequest, RunParts
-    from holmes.app.small_windows import FittedTools
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.approvals import Approver
     from holmes.core.investigation import LoopModel
     from holmes.core.upkeep import ContextUsage
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.tokens import TokenCounter
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
     from holmes.values.tools import ResultStore, Toolset
+
+SMALL_WINDOW_TOKENS: Final = 16_000
+SCHEMA_SHARE: Final = 0.12
+ESSENTIAL_TOOLS: Final = frozenset(
+    {"kubectl_get", "kubectl_describe", "kubectl_events", "kubernetes_logs", SEARCH_TOOL, LINES_TOOL}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedTools:
+    """The toolsets to offer, and the names of the tools that are left out."""
+
+    toolsets: tuple[Toolset, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
+    """All of `toolsets` for a window of 16,000 tokens and more; else the essential tools and what 12% have room for."""
+    if window_tokens >= SMALL_WINDOW_TOKENS:
+        return FittedTools(toolsets=tuple(toolsets))
+    tools = [tool for toolset in toolsets for tool in toolset.tools]
+    room_tokens = int(window_tokens * SCHEMA_SHARE)
+    kept: set[str] = set()
+    for tool in sorted(tools, key=lambda tool: tool.name not in ESSENTIAL_TOOLS):
+        size_tokens = counter.count_tools((tool,))
+        if tool.name in ESSENTIAL_TOOLS or size_tokens <= room_tokens:
+            kept.add(tool.name)
+            room_tokens -= size_tokens
+    if len(kept) == len(tools):
+        return FittedTools(toolsets=tuple(toolsets))
+    names = frozenset(kept)
+    offered = (Selected(toolset, names) for toolset in toolsets)
+    return FittedTools(
+        toolsets=tuple(toolset for toolset in offered if toolset.tools),
+        left_out=tuple(tool.name for tool in tools if tool.name not in names),
+    )
+
 
 _SECONDS_PER_DAY = 86_400
 _BYTES_PER_MEGABYTE = 1_000_000

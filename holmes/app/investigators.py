@@ -1,16 +1,17 @@
 """Investigators for the server: one for each model that is asked for, opened when it is first needed and then kept.
 
-Called by `holmes.app.serving`. What one run needs of its own (recorded steps, a budget) comes with the run.
+What one run needs of its own (recorded steps, a budget, an approver) comes with the run. The tools of a run are tasks
+that its first event starts, so a context variable that is set before reaches all of them, and those of no other run.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
-from holmes.app.approvers import RunApprover, with_approver
 from holmes.app.investigator import Guards, open_assembly, result_store
 from holmes.app.requests import AskRequest, RunParts
 from holmes.app.toolset_watch import ToolsetWatch
@@ -29,13 +30,42 @@ if TYPE_CHECKING:
 
     from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
+    from holmes.core.approvals import Approver
     from holmes.investigations.records.values import InvestigationRecord
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.values.events import AgentEvent
     from holmes.values.model import ChatModel
     from holmes.values.steps import StepRunner
-    from holmes.values.tools import ResultStore
+    from holmes.values.tools import ResultStore, ToolInvocation
+
+_APPROVER: ContextVar[Approver | None] = ContextVar("holmes_approver", default=None)
+
+
+class RunApprover:
+    """Asks the approver of the run that it is called in; nobody is here when that run has none."""
+
+    async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
+        """What the run's approver decides."""
+        approver = _APPROVER.get()
+        return None if approver is None else await approver.decide(invocation, description)
+
+
+async def with_approver(
+    events: AsyncGenerator[AgentEvent, None], approver: Approver
+) -> AsyncGenerator[AgentEvent, None]:
+    """`events` of a run whose calls `approver` answers for. Nothing of the run may have been read yet."""
+    async with aclosing(events):
+        token = _APPROVER.set(approver)
+        try:
+            first = await anext(events, None)
+        finally:
+            _APPROVER.reset(token)
+        if first is None:
+            return
+        yield first
+        async for event in events:
+            yield event
 
 
 CHAT: Final = "chat"

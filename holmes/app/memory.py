@@ -1,4 +1,4 @@
-"""Keeps the memory of a long-running server small. Called by `serving` and `work`; a no-op where libc is not glibc.
+"""Keeps the memory of a long-running server small.
 
 Many threads make glibc open many arenas, and what a burst of investigations needed stays with the process for ever.
 """

@@ -1,4 +1,4 @@
-"""From a configuration to a model. Called by the application; the only door into this package that it needs.
+"""From a configuration to a model.
 
 `scripted:PATH` plays a file and `builtin/triage` answers by rules: both need neither a key nor litellm; everything else
 is litellm's.

@@ -1,4 +1,4 @@
-"""From the settings to the chain of models. Called by `holmes.app.investigator`."""
+"""From the settings to the chain of models."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`offload_context` for the faces: the store and the model of the settings, and the result as JSON.
 
-Called by `holmes context offload`. Needs no cluster, and a model only when a summary must be written.
+Needs no cluster, and a model only when a summary must be written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages in the format of OpenAI's chat, from and to values. Called by `holmes.app.chat_documents`.
+"""Messages in the format of OpenAI's chat, from and to values.
 
 For files of other programs; what goes to a provider is the business of `holmes.llm`. Content that Holmes has no word
 for (audio, files, pictures by address) is kept as the text of its JSON. Raises `ValueError` that names the key.

@@ -1,4 +1,4 @@
-"""From the settings to what masks secrets. Called by `holmes.app.investigator` and by the faces."""
+"""From the settings to what masks secrets."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ import ssl
 import sys
 from typing import TYPE_CHECKING
 
+from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.errors import error_of_answer
-from holmes.kubernetes.login import ClusterLogin
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.transport import connection_error, open_http_client
 from holmes.settings.process import process_environment

@@ -1,4 +1,4 @@
-"""From the settings to a scan. Called by `holmes scan`; imports no model."""
+"""From the settings to a scan."""
 
 from __future__ import annotations
 

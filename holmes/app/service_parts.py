@@ -1,4 +1,4 @@
-"""The larger parts of the server, each made from the settings. Called by `serving` and `work`."""
+"""The larger parts of the server, each made from the settings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from holmes import __version__
-from holmes.app.alert_intake import destinations_of
-from holmes.app.alerts import alert_routes
+from holmes.app.alerts import alert_routes, destinations_of
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import queue_finished
 from holmes.investigations.queue.queue import InvestigationQueue, QueueSettings

@@ -1,4 +1,4 @@
-"""Puts the parts of the server together. Called by `holmes.server`."""
+"""Puts the parts of the server together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from holmes.app.alert_intake import alert_intake
+from holmes.app.alerts import alert_intake
 from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.memory import limit_arenas
 from holmes.app.service_parts import database_address, shared_redactor, shared_results
@@ -17,7 +17,7 @@ from holmes.app.toolset_watch import ToolsetWatch
 from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records.database import Database, DatabaseDamaged, DatabaseUnavailable
 from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
-from holmes.investigations.records.single_owner import single_owner
+from holmes.investigations.records.replicas import single_owner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Starts metrics and traces as the settings say. Called by the faces, before anything that they read along.
+"""Starts metrics and traces as the settings say.
 
 OpenTelemetry is imported only when somebody asked for traces, and Prometheus' client only for the server. Without the
 extra `otel` a wish for traces is one line of warning: telemetry never keeps an investigation from running.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.settings.model import BUILTIN_MODEL
-from holmes.telemetry.model_identity import identity_of
+from holmes.telemetry.run_attributes import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,4 @@
-"""From the settings to the toolsets that can be used here and now.
-
-Called by `holmes.app.investigator` and, for `holmes toolset`, by the faces.
-"""
+"""From the settings to the toolsets that can be used here and now."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Alerts, incidents and investigations of the server: intake, grouping, queue, records. Used by app and the faces."""
+"""Alerts, incidents and investigations of the server: intake, grouping, queue, records."""

@@ -1,7 +1,6 @@
 """The one client of the cluster: reads objects, lists and logs; has no method that could change anything.
 
-Called by toolsets and, for `probe()`, by `holmes.app` before an investigation. Everything is bounded: concurrency,
-time, the size of an answer, the length of a list.
+Everything is bounded: concurrency, time, the size of an answer, the length of a list.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Self
 
+from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.errors import Forbidden, Gone
 from holmes.kubernetes.fields import child, children, integer, text
-from holmes.kubernetes.login import ClusterLogin
 from holmes.kubernetes.scope import refuse_outside, scope_of
 from holmes.kubernetes.sender import ClientLimits, RequestSender
 from holmes.values.errors import ToolError

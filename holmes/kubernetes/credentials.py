@@ -1,6 +1,7 @@
 """Proves who asks: gives the current credentials of a context and renews them before they expire.
 
-Called by `holmes.kubernetes.sender` before each request, and once more after a 401. Tokens never leave this package.
+Tokens never leave this package. A `ClusterLogin` is a context with its credentials, without any connection: what can be
+kept between calls and costs nothing to keep.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.exec_plugin import run_exec_plugin
 from holmes.kubernetes.fields import text
+from holmes.kubernetes.kubeconfig import SERVICE_ACCOUNT, load_access
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holmes.kubernetes.access import ClusterAccess
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonObject
@@ -154,3 +158,25 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         why = f"the auth provider {name!r} of user {access.user.name!r} gave no token"
         raise access.unreachable(why, "log in again, or switch the kubeconfig to an exec plugin")
     return authorization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLogin:
+    """One context and the source of its credentials."""
+
+    access: ClusterAccess
+    credentials: CredentialSource
+    environment: Environment
+
+    @classmethod
+    async def load(
+        cls, environment: Environment, *, previous: ClusterLogin | None = None, service_account: Path = SERVICE_ACCOUNT
+    ) -> ClusterLogin:
+        """Read the configuration; `previous` is kept with its credentials when nothing changed.
+
+        Raises `ClusterUnreachable` when there is none, `ConfigError` when it is wrong.
+        """
+        access = await asyncio.to_thread(load_access, environment, service_account=service_account)
+        if previous is not None and previous.access == access and previous.environment == environment:
+            return previous
+        return cls(access=access, credentials=CredentialSource(access, environment), environment=environment)

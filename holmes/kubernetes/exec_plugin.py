@@ -1,7 +1,7 @@
 """Runs a kubeconfig's exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) and reads what it prints.
 
-Called by `holmes.kubernetes.credentials`. The plugin sees the `Environment` and its own variables, has no terminal, and
-ends with its whole process group when it takes too long or the call is cancelled.
+The plugin sees the `Environment` and its own variables, has no terminal, and ends with its whole process group when it
+takes too long or the call is cancelled.
 """
 
 from __future__ import annotations

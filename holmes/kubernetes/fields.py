@@ -1,9 +1,6 @@
 """Reads fields of Kubernetes objects without trusting their shape: what is missing or of another type is empty.
 
 Objects are dicts, as JSON is read: asking for any mapping takes five times as long, and a scan asks a million times.
-
-Called by the readers in this package, which turn JSON into small typed views, and by the rules of `holmes.diagnosis`,
-which name the very fields they read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds the configuration of the cluster: kubeconfig files as kubectl merges them, or the service account of a pod.
 
-Called by `holmes.kubernetes.login`. Reads only the files that the `Environment` names. It reads the files itself and
-not with the kubernetes package, whose merge lets the last file win (kubectl: the first), whose import costs as much
-as the rest of a start, and whose exec plugins can neither be given an environment nor be stopped.
+Reads only the files that the `Environment` names. It reads the files itself and not with the kubernetes package, whose
+merge lets the last file win (kubectl: the first), whose import costs as much as the rest of a start, and whose exec
+plugins can neither be given an environment nor be stopped.
 """
 
 from __future__ import annotations

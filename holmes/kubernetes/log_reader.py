@@ -1,7 +1,7 @@
 """Reads the last lines of a few logs for the rules: bounded in number, bytes and time.
 
-Called by `holmes.diagnosis.scan`. A log that cannot be read is left out with the reason; it never fails the scan. The
-toolset `kubernetes/logs` is the one that searches logs for people and models.
+A log that cannot be read is left out with the reason; it never fails the scan. The toolset `kubernetes/logs` is the one
+that searches logs for people and models.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them, as seconds since the epoch. Called by the readers of objects and by the rules."""
+"""Times as Kubernetes writes them, as seconds since the epoch."""
 
 from __future__ import annotations
 

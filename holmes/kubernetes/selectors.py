@@ -1,4 +1,4 @@
-"""Whether labels match a selector, as Kubernetes decides it. Called by the indexes of `ClusterState` and by rules."""
+"""Whether labels match a selector, as Kubernetes decides it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sends one GET with credentials, limits and patience: the only place in Holmes that talks to the API server.
 
-Called by `holmes.kubernetes.client`. There is no way to send anything but a GET. Answers other than 2xx become errors.
+There is no way to send anything but a GET. Answers other than 2xx become errors.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Reads a cluster into a `ClusterState`: one list of every kind, all at once, in pages, bounded in time and number.
 
-Called by `holmes.diagnosis.scan`. Whatever cannot be read becomes a `Gap` with the reason; only a cluster that answers
-nothing at all raises. Secrets are listed by name, their content is not even asked for.
+Whatever cannot be read becomes a `Gap` with the reason; only a cluster that answers nothing at all raises. Secrets are
+listed by name, their content is not even asked for. Of custom resources the served and stored version is listed, up to
+a number of kinds. What no rule reads is taken out of an object, so that a large cluster fits into memory.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,20 +16,107 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
-from holmes.kubernetes.custom_kinds import custom_kinds
 from holmes.kubernetes.errors import Forbidden, Gone, NotFound
-from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.fields import boolean, child, children, text
 from holmes.kubernetes.kinds import EVENT, KINDS, Kind
 from holmes.kubernetes.paths import api_path
-from holmes.kubernetes.slimming import slim
 from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
+from holmes.values.texts import without_last_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import GapCategory
-    from holmes.values.json_types import JsonObject
+    from holmes.values.json_types import JsonObject, JsonValue
+
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_LONGEST_VALUE_CHARACTERS: Final = 16_384
+
+
+def slim(body: JsonObject, kind: str) -> JsonObject:
+    """The object without bulk.
+
+    Of `managedFields` the manager, operation and time stay (who changed it when); of a ConfigMap every key, but at most
+    16,384 characters of a value; of a CustomResourceDefinition no schema; the last applied configuration goes.
+    """
+    slimmer: dict[str, JsonValue] = dict(body)
+    metadata: dict[str, JsonValue] = dict(child(body, "metadata"))
+    annotations = child(metadata, "annotations")
+    if LAST_APPLIED in annotations:
+        metadata["annotations"] = {key: value for key, value in annotations.items() if key != LAST_APPLIED}
+    if "managedFields" in metadata:
+        metadata["managedFields"] = [
+            {key: entry[key] for key in ("manager", "operation", "time", "subresource") if key in entry}
+            for entry in children(metadata, "managedFields")
+        ]
+    slimmer["metadata"] = metadata
+    if kind == "ConfigMap":
+        slimmer["data"] = {key: _cut(value) for key, value in child(body, "data").items()}
+        slimmer["binaryData"] = dict.fromkeys(child(body, "binaryData"), "")
+    elif kind == "CustomResourceDefinition":
+        slimmer["spec"] = _without_schemas(child(body, "spec"))
+    return slimmer
+
+
+def _cut(value: JsonValue) -> JsonValue:
+    if not isinstance(value, str) or len(value) <= _LONGEST_VALUE_CHARACTERS:
+        return value
+    return without_last_word(value[:_LONGEST_VALUE_CHARACTERS])
+
+
+def _without_schemas(spec: JsonObject) -> dict[str, JsonValue]:
+    versions: list[JsonValue] = [
+        {key: value for key, value in version.items() if key != "schema"} for version in children(spec, "versions")
+    ]
+    kept: dict[str, JsonValue] = {key: value for key, value in spec.items() if key != "conversion"}
+    return {**kept, "versions": versions, "group": text(spec, "group")}
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomKinds:
+    """The kinds to list, and those left out as gaps."""
+
+    kinds: tuple[Kind, ...]
+    gaps: tuple[Gap, ...]
+
+
+def custom_kinds(objects: Sequence[ClusterObject], limit: int) -> CustomKinds:
+    """At most `limit` kinds, by group and name; only those with a status can tell that they fail."""
+    kinds = sorted(
+        (
+            kind
+            for each in objects
+            if each.kind == "CustomResourceDefinition"
+            for kind in (_kind(each),)
+            if kind is not None
+        ),
+        key=lambda kind: (kind.group, kind.name),
+    )
+    why = f"there are more than {limit} custom kinds; only the first {limit} were read"
+    left_out = tuple(Gap(kind=f"{kind.name}.{kind.group}", why=why) for kind in kinds[limit:])
+    return CustomKinds(kinds=tuple(kinds[:limit]), gaps=left_out)
+
+
+def _kind(definition: ClusterObject) -> Kind | None:
+    versions = [version for version in definition.children("spec", "versions") if boolean(version, "served")]
+    if not versions:
+        return None
+    version = next((each for each in versions if boolean(each, "storage")), versions[0])
+    names = definition.text("spec", "names", "kind"), definition.text("spec", "names", "plural")
+    place = definition.text("spec", "group"), text(version, "name")
+    if not all(map(_NAME.fullmatch, (*names, *place))):
+        return None  # no API server accepts it, and no path may be made of it
+    return Kind(
+        name=names[0],
+        group_version="/".join(place),
+        resource=names[1],
+        namespaced=definition.text("spec", "scope") != "Cluster",
+    )
+
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Without a second choice: a server that does not know this form must not send the content instead."""

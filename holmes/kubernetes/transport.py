@@ -1,7 +1,7 @@
 """Opens the way to the API server: TLS as the kubeconfig wants it, a proxy where there is one, no other environment.
 
-Called by `holmes.kubernetes.sender`. A client certificate touches the disk for the moment in which OpenSSL reads it, in
-a folder of its own that only this user can enter.
+A client certificate touches the disk for the moment in which OpenSSL reads it, in a folder of its own that only this
+user can enter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small typed views of the objects that Holmes reads. Called by the readers in this package and by toolsets.
+"""Small typed views of the objects that Holmes reads.
 
 A view holds what is needed to explain a state, and never the object itself.
 """

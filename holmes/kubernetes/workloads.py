@@ -1,6 +1,6 @@
 """Finds pods: one by name, or those of a workload, however many objects lie between the two.
 
-Called by toolsets. A name that does not exist is answered with the names that come closest.
+A name that does not exist is answered with the names that come closest.
 """
 
 from __future__ import annotations

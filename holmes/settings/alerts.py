@@ -1,4 +1,4 @@
-"""Which alerts are investigated, how, and who hears of it. Mapped by `holmes.app` onto `holmes.investigations`."""
+"""Which alerts are investigated, how, and who hears of it."""
 
 from __future__ import annotations
 

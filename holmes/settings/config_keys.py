@@ -1,8 +1,11 @@
-"""Which key of the config file means which setting. Called by `load`.
+"""Which key of the config file means which setting.
 
 A setting has one key of its own, and aliases that other systems document. Below `execution:`, `context:` and `hooks:`
 mean what they mean at the top level. Refuses unknown keys, with the nearest valid one, and a setting that is given
-twice; keys that HolmesGPT knows and Holmes does not have yet are collected for one warning instead.
+twice.
+
+Names that HolmesGPT knows and that do nothing here yet are collected for one warning instead; a name leaves these sets
+when it starts to work. Names of toolsets are told apart by whoever reads the toolset files.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ from holmes.settings.errors import SettingsError
 from holmes.settings.located import mapping_at, nearest, refuse_unknown_keys, spell
 from holmes.settings.setting import setting_of
 from holmes.settings.settings import GROUPS
-from holmes.settings.upstream import UPSTREAM_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +24,33 @@ if TYPE_CHECKING:
     from holmes.settings.setting import Setting
     from holmes.settings.yaml_file import YamlFile
     from holmes.yaml_documents import KeyPath
+
+UPSTREAM_KEYS = frozenset(
+    {
+        "additional_toolsets", "anchors", "custom_runbook_catalogs", "custom_runbooks", "custom_skill_paths",
+        "custom_toolsets_from_cli", "fast_model", "github_owner", "github_pat", "github_query", "github_repository",
+        "github_url", "jira_api_key", "jira_query", "jira_url", "jira_username", "log_level", "mcp_servers",
+        "opsgenie_api_key", "opsgenie_query", "opsgenie_team_integration_key", "pagerduty_api_key",
+        "pagerduty_incident_key", "pagerduty_user_email", "should_try_robusta_ai", "skill_repos",
+    }
+)  # fmt: skip
+"""Keys of `config.yaml`."""
+
+_VARIABLES = frozenset(
+    {
+        "AZURE_AD_TOKEN", "AZURE_AD_TOKEN_AUTH", "CUSTOM_SKILL_PATHS", "DISABLE_PROMETHEUS_TOOLSET",
+        "ENABLED_BY_DEFAULT_TOOLSETS", "MAX_OUTPUT_TOKEN_RESERVATION", "PROMETHEUS_URL", "SENTRY_DSN", "SLACK_CHANNEL",
+        "SLACK_TOKEN", "TOOL_CALL_SAFEGUARDS_ENABLED", "USE_LEGACY_KUBERNETES_LOGS",
+    }
+)  # fmt: skip
+_PREFIX = "ROBUSTA_"
+
+
+def upstream_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The variables that are set, sorted, and that HolmesGPT reads and Holmes does not."""
+    known = (name for name in environment if name in _VARIABLES or name.startswith(_PREFIX))
+    return tuple(sorted(name for name in known if environment[name].strip()))
+
 
 _SECTIONS = ("context", "compaction", "server", "investigations", "alerts")
 _NESTED = "execution"

@@ -1,4 +1,4 @@
-"""Declared hooks, as `hooks:` of the config file has them. Mapped by `holmes.app` onto `holmes.core.hooks` (C8).
+"""Declared hooks, as `hooks:` of the config file has them.
 
 Refuses unknown conditions, actions and keys, a hook without an id, and an id that is there twice.
 """

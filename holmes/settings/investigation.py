@@ -1,4 +1,4 @@
-"""What an investigation is about and how long it may go on. Mapped by `holmes.app` onto the loop and the prompts."""
+"""What an investigation is about and how long it may go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where investigations of the server are kept, and how many run. Mapped by `holmes.app`."""
+"""Where investigations of the server are kept, and how many run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts the settings together: command line over environment over file. Called by the faces.
+"""Puts the settings together: command line over environment over file.
 
 Refuses what `config_keys` refuses, values of the wrong kind, and files that are not there.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from holmes.settings.alerts import AlertSettings
-from holmes.settings.config_keys import FileKeys, read_keys
+from holmes.settings.config_keys import FileKeys, read_keys, upstream_variables
 from holmes.settings.context import ContextSettings
 from holmes.settings.errors import SettingsError
 from holmes.settings.investigation import InvestigationSettings
@@ -29,7 +29,6 @@ from holmes.settings.sources import SourceSettings
 from holmes.settings.storage import StorageSettings
 from holmes.settings.telemetry import TelemetrySettings
 from holmes.settings.tools import ToolSettings
-from holmes.settings.upstream import upstream_variables
 from holmes.settings.yaml_file import YamlFile, read_yaml_file
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Finds the line of what is wrong below a key of a file, and says it in one line. Used by `load` and `model_list`.
+"""Finds the line of what is wrong below a key of a file, and says it in one line and in the words of a person.
 
 What pydantic calls the place of a mistake contains names of its own (the kind of a condition, for example); here these
 are left out, so that what remains is the path in the file.
@@ -12,13 +12,44 @@ from typing import TYPE_CHECKING
 
 from holmes.settings.errors import SettingsError
 from holmes.settings.hooks import hook_keys
-from holmes.settings.validation import reason_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
     from holmes.settings.yaml_file import YamlFile
     from holmes.yaml_documents import KeyPath
+
+_WORDS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "string_type": "must be text",
+    "string_too_short": "must not be empty",
+    "missing": "is missing",
+    "dict_type": "must be an object: keys and values",
+    "model_type": "must be an object: keys and values",
+    "model_attributes_type": "must be an object: keys and values",
+    "tuple_type": "must be a list",
+    "union_tag_not_found": "the key 'type' is missing",
+}
+
+
+def reason_of(error: ValidationError) -> str:
+    """The first complaint as one clause, without the value: it may be a secret."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if words := _WORDS.get(first["type"]):
+        return words
+    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # pydantic counts "items"
+        return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
+    if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
+        return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"must be {message.removeprefix('Input should be ')}" if message.startswith("Input should be ") else message
+
 
 Location = tuple[str | int, ...]
 

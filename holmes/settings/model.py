@@ -1,4 +1,4 @@
-"""Which model answers, and how it is asked. Mapped by `holmes.app` onto `holmes.llm`."""
+"""Which model answers, and how it is asked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """How one model is reached: what an entry of the model list and the model of a summary have in common.
 
-Used by `model_list` and by the settings of `context`. Every key that is not known here is an argument for litellm, so
-what is refused is a missing `model`, a value of the wrong kind, and what would get lost: other `custom_args` and the
-names of our own fields.
+Every key that is not known here is an argument for litellm, so what is refused is a missing `model`, a value of the
+wrong kind, and what would get lost: other `custom_args` and the names of our own fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The file that names models. Called by `load`; `holmes.llm` is handed the chosen entries.
+"""The file that names models.
 
 An entry says how the model is reached and, below `context`, how its window is managed. Refuses what `model_access` and
 the settings of `context` refuse, with file and line.

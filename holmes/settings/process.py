@@ -1,7 +1,4 @@
-"""The only place that reads the variables of this process, and the file that a user adds to them.
-
-Called by the faces, once at start.
-"""
+"""The only place that reads the variables of this process, and the file that a user adds to them."""
 
 from __future__ import annotations
 

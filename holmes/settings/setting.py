@@ -1,4 +1,4 @@
-"""How a field of a settings group says where its value comes from. Used by every group, `load` and `table`."""
+"""How a field of a settings group says where its value comes from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results and conversations are kept, and for how long. Mapped by `holmes.app` onto `holmes.stores`.
+"""Where results and conversations are kept, and for how long.
 
 Everything of one user is below `~/.holmes`, next to the configuration: one folder to look at, back up or delete.
 """

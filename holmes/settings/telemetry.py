@@ -1,4 +1,4 @@
-"""Whether and where traces of investigations are sent. Mapped by `holmes.app.telemetry`.
+"""Whether and where traces of investigations are sent.
 
 Only what decides whether OpenTelemetry is on is read here. All other variables of the standard (`OTEL_SERVICE_NAME`,
 `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, ...) are read by its SDK. Values that make no sense switch nothing

@@ -1,7 +1,7 @@
-"""Which variables of the process tools may see. Called by `holmes.app`, which makes the core's `Environment` of it.
+"""Which variables of the process tools may see.
 
-An allow-list, so that a key that is invented tomorrow does not leak today. Never passes a key of a model provider or
-a secret of Holmes itself, not even when a toolset declares it.
+An allow-list, so that a key that is invented tomorrow does not leak today. Never passes a key of a model provider or a
+secret of Holmes itself, not even when a toolset declares it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tools run, and their limits. Mapped by `holmes.app` onto `holmes.toolsets`."""
+"""Which tools run, and their limits."""
 
 from __future__ import annotations
 

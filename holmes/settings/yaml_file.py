@@ -1,4 +1,4 @@
-"""Puts variables in place of `{{ env.NAME }}` in a file of settings. Called by `load` and `model_list`.
+"""Puts variables in place of `{{ env.NAME }}` in a file of settings.
 
 Refuses what YAML lets pass silently: a key that is there twice, and a top level that is not a mapping.
 """

@@ -1,7 +1,7 @@
 """The logs of a recording: which there are, and the part of one that a request asks for.
 
-Called by the loaders, which say where the logs lie, and by `server.logs`. A log with `timestamps` has the moment of
-each line before it, as the kubelet writes it; one without (from a cluster dump) cannot be cut by time.
+A log with `timestamps` has the moment of each line before it, as the kubelet writes it; one without (from a cluster
+dump) cannot be cut by time.
 """
 
 from __future__ import annotations

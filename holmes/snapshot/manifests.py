@@ -1,7 +1,7 @@
 """Reads the Kubernetes objects in YAML and JSON files: several documents in a file, lists, lists of lists.
 
-Called by `sources`. Files that are not Kubernetes objects (values of a chart, a kustomization) are passed over; broken
-ones are refused with file and line. The values are taken as Kubernetes takes them: a timestamp stays text.
+Files that are not Kubernetes objects (values of a chart, a kustomization) are passed over; broken ones are refused with
+file and line. The values are taken as Kubernetes takes them: a timestamp stays text.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import text
 from holmes.snapshot.assembly import Assembly, assemble
-from holmes.snapshot.layout import inside
-from holmes.snapshot.recording import parsed_json
+from holmes.snapshot.recording import inside, parsed_json
 from holmes.values.errors import ConfigError
 from holmes.yaml_documents import YamlError, refuse_deep
 

@@ -1,4 +1,4 @@
-"""Reads the logs of pods for a recording, within limits. Called by the recorder.
+"""Reads the logs of pods for a recording, within limits.
 
 Only containers that ever ran are asked, those that were restarted first. The newest lines count: of a log that is too
 long the beginning is left out.

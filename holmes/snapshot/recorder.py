@@ -1,4 +1,4 @@
-"""Records a cluster into a folder: objects, events and logs. Called by `holmes snapshot create` and by scripts.
+"""Records a cluster into a folder: objects, events and logs.
 
 Reads only. Values of Secrets and recognised secrets are removed before anything is written. What may not or cannot be
 read is noted in the recording; only a cluster that does not answer at all ends the work. The folder appears whole or
@@ -17,10 +17,9 @@ from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.paths import checked_name
 from holmes.kubernetes.scope import within
 from holmes.snapshot.discovery import Discovery, ResourceType
-from holmes.snapshot.known_secrets import KnownSecrets
 from holmes.snapshot.recorded_logs import LogLimits, LogReader
 from holmes.snapshot.recording import Unread
-from holmes.snapshot.scrubbing import Scrubber
+from holmes.snapshot.scrubbing import KnownSecrets, Scrubber
 from holmes.snapshot.writer import RecordingWriter
 from holmes.values.errors import ConfigError, ToolError
 

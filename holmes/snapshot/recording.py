@@ -1,6 +1,6 @@
-"""A cluster at one moment, in memory: what the server answers from. Reads what `holmes snapshot create` wrote.
+"""A cluster at one moment, in memory, and where everything lies in the folder that `holmes snapshot create` wrote.
 
-Called by `sources`. Refuses a folder that is incomplete, broken or of a newer format, with the file and the place.
+Refuses a folder that is incomplete, broken or of a newer format, with the file and the place.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import boolean, child, children, integer, text, texts
 from holmes.snapshot.discovery import Discovery, ResourceType
-from holmes.snapshot.layout import DISCOVERY, FORMAT, LOGS, MANIFEST, OBJECTS, OPENAPI, inside
 from holmes.snapshot.logs import LogKey, RecordedLog
 from holmes.snapshot.times import moment
 from holmes.values.errors import ConfigError
@@ -20,9 +20,37 @@ from holmes.values.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-    from pathlib import Path
 
     from holmes.values.json_types import JsonObject, JsonValue
+
+FORMAT: Final = 1
+MANIFEST: Final = "recording.json"
+DISCOVERY: Final = "discovery.json"
+OBJECTS: Final = "objects"
+LOGS: Final = "logs"
+OPENAPI: Final = "openapi"
+
+
+def inside(folder: Path, path: Path) -> bool:
+    """Whether `path` lies in `folder` and leads nowhere else: a bundle from somebody must not name our files."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
+def objects_file(group: str, plural: str) -> Path:
+    """The file of one resource, below the folder of the recording."""
+    return Path(OBJECTS, f"{plural}.{group or 'core'}.json")
+
+
+def log_file(key: LogKey) -> Path:
+    """The file of one log, below the folder of the recording."""
+    suffix = ".previous.log" if key.previous else ".log"
+    return Path(LOGS, key.namespace, key.pod, f"{key.container}{suffix}")
+
+
+def openapi_file(path: str) -> Path:
+    """The file of the OpenAPI document of one group version: of `apis/apps/v1`."""
+    return Path(OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
+
 
 _HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 

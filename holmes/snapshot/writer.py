@@ -1,4 +1,4 @@
-"""Writes the folder of a recording, which appears whole or not at all. Called by the recorder.
+"""Writes the folder of a recording, which appears whole or not at all.
 
 Everything goes into a hidden folder beside the target, which takes the target's name at the very end. Each file is
 written in a thread; a cancelled write is waited for, so that nothing is written after the clean-up.
@@ -15,8 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from holmes.snapshot.layout import DISCOVERY, FORMAT, MANIFEST, log_file, objects_file, openapi_file
-from holmes.snapshot.recording import is_recording
+from holmes.snapshot.recording import DISCOVERY, FORMAT, MANIFEST, is_recording, log_file, objects_file, openapi_file
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:

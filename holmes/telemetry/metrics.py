@@ -1,7 +1,8 @@
-"""Counts what happens, for `/metrics`. One object serves a process; made by `holmes.app.telemetry`.
+"""Counts what happens, for `/metrics`. One object serves a process.
 
 Reads typed events and is told a few things that no event says. Cheap enough for every event of every run. Label values
-come from a closed set or are cut off at a limit, so that nobody can blow up the number of series.
+come from a closed set or are cut off at a limit, so that nobody can blow up the number of series. For a scrape the
+figures of the processes of one server are added up.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
 
+from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from holmes import __version__
 from holmes.telemetry.instruments import Instruments
-from holmes.telemetry.label_values import KnownValues, LimitedValues
-from holmes.telemetry.merged_figures import MergedFigures
 from holmes.telemetry.queue_gauges import QueueGauges
 from holmes.telemetry.run_metrics import RunMetrics
 from holmes.values.events import (
@@ -43,14 +44,79 @@ from holmes.values.events import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from prometheus_client import Metric
+    from prometheus_client.samples import Sample
 
     from holmes.telemetry.queue_gauges import QueueReading
     from holmes.telemetry.replays import ReplayNotes
     from holmes.values.events import AgentEvent
     from holmes.values.stats import RequestStats
+
+OTHER: Final = "other"
+
+
+class KnownValues:
+    """A closed set; everything else is `other`."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._values = frozenset(values)
+
+    def of(self, value: str) -> str:
+        """The label for `value`."""
+        return value if value in self._values else OTHER
+
+
+class LimitedValues:
+    """The first `limit` different values; everything after them is `other`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: set[str] = set()
+
+    def of(self, value: str) -> str:
+        """The label for `value`."""
+        if value in self._values:
+            return value
+        if len(self._values) >= self._limit:
+            return OTHER
+        self._values.add(value)
+        return value
+
+
+_FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_seconds"})
+
+
+class MergedFigures(Collector):
+    """`own` figures plus `others`: samples of the same name and labels become their sum."""
+
+    def __init__(self, own: Iterable[Metric], others: Iterable[Metric]) -> None:
+        self._own = own
+        self._others = others
+
+    def collect(self) -> Iterator[Metric]:
+        """The families in the order of `own`, then those that only `others` have."""
+        families: dict[str, Metric] = {}
+        for each in (*self._own, *self._others):
+            known = families.get(each.name)
+            if known is None:
+                families[each.name] = each
+            elif each.name not in _FIRST_ONE_COUNTS:
+                families[each.name] = _sum(known, each)
+        yield from families.values()
+
+
+def _sum(one: Metric, other: Metric) -> Metric:
+    """Both are made by `Instruments`, so that their histograms have the same buckets, which stay together."""
+    samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
+    for each in (*one.samples, *other.samples):
+        key = (each.name, tuple(sorted(each.labels.items())))
+        known = samples.get(key)
+        samples[key] = each if known is None else known._replace(value=known.value + each.value)
+    summed = Metric(one.name, one.documentation, one.type, one.unit)
+    summed.samples = list(samples.values())
+    return summed
+
 
 Outcome: TypeAlias = Literal["answered", "failed", "cancelled"]
 DeliveryOutcome: TypeAlias = Literal["delivered", "retried", "gave_up"]

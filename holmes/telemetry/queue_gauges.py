@@ -1,4 +1,4 @@
-"""Figures of the queue, which all replicas share: read from the database when somebody scrapes. Used by `metrics`.
+"""Figures of the queue, which all replicas share: read from the database when somebody scrapes.
 
 The database is not known here; whoever is, hands over a function. A database that is slow or down costs a scrape at
 most `patience_seconds`, and never more than one question at a time.

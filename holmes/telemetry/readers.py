@@ -1,4 +1,4 @@
-"""Lets somebody read along a stream of events: `observed` counts, `traced` makes spans. Called by the faces.
+"""Lets somebody read along a stream of events: `observed` counts, `traced` makes spans.
 
 The stream goes through unchanged. Costs nothing when tracing is off, and imports neither Prometheus' client nor
 OpenTelemetry.

@@ -15,9 +15,8 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from holmes import __version__
-from holmes.telemetry.incoming import incoming_trace
-from holmes.telemetry.model_identity import BUILTIN_PROVIDER, ModelIdentity
 from holmes.telemetry.operations import CANCELLED, Compaction, ModelCall, ToolRun
+from holmes.telemetry.run_attributes import BUILTIN_PROVIDER, ModelIdentity, incoming_trace
 from holmes.telemetry.timeline import Timeline
 from holmes.values.events import AnswerFinished, HistoryReplaced, RunFailed
 

@@ -1,7 +1,7 @@
 """Names of toolsets that HolmesGPT knows and that do not exist here yet.
 
 Read by the catalogue: such a name is ignored with a warning, any other unknown name is an error. A name leaves this
-set when the toolset is there. Keys of the configuration are in `holmes.settings.upstream`.
+set when the toolset is there. Keys of the configuration are in `holmes.settings.config_keys`.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from holmes.app.alert_intake import alert_intake
-from holmes.app.alerts import alert_routes, investigations_of
+from holmes.app.alerts import alert_intake, alert_routes, investigations_of
 from holmes.investigations.alerts.routes import NO_ROUTE, Routes
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.schema import DELIVERIES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.app.small_windows import ESSENTIAL_TOOLS, SCHEMA_SHARE, fit_tools
+from holmes.app.investigator import ESSENTIAL_TOOLS, SCHEMA_SHARE, fit_tools
 from holmes.tokens import TokenCounter
 from tests.app.test_golden_prompt import shipped_toolsets
 

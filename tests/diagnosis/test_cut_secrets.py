@@ -13,7 +13,7 @@ from holmes.diagnosis.engine import findings_of
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.masking import masked_report
 from holmes.kubernetes.cluster_state import ClusterState
-from holmes.kubernetes.slimming import slim
+from holmes.kubernetes.state_reader import slim
 from holmes.redaction.redactor import Redactor
 from holmes.values.errors import mask_errors
 from holmes.values.findings import DiagnosisReport, ScanCost

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import Row, select, update
 
-from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.intake import AlertIntake, IntakePolicy, IntakeReceipt
 from holmes.investigations.alerts.intake_state import IncidentEvent
+from holmes.investigations.alerts.payload import fingerprint_of
 from holmes.investigations.alerts.routes import Route, Routes
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import IncidentRecords, InvestigationQuery, InvestigationRecords

@@ -10,8 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.investigations.alerts.fingerprints import fingerprint_of
-from holmes.investigations.alerts.payload import MAX_ALERTS, AlertPayloadError, parse_alertmanager, parse_alerts
+from holmes.investigations.alerts.payload import (
+    MAX_ALERTS,
+    AlertPayloadError,
+    fingerprint_of,
+    parse_alertmanager,
+    parse_alerts,
+)
 from holmes.investigations.records.values import Alert
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

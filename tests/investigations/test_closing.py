@@ -6,9 +6,8 @@ from datetime import timedelta
 
 from sqlalchemy import update
 
-from holmes.investigations.records.closing import close_stale
 from holmes.investigations.records.database import Database
-from holmes.investigations.records.records import IncidentRecords
+from holmes.investigations.records.records import IncidentRecords, close_stale
 from holmes.investigations.records.schema import ALERTS, INCIDENTS
 from holmes.investigations.records.values import IncidentId
 from tests.investigations.alerts import Desk, alert

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from sqlalchemy import insert, select, update
 
-from holmes.investigations.queue.durable_steps import DurableStepRunner
+from holmes.investigations.queue.worker import DurableStepRunner
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.journal import Journal, Lease, LostInvestigation
 from holmes.investigations.records.keys import shared_key

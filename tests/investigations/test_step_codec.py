@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, ToolOutcome
-from holmes.investigations.records.step_codec import UnreadableStep, cost_of, step_from_bytes, step_to_bytes
+from holmes.investigations.records.journal import UnreadableStep, cost_of, step_from_bytes, step_to_bytes
 from holmes.values.messages import (
     AssistantMessage,
     Image,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from holmes.app.alert_intake import alert_intake
+from holmes.app.alerts import alert_intake
 from holmes.app.cluster_choice import ClusterChoice, chosen_cluster
 from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.redaction import make_redactor

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from holmes.app.alert_intake import alert_intake
+from holmes.app.alerts import alert_intake
 from holmes.app.serving import Service
 from holmes.investigations.alerts.intake import AlertIntake
 from holmes.investigations.records.database import Database

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holmes.app.alert_intake import alert_intake
+from holmes.app.alerts import alert_intake
 from holmes.investigations.records.database import Database
 from holmes.settings.load import load_settings
 from tests.server.http_server import KEY, HttpServer, http_server, provider

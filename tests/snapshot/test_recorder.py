@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 
 from holmes.kubernetes.client import ClusterClient
 from holmes.redaction.redactor import Redactor
-from holmes.snapshot.known_secrets import KnownSecrets
 from holmes.snapshot.recorded_logs import LogLimits
 from holmes.snapshot.recorder import RecordOptions, RecordSummary, record_cluster
-from holmes.snapshot.scrubbing import Scrubber
+from holmes.snapshot.scrubbing import KnownSecrets, Scrubber
 from holmes.snapshot.sources import load_snapshot
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable, ConfigError, HolmesError

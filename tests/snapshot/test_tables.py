@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holmes.snapshot.server.label_selectors import shown_selector
-from holmes.snapshot.server.tables.jsonpath import find
+from holmes.snapshot.server.selectors import shown_selector
+from holmes.snapshot.server.tables.custom import find
 from holmes.snapshot.server.tables.layout import human_duration
 from holmes.snapshot.server.tables.layouts import layout_of
 from holmes.snapshot.server.tables.pods import pod_cells

@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
-from holmes.investigations.alerts.fingerprints import fingerprint_of
-from holmes.investigations.alerts.payload import parse_alerts
+from holmes.investigations.alerts.payload import fingerprint_of, parse_alerts
 from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
 from holmes.sources.label_matchers import matches_all, parse_matcher
 from holmes.values.errors import ConfigError, HolmesError

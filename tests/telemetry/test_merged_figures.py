@@ -7,8 +7,7 @@ import pickle
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holmes.telemetry.merged_figures import MergedFigures
-from holmes.telemetry.metrics import Metrics
+from holmes.telemetry.metrics import MergedFigures, Metrics
 
 
 def merged(one: Metrics, other: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

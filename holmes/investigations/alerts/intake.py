@@ -1,4 +1,4 @@
-"""Takes alerts in: what was stored when `take` returns is never lost. Called by the webhook.
+"""Takes alerts in: what was stored when `take` returns is never lost.
 
 All replicas take turns, so that the same alert sent to two of them at once is one alert. What becomes of an alert is
 decided by `intake_plan`.

@@ -1,7 +1,7 @@
 """Decides what becomes of alerts: duplicate, part of an incident, reason for an investigation. Pure, knows no database.
 
-Called by `intake` with what the database knows, and by the command line with nothing. Every firing alert ends up with
-exactly one investigation unless its route wants none. What comes late or twice changes nothing.
+Every firing alert ends up with exactly one investigation unless its route wants none. What comes late or twice changes
+nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCount
 from holmes.investigations.alerts.questions import alert_question, namespace_of_all
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, alerts_title, facts_of, title_of, worst_severity
-from holmes.investigations.records.time_ids import time_id
 from holmes.investigations.records.values import (
     Incident,
     IncidentId,
     InvestigationId,
     KnownAlert,
     NewInvestigation,
+    time_id,
 )
 
 if TYPE_CHECKING:

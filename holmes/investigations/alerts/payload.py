@@ -1,9 +1,12 @@
 """Reads what Alertmanager sends: the webhook payload of version 4, and the list of `/api/v2/alerts`. Pure.
 
-Called by the webhook and the command line. Tolerant: whatever may be missing may be missing, unknown fields are left
-out, values of another type become text. Refuses only what is no such payload, with `AlertPayloadError`. What comes out
-can be kept in any database: no NUL, no half characters, every text bounded. It is masked before anything else is done
-with it: names, values, addresses, keys of groups, and the labels that fingerprints are made of.
+Tolerant: whatever may be missing may be missing, unknown fields are left out, values of another type become text.
+Refuses only what is no such payload, with `AlertPayloadError`. What comes out can be kept in any database: no NUL, no
+half characters, every text bounded. It is masked before anything else is done with it: names, values, addresses, keys
+of groups, and the labels that fingerprints are made of.
+
+An alert that was sent without a fingerprint gets the one that Alertmanager computes: FNV-1a, 64 bits, over names and
+values in the order of the names, a byte 0xff behind each. Labels without a value do not exist for Alertmanager.
 """
 
 from __future__ import annotations
@@ -13,13 +16,31 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.alerts.fingerprints import fingerprint_of
 from holmes.investigations.alerts.subjects import bounded_key
 from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
 from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.values.errors import HolmesError
 from holmes.values.texts import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_OFFSET: Final = 0xCBF29CE484222325
+_PRIME: Final = 0x100000001B3
+_MASK: Final = (1 << 64) - 1
+_SEPARATOR: Final = b"\xff"
+
+
+def fingerprint_of(labels: Mapping[str, str]) -> str:
+    """16 hexadecimal digits."""
+    named = sorted((name.encode(), value.encode()) for name, value in labels.items() if value)
+    state = _OFFSET
+    for name, value in named:
+        for byte in b"".join((name, _SEPARATOR, value, _SEPARATOR)):
+            state = ((state ^ byte) * _PRIME) & _MASK
+    return f"{state:016x}"
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

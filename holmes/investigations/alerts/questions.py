@@ -1,8 +1,8 @@
-"""The question that an investigation of alerts asks. Called by the intake and the command line.
+"""The question that an investigation of alerts asks.
 
 What an alert says was written by other programs and people: it stands as bounded, quoted data between fences, behind
-the question, and nothing of it gets into the question itself but names that Kubernetes would accept. The question
-names objects and namespaces in the words that `builtin/triage` reads.
+the question, and nothing of it gets into the question itself but names that Kubernetes would accept. The question names
+objects and namespaces in the words that `builtin/triage` reads.
 """
 
 from __future__ import annotations

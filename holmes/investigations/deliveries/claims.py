@@ -1,4 +1,4 @@
-"""Who sends which delivery, and what became of it, in the database. Called by `DeliveryWorker` only.
+"""Who sends which delivery, and what became of it, in the database.
 
 A claim is a lease: it ends by itself when its owner dies. Of one incident and destination only the oldest delivery that
 waits can be claimed, because later news builds on what earlier news left behind. Times are those of the database's

@@ -1,4 +1,4 @@
-"""What destinations are told, read from the records at the moment of sending. Called by `DeliveryWorker`."""
+"""What destinations are told, read from the records at the moment of sending."""
 
 from __future__ import annotations
 

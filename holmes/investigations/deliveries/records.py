@@ -1,4 +1,4 @@
-"""News that is to reach destinations: queued with what it tells of, listed, tried again. Used by intake and page.
+"""News that is to reach destinations: queued with what it tells of, listed, tried again.
 
 The outbox: whoever changes an incident or ends an investigation queues the news in the same transaction, so that
 neither is without the other. `DeliveryWorker` sends it.

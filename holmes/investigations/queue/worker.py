@@ -1,4 +1,4 @@
-"""Runs one investigation from its record to its answer, wherever an earlier attempt stopped. Called by the queue.
+"""Runs one investigation from its record to its answer, wherever an earlier attempt stopped; each step is done once.
 
 Reads the stream of events and keeps it; what the events say is the business of others. Knows no HTTP and no DBOS.
 """
@@ -8,23 +8,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from sqlalchemy import func, select, update
 
-from holmes.investigations.queue.durable_steps import DurableStepRunner
-from holmes.investigations.records.event_recorder import EventRecorder
-from holmes.investigations.records.journal import Journal, Lease, LostInvestigation
+from holmes.investigations.records.journal import (
+    EventRecorder,
+    Journal,
+    Lease,
+    LostInvestigation,
+    UnreadableStep,
+    step_from_bytes,
+)
 from holmes.investigations.records.rows import investigation_of, stats_to_json
 from holmes.investigations.records.schema import INCIDENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.texts import root_cause, storable
-from holmes.values.errors import ClusterUnreachable, HolmesError
+from holmes.values.errors import ClusterUnreachable, HolmesError, ModelError
 from holmes.values.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -33,6 +39,58 @@ if TYPE_CHECKING:
     from holmes.values.events import AgentEvent
     from holmes.values.stats import RequestStats
     from holmes.values.steps import StepRunner
+
+T = TypeVar("T")
+
+
+class DurableStepRunner:
+    """Returns what is recorded, else runs the step and records it before anything builds on it.
+
+    A step that fails is not recorded, only what it cost: it was not finished.
+    A finished step is recorded even when the attempt is being
+    cancelled, since it may have been paid for.
+    """
+
+    def __init__(self, journal: Journal, recorded: Mapping[str, bytes], prefix: str = "") -> None:
+        self._journal = journal
+        self._prefix = prefix
+        self._recorded = dict(recorded)
+        self._recording: set[asyncio.Task[object]] = set()
+
+    async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
+        """The recorded result of `name`, or that of `step`. Raises `LostInvestigation`, and what `step` raises."""
+        name = self._prefix + name
+        content = self._recorded.pop(name, None)
+        if content is not None:
+            try:
+                return cast("T", step_from_bytes(content))
+            except UnreadableStep:
+                pass  # of a version too far away: it is done again
+        await self._journal.require_mine()
+        try:
+            result = await step()
+        except ModelError as error:
+            if error.stats is not None and error.stats.cost:
+                await self._journal.record_cost(name, error.stats.cost)
+            raise
+        recording = asyncio.create_task(self._journal.record_step(name, result))
+        self._recording.add(recording)
+        recording.add_done_callback(self._forget)
+        return cast("T", await asyncio.shield(recording))
+
+    def _forget(self, recording: asyncio.Task[object]) -> None:
+        self._recording.discard(recording)
+        if not recording.cancelled():
+            recording.exception()  # seen here, when nobody waits for it any more
+
+    def now_seconds(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def new_id(self) -> str:
+        """A random id."""
+        return uuid.uuid4().hex
+
 
 MAX_BARREN_ATTEMPTS = 10
 _CLUSTER_PAUSE_SECONDS = 5.0

@@ -1,8 +1,8 @@
 """The one place that knows DBOS: a queue of workflows in the database, one workflow for an investigation.
 
-Called by `queue`. DBOS hands each queued workflow to exactly one replica and remembers who has it. What it does not do
-without a paid controller is to take the workflows of a dead replica over; for that `recover` names the dead ones. All
-replicas share one application version on purpose: what makes an investigation go on are named steps, see `journal`.
+DBOS hands each queued workflow to exactly one replica and remembers who has it. What it does not do without a paid
+controller is to take the workflows of a dead replica over; for that `recover` names the dead ones. All replicas share
+one application version on purpose: what makes an investigation go on are named steps, see `journal`.
 """
 
 from __future__ import annotations

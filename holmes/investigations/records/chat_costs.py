@@ -1,4 +1,4 @@
-"""What chats cost, kept with the steps of investigations: the budget of a day holds for both. Used by the server."""
+"""What chats cost, kept with the steps of investigations: the budget of a day holds for both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The database of the server: SQLite in a file, or PostgreSQL. Used by everything that keeps records.
+"""The database of the server: SQLite in a file, or PostgreSQL.
 
 Statements run in threads, each transaction as one function that gets a connection. A connection that broke is tried
 again for a while, because databases restart; what the function does must therefore be one transaction and nothing else.

@@ -1,4 +1,4 @@
-"""Lists of incidents, the one that changed last first, page by page. Used by the API and the page alike.
+"""Lists of incidents, the one that changed last first, page by page.
 
 Where a page ends is a time and an id: all incidents of one payload change at the same time.
 """

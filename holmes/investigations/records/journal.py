@@ -1,23 +1,35 @@
-"""What an investigation has done already: finished steps and events, kept under their names. Used by the worker.
+"""What an investigation has done already: finished steps and events, kept under their names.
 
 The steps of DBOS are numbered in the order in which they run, so that a workflow whose order changes (another version,
 a compaction that comes earlier) cannot go on. Ours go by name, which the loop makes unique: what is recorded is never
-done again, whatever else changed.
+done again, and an event that a later attempt says again is kept once.
+
+Results of steps are JSON, so that another replica, also of another version, can read them: a field that a newer version
+added takes its default when it is missing, one that is not known any more is left out. Refuses every value that no step
+returns.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import time
 import uuid
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, ToolOutcome
 from holmes.investigations.records.schema import EVENTS, INVESTIGATIONS, STEPS
-from holmes.investigations.records.step_codec import cost_of, step_from_bytes, step_to_bytes
 from holmes.investigations.records.texts import storable
+from holmes.investigations.records.wire_events import NOTICE, wire_events
+from holmes.values.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
+from holmes.values.model import ModelReply
+from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +38,83 @@ if TYPE_CHECKING:
 
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.values import InvestigationId
+    from holmes.values.events import AgentEvent
+    from holmes.values.json_types import JsonObject, JsonValue
+
+_TYPES: Final[Mapping[str, type]] = {
+    each.__name__: each
+    for each in (
+        AssistantMessage,
+        Image,
+        ModelReply,
+        Reasoning,
+        RequestStats,
+        SpillOutcome,
+        StoredResult,
+        Text,
+        ToolCall,
+        ToolMessage,
+        ToolOutcome,
+    )
+}
+_TYPE: Final = "$type"
+_BYTES: Final = "$bytes"
+
+
+class UnreadableStep(ValueError):
+    """A recorded result that this version cannot read; the step is run again."""
+
+
+def step_to_bytes(result: object) -> bytes:
+    """The JSON of a result. Raises `TypeError` for a value that no step returns."""
+    return json.dumps(_encoded(result), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def step_from_bytes(content: bytes) -> object:
+    """The result again; equal to what was recorded. Raises `UnreadableStep`."""
+    try:
+        return _decoded(json.loads(content.decode("utf-8", "surrogatepass")))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise UnreadableStep(f"{type(error).__name__}: {error}") from error
+
+
+def cost_of(result: object) -> float:
+    """US dollars that a step was charged for: replies of models cost, nothing else does."""
+    return result.stats.cost if isinstance(result, ModelReply) else 0.0
+
+
+def _encoded(value: object) -> JsonValue:
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if isinstance(value, tuple):
+        return [_encoded(item) for item in value]
+    name = type(value).__name__
+    if _TYPES.get(name) is not type(value) or not is_dataclass(value):
+        raise TypeError(f"a step returned a {name!r}, which no journal can keep")
+    return {_TYPE: name, **{field.name: _encoded(getattr(value, field.name)) for field in fields(value)}}
+
+
+def _decoded(value: JsonValue) -> object:
+    if isinstance(value, list):
+        return tuple(_decoded(item) for item in value)
+    if not isinstance(value, dict):
+        return value
+    if _BYTES in value:
+        return base64.b64decode(str(value[_BYTES]), validate=True)
+    kind = _TYPES[str(value[_TYPE])]
+    known = {field.name: field for field in fields(kind)}
+    given: dict[str, Any] = {name: _decoded(item) for name, item in value.items() if name in known}
+    missing = [
+        name
+        for name, field in known.items()
+        if name not in given and field.default is MISSING and field.default_factory is MISSING
+    ]
+    if missing:
+        raise UnreadableStep(f"{kind.__name__} has no {missing[0]!r}")
+    return kind(**given)
+
 
 # A finished step was paid for: the database may take long to come back before it is given up.
 _RECORD_WAIT_SECONDS = 600.0
@@ -138,3 +227,52 @@ def insert_once(connection: Connection, table: Table, values: Mapping[str, objec
     statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
     # Without the option PostgreSQL's count is not kept, and every row would look as if it had been there.
     return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount > 0
+
+
+_PASSING: Final = frozenset({"text_delta", "attempt_discarded"})
+"""What is worth seeing only while it happens."""
+
+_LONGEST_ID: Final = 100
+
+
+class EventRecorder:
+    """Numbers events of a name in the order in which they come.
+
+    An attempt that takes over says all events of the finished steps once more, in the same order and with the same
+    names, so they get the same keys, and what has been kept already is not kept twice. `prefix` tells another run of
+    the same investigation apart.
+    """
+
+    def __init__(self, journal: Journal, prefix: str = "") -> None:
+        self._journal = journal
+        self._prefix = prefix
+        self._seen: Counter[str] = Counter()
+
+    async def keep(self, event: AgentEvent) -> None:
+        """Keep what `event` says on the wire, if it is worth it."""
+        kept: list[tuple[str, str, str]] = []
+        for each in wire_events(event):
+            if each.name in _PASSING:
+                continue
+            key = self._key(each.name, each.data)
+            kept.append((key, each.name, json.dumps(each.data, ensure_ascii=False, separators=(",", ":"))))
+        if kept:
+            await self._journal.add_events(tuple(kept))
+
+    async def notice(self, key: str, text: str) -> bool:
+        """Keep a line for people; `key` tells it from other notices. Returns whether it is new."""
+        is_new = not self._seen[key]
+        self._seen[key] += 1
+        await self._journal.add_events(((f"{NOTICE}:{key}", NOTICE, json.dumps({"text": text}, ensure_ascii=False)),))
+        return is_new
+
+    def _key(self, name: str, data: JsonObject) -> str:
+        call = data.get("tool_call_id") or data.get("id")
+        base = f"{name}:{_short(call)}" if isinstance(call, str) else name  # concurrent tools end in any order
+        self._seen[base] += 1
+        return f"{self._prefix}{base}:{self._seen[base]}"
+
+
+def _short(call: str) -> str:
+    """An id that fits into a key; providers make up ids of any length."""
+    return call if len(call) <= _LONGEST_ID else hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()

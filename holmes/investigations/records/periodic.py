@@ -1,4 +1,4 @@
-"""Work that is done again and again as long as the server runs. Used by the queue and by `holmes.app.work`."""
+"""Work that is done again and again as long as the server runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""What is kept of incidents and investigations: listed, shown, cancelled. Used by the server and the queue.
+"""What is kept of incidents and investigations: listed, shown, cancelled, closed.
 
 Functions that take a connection are parts of somebody's transaction; the methods of the classes are whole ones.
+Incidents that no message closes are closed by hand, and when nothing was heard of them for long: nobody is told, and a
+message that comes later may open them again.
 """
 
 from __future__ import annotations
@@ -9,15 +11,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, func, insert, or_, select, update
+from sqlalchemy import and_, exists, func, insert, or_, select, update
 
-from holmes.investigations.records.closing import close_by_hand
+from holmes.investigations.records.database import lock_intake
 from holmes.investigations.records.incident_lists import EVERY_INCIDENT, list_incidents
 from holmes.investigations.records.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
 from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.texts import storable
-from holmes.investigations.records.time_ids import time_id
-from holmes.investigations.records.values import FINAL_STATES, InvestigationId
+from holmes.investigations.records.values import FINAL_STATES, InvestigationId, time_id
 from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.incident_lists import IncidentQuery, ListedIncidents
     from holmes.investigations.records.values import (
+        ClosedBy,
         Incident,
         IncidentId,
         InvestigationRecord,
@@ -237,3 +239,48 @@ def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
         searched = (columns.title, columns.question, columns.answer)
         conditions.append(or_(*(column.icontains(query.text, autoescape=True) for column in searched)))
     return conditions
+
+
+_AT_ONCE: Final = 200
+_REPEAT_SECONDS: Final = 5 * 3_600.0
+"""Alertmanager repeats what fires every four hours, unless it is told otherwise."""
+
+
+async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:
+    """Close open incidents without any message for so long, some at a time; returns how many there were.
+
+    `listening_seconds` is for how long somebody has been there to hear a message: after an outage everything seems
+    quiet until senders have repeated what still fires. Alerts of a closed incident stay as they are: one that still
+    fires opens it again with its next message. Raises `DatabaseUnavailable`.
+    """
+    if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):
+        return 0
+    return await database.transaction(lambda connection: _close_stale(connection, stale_seconds, time.time()))
+
+
+def close_by_hand(connection: Connection, identity: IncidentId, now: float) -> bool:
+    """Close an open incident within a transaction. False when it is not open.
+
+    Its alerts count as over: whoever closed it does not want to hear of this firing again, only of the next.
+    """
+    lock_intake(connection)
+    if not _close(connection, [identity], "hand", now):
+        return False
+    firing = (ALERTS.c.incident_id == identity, ALERTS.c.status == "firing")
+    connection.execute(update(ALERTS).where(*firing).values(status="resolved", ends_at=now))
+    return True
+
+
+def _close_stale(connection: Connection, stale_seconds: float, now: float) -> int:
+    lock_intake(connection)
+    oldest = now - stale_seconds
+    heard = exists().where(ALERTS.c.incident_id == INCIDENTS.c.id, ALERTS.c.last_seen >= oldest)
+    stale = select(INCIDENTS.c.id).where(INCIDENTS.c.state == "open", INCIDENTS.c.opened_at < oldest, ~heard)
+    identities = connection.execute(stale.limit(_AT_ONCE)).scalars().all()
+    return _close(connection, identities, "stale", now) if identities else 0
+
+
+def _close(connection: Connection, identities: Sequence[str], closed_by: ClosedBy, now: float) -> int:
+    closed = update(INCIDENTS).where(INCIDENTS.c.id.in_(identities), INCIDENTS.c.state == "open")
+    values = {"state": "closed", "closed_by": closed_by, "closed_at": now, "updated_at": now}
+    return connection.execute(closed.values(**values)).rowcount

@@ -1,23 +1,29 @@
-"""Which replicas are alive: each says so in the database every few seconds. Used by the queue.
+"""Which replicas are alive: each says so in the database every few seconds.
 
-The clock is the database's when replicas share one, so that the clocks of their machines need not agree.
+The clock is the database's when replicas share one, so that the clocks of their machines need not agree. A SQLite file
+belongs to one replica: whoever starts a second one is told so at once.
 """
 
 from __future__ import annotations
 
+import fcntl
 import time
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select, text, update
 
 from holmes.investigations.records.journal import insert_once
 from holmes.investigations.records.schema import REPLICAS
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlalchemy import Connection
 
     from holmes.investigations.records.database import Database
-
 
 _FORGOTTEN_LEASES = 20
 
@@ -80,3 +86,24 @@ def now_seconds(connection: Connection) -> float:
     if connection.dialect.name == "postgresql":
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
     return time.time()
+
+
+@contextmanager
+def single_owner(database: Database) -> Iterator[None]:
+    """Own the file of `database` until the block ends; the kernel ends it for a process that dies.
+
+    Does nothing for a database that replicas share. Raises `ConfigError` when another process owns it.
+    """
+    file = database.url.database
+    if database.shared or not file or file == ":memory:":
+        yield
+        return
+    with Path(f"{file}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ConfigError(
+                f"another holmes serve uses the database {file!r}: end it first, or give this one another "
+                "HOLMES_DATABASE_URL; several replicas need postgresql://..."
+            ) from error
+        yield

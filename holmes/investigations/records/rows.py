@@ -1,4 +1,4 @@
-"""Between rows of the database and values. Used by the records, the intake and the queue; knows no SQL."""
+"""Between rows of the database and values."""
 
 from __future__ import annotations
 

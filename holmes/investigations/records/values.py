@@ -1,10 +1,11 @@
-"""Incidents, alerts and investigations as values. Read by everything above; written by the records.
+"""Incidents, alerts and investigations as values, and ids that sort by time.
 
 All values are frozen. Times are aware datetimes in UTC.
 """
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
 
@@ -158,3 +159,8 @@ class StoredEvent:
     name: str
     at: datetime
     data: str
+
+
+def time_id(seconds: float) -> str:
+    """24 hexadecimal digits: milliseconds since the epoch, then chance."""
+    return f"{int(seconds * 1000):012x}{uuid.uuid4().hex[:12]}"

@@ -1,7 +1,7 @@
 """What happens in an investigation, as clients read it: names and fields of the compatible interface, and ours besides.
 
-Used by the worker, which keeps them in the database, and by the server, which streams them. Pure. The conversation of
-a chat is not in here (`messages` and `conversation_history` are empty): only the server knows how to sign it.
+Pure. The conversation of a chat is not in here (`messages` and `conversation_history` are empty): only the server knows
+how to sign it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Answers `kubectl auth can-i`: the only POST requests that change nothing.
 
-Called by `api`. Whoever asks for itself may read and nothing else, since this is a recording; for another subject
-(`--as`, `SubjectAccessReview`) the recorded roles and bindings decide.
+Whoever asks for itself may read and nothing else, since this is a recording; for another subject (`--as`,
+`SubjectAccessReview`) the recorded roles and bindings decide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns a request into an answer: finds what the path means and who answers it. Called by `app` in a thread.
+"""Turns a request into an answer: finds what the path means and who answers it.
 
 Nothing here changes anything. Whatever would, on a real cluster, is refused with 405.
 """
@@ -13,9 +13,8 @@ from holmes.snapshot.server.access_reviews import REVIEWS, Subject, review
 from holmes.snapshot.server.discovery_answers import aggregated_answer, deprecation, plain_answer
 from holmes.snapshot.server.failures import ApiFailure, bad_request, no_such_path, read_only
 from holmes.snapshot.server.log_answers import log_answer
-from holmes.snapshot.server.media import JSON, accepted
+from holmes.snapshot.server.media import JSON, MAGIC, accepted, decode_review
 from holmes.snapshot.server.objects import ObjectAnswers, ObjectRequest
-from holmes.snapshot.server.protobuf import MAGIC, decode_review
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,13 +1,15 @@
-"""The HTTP side: reads a request, lets `api` answer it, and writes the answer. Called by uvicorn.
+"""The HTTP side: reads a request, lets `api` answer it, and writes the answer.
 
 Every answer has the time of the recording as its `Date`, from which clients take how old things were, and the recorded
-namespaces, outside of which absence proves nothing. Only requests
-that name this machine as their host are answered, so that no web page can read a recording through a browser.
+namespaces, outside of which absence proves nothing. Only requests that name this machine as their host are answered, so
+that no web page can read a recording through a browser. A watch shows what is there, and then nothing, until the
+client's timeout or the end of the server.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,12 +20,45 @@ from holmes.kubernetes.client import RECORDED_NAMESPACES
 from holmes.snapshot.server.access_reviews import Subject
 from holmes.snapshot.server.api import Answer, Api, ApiRequest, Watch, failure_answer
 from holmes.snapshot.server.failures import ApiFailure, bad_request
-from holmes.snapshot.server.watching import watch_events
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from starlette.types import Receive, Scope, Send
 
     from holmes.snapshot.recording import Recording
+    from holmes.snapshot.server.objects import ObjectAnswers, ObjectRequest
+    from holmes.values.json_types import JsonObject
+
+_DEFAULT_SECONDS = 300.0
+
+
+async def watch_events(objects: ObjectAnswers, request: ObjectRequest, closing: asyncio.Event) -> AsyncIterator[bytes]:
+    """The events of a watch, one JSON document a line. Raises `ApiFailure` before the first for a wrong selector."""
+    query = request.query
+    initial = query.get("sendInitialEvents", "") in {"true", "1"}
+    if initial or query.get("resourceVersion", "") in {"", "0"}:
+        for item in await asyncio.to_thread(objects.selected, request):
+            yield _line("ADDED", objects.event(request, item))
+    if initial:
+        yield _line("BOOKMARK", _initial_end(objects, request))
+    wished = query.get("timeoutSeconds", "")
+    seconds = float(wished) if wished.isdigit() and wished != "0" else _DEFAULT_SECONDS
+    try:
+        await asyncio.wait_for(closing.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+def _initial_end(objects: ObjectAnswers, request: ObjectRequest) -> JsonObject:
+    annotations = {"k8s.io/initial-events-end": "true"}
+    metadata = {"resourceVersion": objects.resource_version, "creationTimestamp": None, "annotations": annotations}
+    return {"kind": request.kind.kind, "apiVersion": request.kind.group_version, "metadata": metadata}
+
+
+def _line(kind: str, item: JsonObject) -> bytes:
+    return json.dumps({"type": kind, "object": item}, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
 
 _HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _BODY_LIMIT_BYTES: Final = 1024 * 1024

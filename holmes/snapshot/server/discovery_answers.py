@@ -1,7 +1,4 @@
-"""Answers what the cluster can be asked for: plain discovery as it was recorded, and the aggregated form of it.
-
-Called by the server. kubectl asks for the aggregated form first, which saves it a request for each group.
-"""
+"""Answers what the cluster can be asked for: plain discovery as it was recorded, and the aggregated form of it."""
 
 from __future__ import annotations
 

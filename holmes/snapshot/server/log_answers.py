@@ -1,4 +1,4 @@
-"""Answers requests for the logs of pods. Called by `api`; blocks on a file."""
+"""Answers requests for the logs of pods."""
 
 from __future__ import annotations
 

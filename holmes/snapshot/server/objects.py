@@ -1,21 +1,21 @@
-"""Answers get and list requests from the objects of a recording. Called by `api` in a thread: large tables take time.
+"""Answers get and list requests, in pages, from the objects of a recording.
 
-What was not recorded is refused with the reason, never shown as an empty list.
+What was not recorded is refused with the reason, never shown as an empty list. Events of `events.k8s.io/v1` are made
+from those of the core API, which alone are recorded.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text, text_map
 from holmes.snapshot.discovery import crd_of
-from holmes.snapshot.events_api import CORE_EVENTS, is_new_event, new_event
-from holmes.snapshot.server.failures import ApiFailure, no_such_object, not_recorded
-from holmes.snapshot.server.field_selectors import parse_field_selector
-from holmes.snapshot.server.label_selectors import parse_label_selector
-from holmes.snapshot.server.paging import page_of
+from holmes.snapshot.server.failures import ApiFailure, bad_request, no_such_object, not_recorded
+from holmes.snapshot.server.selectors import parse_field_selector, parse_label_selector
 from holmes.snapshot.server.tables.layouts import layout_of, partial, table
 
 if TYPE_CHECKING:
@@ -25,6 +25,71 @@ if TYPE_CHECKING:
     from holmes.snapshot.recording import Recording, Unread
     from holmes.snapshot.server.media import Form
     from holmes.values.json_types import JsonObject
+
+CORE_EVENTS: Final = ("", "events")
+NEW_EVENTS: Final = ("events.k8s.io", "events")
+_RENAMED: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+
+
+def is_new_event(kind: ResourceType) -> bool:
+    """Whether `kind` is the event of `events.k8s.io`."""
+    return (kind.group, kind.plural) == NEW_EVENTS
+
+
+def new_event(event: JsonObject) -> JsonObject:
+    """A core event as `events.k8s.io/v1` writes it."""
+    return {_RENAMED.get(key, key): value for key, value in event.items()}
+
+
+_STALE = "The provided continue parameter is too old or belongs to another list: list again without it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A part of a list. `token` is empty on the last page; `remaining` counts what comes after this page."""
+
+    items: Sequence[JsonObject]
+    token: str
+    remaining: int
+
+
+def page_of(items: Sequence[JsonObject], limit: str, token: str, *, of: str) -> Page:
+    """The page that `limit` and `token` ask for. `of` names the list, so that a token fits no other one.
+
+    Raises `ApiFailure`: 400 for a limit that is no number, 410 for a token that fits no page.
+    """
+    if limit and not limit.lstrip("-").isdigit():
+        raise bad_request(f"limit: {limit!r} is not a number")
+    start = _start(token, of) if token else 0
+    if start > len(items):
+        raise ApiFailure(410, "Expired", _STALE)
+    size = int(limit or 0)
+    end = start + size if size > 0 else len(items)
+    remaining = max(0, len(items) - end)
+    return Page(items=items[start:end], token=_token(end, of) if remaining else "", remaining=remaining)
+
+
+def _token(position: int, of: str) -> str:
+    return base64.urlsafe_b64encode(f"{position}|{of}".encode()).decode()
+
+
+def _start(token: str, of: str) -> int:
+    try:
+        position, _, name = base64.urlsafe_b64decode(token).decode().partition("|")
+    except (binascii.Error, ValueError):
+        raise ApiFailure(410, "Expired", _STALE) from None
+    if name != of or not position.isdigit():
+        raise ApiFailure(410, "Expired", _STALE)
+    return int(position)
+
 
 _REMEMBERED_SELECTIONS: Final = 16
 _NODE_LEASES: Final = ("coordination.k8s.io", "leases", "kube-node-lease")

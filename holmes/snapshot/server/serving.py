@@ -1,4 +1,4 @@
-"""Starts and ends the server of a recording inside of the caller's event loop. Called by the command line and by app.
+"""Starts and ends the server of a recording inside of the caller's event loop.
 
 Listens on 127.0.0.1 only. A kubeconfig for it lies in a private folder and goes away with the server.
 """

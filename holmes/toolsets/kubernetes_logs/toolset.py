@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.client import ClusterClient
-from holmes.kubernetes.login import ClusterLogin
+from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.workloads import FoundPods, find_pods
 from holmes.toolsets.kubernetes_logs.command import kubectl_command
 from holmes.toolsets.kubernetes_logs.reader import LogReader, ReadLimits, refusal_of_all

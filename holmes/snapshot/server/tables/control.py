@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, integer, text
-from holmes.snapshot.server.label_selectors import shown_selector
+from holmes.snapshot.server.selectors import shown_selector
 from holmes.snapshot.server.tables.layout import (
     NONE,
     UNSET,

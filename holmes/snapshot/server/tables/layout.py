@@ -1,6 +1,6 @@
 """What a table layout is, and the cells that many of them share: ages, containers, lists with `+ 2 more...`.
 
-Used by the files of this package. Cells must be those of a real API server to the letter: people compare.
+Cells must be those of a real API server to the letter: people compare.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the layout of a kind, and makes the `Table` that kubectl shows. Called by the server for every table."""
+"""Finds the layout of a kind, and makes the `Table` that kubectl shows."""
 
 from __future__ import annotations
 

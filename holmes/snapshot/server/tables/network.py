@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import at, child, children, integer, text, texts
-from holmes.snapshot.server.label_selectors import shown_labels, shown_selector
+from holmes.snapshot.server.selectors import shown_labels, shown_selector
 from holmes.snapshot.server.tables.layout import NONE, Cells, Layout, age, columns, limited, name_of, scalar
 
 if TYPE_CHECKING:
