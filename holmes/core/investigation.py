@@ -19,8 +19,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_
 from holmes.core.truncation.context import CompactionContext, CompactionGuard
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
-from holmes.evidence.citations import CitationFilter, verify_citations
-from holmes.evidence.verification import CitationVerifier
+from holmes.evidence.verification import CitationFilter, CitationVerifier, verify_citations
 from holmes.redaction.redactor import redacted_requests
 from holmes.tokens import make_counter
 from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError

@@ -4,11 +4,17 @@ The loop makes one `CitationVerifier` for each run and puts a `CitationFilter` b
 events; compaction carries the `Ledger`; the faces show citations with `scan_markers`. This is the door.
 """
 
-from holmes.evidence.citations import CitationFilter, VerifiedText, marker_of, verify_citations
 from holmes.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of, written_ledger
-from holmes.evidence.lines import NumberedText
 from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers, without_markers
-from holmes.evidence.verification import CitationVerifier, result_ids
+from holmes.evidence.passages import NumberedText
+from holmes.evidence.verification import (
+    CitationFilter,
+    CitationVerifier,
+    VerifiedText,
+    marker_of,
+    result_ids,
+    verify_citations,
+)
 
 __all__ = [
     "LEDGER_HEADING",

@@ -12,9 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.citations import marker_of, verify_citations
-from holmes.evidence.claims import claim_before, clipped_claim
-from holmes.evidence.markers import MarkerGroup, scan_markers
+from holmes.evidence.markers import MarkerGroup, claim_before, clipped_claim, scan_markers
+from holmes.evidence.verification import marker_of, verify_citations
 from holmes.values.events import Citation
 from holmes.values.messages import AssistantMessage, Text, UserMessage
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.computed import Computed
+from holmes.evidence.accounts import Computed
 from holmes.evidence.fields import (
     FREE_TEXT,
     REPLICAS,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from holmes.evidence.quantities import Quantity
     from holmes.evidence.records import Field
     from holmes.evidence.words import Token
-
 
 _ALLOWED: Final = frozenset(
     {

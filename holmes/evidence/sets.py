@@ -11,9 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.evidence.comparisons import duration_of, judge_time_between
 from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
 from holmes.evidence.lexicon import words_of
-from holmes.evidence.moments import duration_of, judge_time_between
 from holmes.evidence.trial import Trial
 from holmes.evidence.words import Token
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from holmes.evidence.records import Record
 
+from holmes.evidence.comparisons import compared, extreme, holds, number_of, total
 from holmes.evidence.sources import canonical_kind
-from holmes.evidence.sums import compared, extreme, holds, number_of, total
 
 _NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
 _UNQUOTED = re.compile(r"\"")

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.evidence.accounts import are_nothing
 from holmes.evidence.fields import numbers_of
 from holmes.evidence.lexicon import lexicon, words_of
-from holmes.evidence.negation import denied_tokens
-from holmes.evidence.phrases import is_unreal, said_in, stem
+from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
 from holmes.evidence.predicates import has_value, shows
 from holmes.evidence.records import plain_key
 from holmes.evidence.sources import canonical_kind
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from holmes.evidence.words import Token
-
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SAID: Final = frozenset({"evicted", "oom", "killed", "crashed", "terminated", "failed", "error", "warning", "started"})

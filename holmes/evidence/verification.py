@@ -1,8 +1,13 @@
-"""Judges citations against the stored bytes that they cite (N6). One `CitationVerifier` for each run of the loop.
+"""Judges citations against the stored bytes that they cite, between the model and whoever reads it (N6).
 
-Refuses results of other conversations and lines that do not exist. Lines that are merely wrong are corrected only where
-one other record of the result shows the very claim. Never raises because of storage: what cannot be read in time is not
-found.
+One `CitationVerifier` for each run of the loop. It refuses results of other conversations and lines that do not exist.
+Lines that are merely wrong are corrected only where one other record of the result shows the very claim. It never
+raises because of storage: what cannot be read in time is not found.
+
+`CitationFilter` stands between `model.complete` and the run's `emit`; `verify_citations` does the same to a whole text.
+Text passes at once; from `[[` on it is held back until the marker is complete and its bytes are judged. A marker then
+says what came of it: checked, cited, or not found there. What streams, what joins the history and what is the answer
+are the same text.
 """
 
 from __future__ import annotations
@@ -11,22 +16,23 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.evidence.lines import NumberedText
-from holmes.evidence.markers import Marker, markers_in
-from holmes.evidence.passages import CitedText, judge_cited
+from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, claim_before, markers_in
+from holmes.evidence.passages import CitedText, NumberedText, judge_cited
 from holmes.evidence.sources import UNKNOWN_SOURCE, Source, source_of
 from holmes.values.errors import HolmesError
-from holmes.values.events import Citation
+from holmes.values.events import AttemptDiscarded, Citation, TextDelta
 from holmes.values.messages import AssistantMessage, ResultId, Text, ToolMessage, UserMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holmes.evidence.claims import Claim
+    from holmes.evidence.markers import Claim, Piece
+    from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, ToolCall
+    from holmes.values.model import EmitEvent
     from holmes.values.tools import ResultStore
 
 CHECK_TIMEOUT_SECONDS = 5.0
@@ -152,3 +158,80 @@ def result_ids(messages: Iterable[Message]) -> set[ResultId]:
                 found.update(marker.result_id for marker in markers_in(text))
                 found.update(ResultId(match[1]) for match in _ID_IN_NOTE.finditer(text))
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedText:
+    """A text whose markers say what came of each, and its citations in the order in which they stand there."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+
+
+class CitationFilter:
+    """Takes the place of `emit` for one request: `await model.complete(request, filter)`, then `await finish(text)`."""
+
+    def __init__(self, emit: EmitEvent, verifier: CitationVerifier) -> None:
+        self._emit = emit
+        self._verifier = verifier
+        self._start()
+
+    async def __call__(self, event: AgentEvent) -> None:
+        """Pass `event` on; text in verified form."""
+        if isinstance(event, TextDelta):
+            self._heard.append(event.text)
+            await self._pass_on(self._scanner.feed(event.text))
+            return
+        if isinstance(event, AttemptDiscarded):
+            self._start()
+        await self._emit(event)
+
+    async def finish(self, text: str) -> VerifiedText:
+        """Pass on what was held back. `text` is the finished reply; what comes back is to be stored in its place."""
+        await self._pass_on(self._scanner.finish())
+        if "".join(self._heard) == text:
+            return VerifiedText(text="".join(self._said), citations=tuple(self._citations))
+        return await verify_citations(text, self._verifier)
+
+    def _start(self) -> None:
+        self._scanner = MarkerScanner()
+        self._heard: list[str] = []
+        self._said: list[str] = []
+        self._citations: list[Citation] = []
+
+    async def _pass_on(self, pieces: Iterable[Piece]) -> None:
+        for piece in pieces:
+            verified = await _verified(piece, self._verifier)
+            self._said.append(verified.text)
+            self._citations.extend(verified.citations)
+            if verified.text:
+                await self._emit(TextDelta(text=verified.text, checked=True))
+
+
+async def verify_citations(text: str, verifier: CitationVerifier) -> VerifiedText:
+    """`text` with its citations judged. Doing it again changes nothing."""
+    scanner = MarkerScanner()
+    pieces = [await _verified(piece, verifier) for piece in (*scanner.feed(text), *scanner.finish())]
+    return VerifiedText(
+        text="".join(piece.text for piece in pieces),
+        citations=tuple(citation for piece in pieces for citation in piece.citations),
+    )
+
+
+async def _verified(piece: Piece, verifier: CitationVerifier) -> VerifiedText:
+    if not isinstance(piece, MarkerGroup):
+        return VerifiedText(text=piece)
+    claim = claim_before(piece.before)
+    citations = tuple(dict.fromkeys(await verifier.judge(piece.markers, claim)))
+    return VerifiedText(text="".join(str(marker_of(citation)) for citation in citations), citations=citations)
+
+
+def marker_of(citation: Citation) -> Marker:
+    """The marker that stands for `citation` in a text."""
+    return Marker(
+        result_id=citation.result_id,
+        first_line=citation.first_line,
+        last_line=citation.last_line,
+        outcome=citation.outcome,
+        missing=citation.missing,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.evidence.claims import MAX_CLAIM_CHARACTERS, claim_before, clipped_claim
+from holmes.evidence.markers import MAX_CLAIM_CHARACTERS, claim_before, clipped_claim
 
 pytestmark = pytest.mark.row("N6")
 

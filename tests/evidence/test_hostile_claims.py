@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.evidence.claims import Claim
-from holmes.evidence.lines import NumberedText
-from holmes.evidence.markers import Marker
-from holmes.evidence.passages import CitedText, judge_cited
+from holmes.evidence.markers import Claim, Marker
+from holmes.evidence.passages import CitedText, NumberedText, judge_cited
 from holmes.evidence.sources import source_of_command
 from holmes.values.messages import ResultId
 from tests.evidence.corpus import CLAIMS, ResultRow, results_below

@@ -18,7 +18,7 @@ from holmes.evidence import (
     verify_citations,
     written_ledger,
 )
-from holmes.evidence.claims import MAX_CLAIM_CHARACTERS
+from holmes.evidence.markers import MAX_CLAIM_CHARACTERS
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
 from holmes.values.events import Citation
