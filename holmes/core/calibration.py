@@ -64,6 +64,8 @@ class Calibration:
     @property
     def learned_window_tokens(self) -> int | None:
         """The smallest window that errors of the last hour stated, in the provider's tokens; None without one."""
+        if self._window_tokens is None:  # asked several times a step, and mostly nothing was learned
+            return None
         with self._lock:
             return self._remembered_window()
 

@@ -45,14 +45,18 @@ class HandedOverSoFar:
 def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> HandedOver:
     """`earlier` and what `messages` hand over; nothing is forgotten when compaction removes a message."""
     messages = tuple(messages)
-    removed = {found for message in messages for found in _removed(message)}
-    said = {ResultId(found) for message in messages for found in _ID.findall(_said(message))}
-    return HandedOver(ids=earlier.ids | result_ids(messages) | removed | said, removed=earlier.removed | removed)
+    people = [message for message in messages if isinstance(message, UserMessage)]
+    removed = {found for message in people for found in _removed(message)}
+    said = {ResultId(found) for message in people for found in _ID.findall(_said(message))}
+    found = result_ids(messages) | removed | said
+    if found <= earlier.ids and removed <= earlier.removed:
+        return earlier
+    return HandedOver(ids=earlier.ids | found, removed=earlier.removed | removed)
 
 
-def _removed(message: Message) -> Iterator[ResultId]:
+def _removed(message: UserMessage) -> Iterator[ResultId]:
     """Where the messages lie that a summary stands for. Its first part has the words of a model as well."""
-    if not isinstance(message, UserMessage) or message.kind != "summary":
+    if message.kind != "summary":
         return
     stored = {each.id for each in message.stored}
     for number, part in enumerate(message.parts):
@@ -61,8 +65,8 @@ def _removed(message: Message) -> Iterator[ResultId]:
                 yield ResultId(match[1])
 
 
-def _said(message: Message) -> str:
+def _said(message: UserMessage) -> str:
     """The own words of a person."""
-    if not isinstance(message, UserMessage) or message.kind != "request":
+    if message.kind != "request":
         return ""
     return _NOT_SAID.sub("", message.text)

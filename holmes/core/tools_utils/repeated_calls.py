@@ -228,6 +228,8 @@ class BoundedReply:
 
 def bound_reply(message: AssistantMessage) -> BoundedReply:
     """`message` with at most 32 calls that run and 32 that do not; the same object when it has no more."""
+    if len(message.tool_calls) < 2:
+        return BoundedReply(message=message, answers=(None,) * len(message.tool_calls))
     first_ids: dict[tuple[str, str], ToolCallId] = {}
     kept: list[ToolCall] = []
     answers: list[ToolMessage | None] = []
