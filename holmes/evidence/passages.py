@@ -19,7 +19,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage
-from holmes.evidence.judging import judge, stands_there
 from holmes.evidence.markers import MAX_MISSING, shown_missing
 from holmes.evidence.parsing import records_of
 from holmes.evidence.quantities import QUANTITY
@@ -225,11 +224,11 @@ def judge_cited(
 
 def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim) -> list[Marker]:
     """The markers that show the claim by themselves; if none does, those without which it is not shown."""
-    own = [m for m, p in zip(markers, passages, strict=True) if judge(claim.statement, [p]).outcome == "checked"]
+    own = [m for m, p in zip(markers, passages, strict=True) if _shown(claim.statement, [p]).outcome == "checked"]
     if own:
         return own
     others = [[p for p in passages if p is not passage] for passage in passages]
-    return [m for m, rest in zip(markers, others, strict=True) if judge(claim.statement, rest).outcome != "checked"]
+    return [m for m, rest in zip(markers, others, strict=True) if _shown(claim.statement, rest).outcome != "checked"]
 
 
 def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Marker, ...]:
@@ -245,16 +244,29 @@ def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Mark
 def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
     """A statement, and the lines of its fenced block, which stand there word for word."""
     if not claim.block:
-        return judge(claim.statement, passages)
+        return _shown(claim.statement, passages)
     cited = "".join(tokens_of(text) for passage in passages for text in (passage.text, passage.heading))
     missing = tuple(line.strip() for line in claim.block if not _is_quoted_from(line, cited))
     if missing:
         return Judgement(outcome="not_found", missing=missing)
     has_words = any(not token.is_neutral for each in assertions_of(claim.statement) for token in each.tokens)
-    lead = judge(claim.statement, passages) if has_words else CHECKED
+    lead = _shown(claim.statement, passages) if has_words else CHECKED
     return (
         CITED if lead.missing and all(QUANTITY.fullmatch(item.partition(" of ")[0]) for item in lead.missing) else lead
     )
+
+
+def _shown(statement: str, passages: Sequence[Passage]) -> Judgement:
+    # Imported with the first claim: what judges it is most of this package.
+    from holmes.evidence.judging import judge
+
+    return judge(statement, passages)
+
+
+def _stands_there(statement: str, passage: Passage) -> bool:
+    from holmes.evidence.judging import stands_there
+
+    return stands_there(statement, passage)
 
 
 def _is_quoted_from(line: str, cited: str) -> bool:
@@ -285,10 +297,10 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
         is_named = any(token.text.rpartition("/")[2] in record.names for token in values)
         is_quoted = (" " in longest or "." in longest) and record.says(longest)
         passage = text.passage(*lines)
-        is_said = is_quoted and stands_there(claim.statement, passage)
+        is_said = is_quoted and _stands_there(claim.statement, passage)
         if is_said:
             return replace(marker, first_line=lines[0], last_line=lines[1], outcome="cited")
-        if (is_named or is_quoted) and judge(claim.statement, [passage]).outcome == "checked":
+        if (is_named or is_quoted) and _shown(claim.statement, [passage]).outcome == "checked":
             found.append(lines)
         if len(found) > 1:
             return None
