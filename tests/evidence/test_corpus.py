@@ -30,6 +30,8 @@ async def test_no_false_claim_is_checked_and_true_ones_are_recognised(half: str,
     assert recognised(scored) >= MEASURED[half]
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
 async def test_few_of_the_false_claims_that_were_written_to_deceive_are_checked(tmp_path: Path) -> None:
     scored = await score(results_below(CLAIMS / "hostile"), tmp_path / "results")
     print(f"\n{table('hostile', scored)}")  # noqa: T201
