@@ -91,7 +91,7 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
-            if node is not None and _expanded_size(node, {}) > MAX_NODES:
+            if node is not None and expanded_size(node, {}) > MAX_NODES:
                 raise YamlError(f"{source}: the file has too many values once its aliases are put in place")
             lines = dict(_lines(node, (), set(), source if unique_keys else "")) if node is not None else {}
             content = loader.construct_document(node) if node is not None else None
@@ -110,7 +110,7 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
     return YamlDocument(source=source, content=content, lines=lines)
 
 
-def _expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
+def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
     """How many values a node stands for with its aliases put in place; infinite for one that contains itself."""
     known = sizes.get(id(node))
     if known is not None:
@@ -118,7 +118,7 @@ def _expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
     sizes[id(node)] = math.inf  # until it is known: who meets it again below itself is in a circle
     children = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
     below = () if isinstance(node, yaml.ScalarNode) else children
-    sizes[id(node)] = 1 + sum(_expanded_size(child, sizes) for child in below)
+    sizes[id(node)] = 1 + sum(expanded_size(child, sizes) for child in below)
     return sizes[id(node)]
 
 

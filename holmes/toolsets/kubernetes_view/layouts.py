@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view.contract import Json
 
 _NO_VALUE = "<none>"
+# A single long cell would make every row as long.
+_WIDEST = 200
 
 
 def items_of(document: Json) -> list[Json]:
@@ -57,7 +59,7 @@ def _cell(found: list[Json]) -> str:
 
 
 def _table(rows: list[list[str]]) -> str:
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    widths = [min(_WIDEST, max(len(row[index]) for row in rows)) for index in range(len(rows[0]))]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "".join(f"{line}\n" for line in lines)
 

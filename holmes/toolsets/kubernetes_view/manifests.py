@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, cast
 import yaml
 
 from holmes.toolsets.kubernetes_view.contract import ViewError
-from holmes.yaml_documents import refuse_deep
+from holmes.yaml_documents import MAX_NODES, expanded_size, refuse_deep
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holmes.toolsets.kubernetes_view.contract import Json
 
 _TAG = "tag:yaml.org,2002:"
@@ -24,9 +26,22 @@ def parse_manifest(text: str) -> list[Json]:
     """The documents of `text` that are not empty. Raises `ViewError`."""
     try:
         refuse_deep(text.encode(), source="")
-        return [_json_like(document) for document in yaml.load_all(text, Loader=_LOADER) if document is not None]
+        return [_json_like(document) for document in _documents(text) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ViewError("this is not valid YAML, and Secrets cannot be found in it: it is not shown") from error
+
+
+def _documents(text: str) -> Iterator[object]:
+    """The documents, none of which is larger than it looks. Raises `ValueError`."""
+    loader = _LOADER(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None and expanded_size(node, {}) > MAX_NODES:
+                raise ValueError("too many values once its aliases are put in place")
+            yield loader.construct_document(node) if node is not None else None
+    finally:
+        loader.dispose()
 
 
 def _json_like(value: object) -> Json:

@@ -24,8 +24,9 @@ _RELEASE_NOT_FOUND: Final = "release: not found"
 # there; and plugins accept no options before their name, so others than these verbs stay as they are.
 _FUNCTION: Final = """() {{
   case "$1" in
-    get|describe|logs|events|top|rollout|exec|auth|cp|wait|api-resources|explain)
+    get|describe|logs|events|top|rollout|exec|auth|cp|wait|api-resources|api-versions|explain|cluster-info|diff)
       command {program} "$1" {options} "${{@:2}}" ;;
+    -*) command {program} {options} "$@" ;;
     *) command {program} "$@" ;;
   esac
 }}"""

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
+# The lexer forgets what was quoted: a sign or nothing between quotes is a word, and no separator or comment.
+_MARK: Final = "\x01"
+_QUOTED_SIGN: Final = re.compile(r"""(['"])(?=[#;|&()<>`\n'"])""")
 _SHORT_WITH_VALUE: Final = frozenset("ofclLskv")
 _LONG_WITH_VALUE: Final = frozenset(
     {"output", "selector", "field-selector", "sort-by", "template", "context", "kubeconfig", "cluster", "user"}
@@ -49,6 +52,7 @@ def _commands(text: str) -> Iterator[list[str]]:
 
 def _split(text: str) -> Iterator[list[str]]:
     """The words of each simple command. Of a text whose quotes have no end, quotes are no more than signs."""
+    text = _QUOTED_SIGN.sub(rf"\1{_MARK}", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
@@ -58,11 +62,15 @@ def _split(text: str) -> Iterator[list[str]]:
     words: list[str] = []
     for word in found:
         if not set(word) - set(_SEPARATORS):
-            yield words
+            yield _plain(words)
             words = []
         elif words[-1:] != ["#"]:
             words.append("#" if word.startswith("#") else word.strip("'\""))
-    yield words
+    yield _plain(words)
+
+
+def _plain(words: Sequence[str]) -> list[str]:
+    return [word.replace(_MARK, "") for word in words]
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -84,16 +92,16 @@ def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
         elif not word.startswith("-"):
             rest.append(word)
         elif not name:
-            named += _short(word[1:], left)
+            named += _short(word[1:], left, _SHORT_WITH_VALUE - set("f" if rest[:1] == ["logs"] else ""))
     return named, rest
 
 
-def _short(letters: str, left: list[str]) -> Iterator[str]:
+def _short(letters: str, left: list[str], with_value: frozenset[str]) -> Iterator[str]:
     """The namespaces that short options name, which may stand together; a value may be the next of `left`."""
     for index, letter in enumerate(letters):
         if letter == "A":
             yield "*"
-        elif letter == "n" or letter in _SHORT_WITH_VALUE:
+        elif letter == "n" or letter in with_value:
             value = letters[index + 1 :].removeprefix("=") or _next(left)
             if letter == "n":
                 yield value

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 from holmes.toolsets.kubernetes_view.contract import FORMS, ViewError, ViewForm, ViewRequest
 from holmes.toolsets.kubernetes_view.forms import view
 from holmes.toolsets.kubernetes_view.secrets import is_harmless_table
+from holmes.toolsets.kubernetes_view.texts import masked_text
 from holmes.toolsets.process import run_process
 from holmes.values.errors import ToolError
 
@@ -74,6 +75,8 @@ class Means:
 
 async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
     """`outcome` with what may be seen of its output; a failure is an exit code, as of the last program of a pipe."""
+    written = outcome
+    outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
     if not _is_whole(outcome):
         return replace(outcome, stdout="")
     if not outcome.stdout.strip():
@@ -81,16 +84,24 @@ async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutc
     left_seconds = max(_SHORTEST_SECONDS, means.limits.timeout_seconds - outcome.elapsed_seconds)
     means = replace(means, limits=replace(means.limits, timeout_seconds=left_seconds))
     try:
-        objects = await _behind(what, outcome, means.limits)
+        objects = await _behind(what, written, means.limits)
         request = ViewRequest(form=what.form, text=outcome.stdout, argument=what.argument, objects=objects)
-        if len(request.text) + len(objects) > _LARGE_CHARACTERS:
+        # Each column may repeat a whole object.
+        times = 1 + what.argument.count(",") if what.form == "columns" else 1
+        if len(request.text) * times + len(objects) > _LARGE_CHARACTERS:
             return _joined(outcome, await _in_own_process(request, means), request.form)
         shown = await asyncio.to_thread(view, request, means.redactor)
-    except (ViewError, RecursionError) as error:
-        said = f"{str(error) or type(error).__name__}\n"
+    except (ViewError, ValueError, RecursionError) as error:
+        said = f"{error if isinstance(error, ViewError) else 'the output cannot be read: it is not shown'}\n"
         return replace(outcome, stdout="", stderr=outcome.stderr + said, return_code=outcome.return_code or 1)
+    return await _finished(request, shown, outcome, means)
+
+
+async def _finished(request: ViewRequest, shown: str, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
     if request.form == "jq":
         return _joined(outcome, await _in_own_process(replace(request, text=shown), means, is_seen=True), request.form)
+    if len(shown) > means.limits.output_limit_bytes:
+        return replace(outcome, stdout="", output_truncated=True)
     return _joined(outcome, replace(outcome, stdout=shown, stderr="", return_code=0), request.form)
 
 
@@ -104,7 +115,8 @@ async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> s
     if what.objects is None:
         return ""
     outcome = await what.objects(limits)
-    is_complete = _is_whole(outcome) and outcome.return_code in {0, table.return_code}
+    failed_alike = (outcome.return_code, outcome.stderr) == (table.return_code, table.stderr)
+    is_complete = _is_whole(outcome) and (outcome.return_code == 0 or failed_alike)
     return outcome.stdout if is_complete else ""
 
 

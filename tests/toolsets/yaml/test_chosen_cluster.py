@@ -43,6 +43,7 @@ async def _ran(
         ("kubectl get pods", f"kubectl get {OPTIONS} pods"),
         ("kubectl get -n other -- pods", f"kubectl get {OPTIONS} -n other -- pods"),
         ("kubectl rollout history deploy/web | cat", f"kubectl rollout {OPTIONS} history deploy/web"),
+        ("kubectl -n other get pods", f"kubectl {OPTIONS} -n other get pods"),
         ("oc get pods", f"oc get {OPTIONS} pods"),
         ("kubectl version", "kubectl version"),
         ("helm list", "helm list prod eu/shop"),

@@ -83,6 +83,9 @@ SCOPE = ("shop", "billing")
         "(kubectl get pods -A)", 'echo "$(kubectl get pods -A)"', "sh -c 'kubectl get pods -n other'",
         "echo a | xargs /usr/bin/kubectl get pods -n other --", '"kubectl" get pods -A', "stern . -n other",
         "echo don't; kubectl get pods -n other",
+        # What is quoted is a word, and neither a separator nor a comment.
+        "kubectl get pods -l '' -n other", "kubectl get pods -l '#' -n other", "kubectl get pods -l ';' -n other",
+        'kubectl get pods -l "|" -A', "kubectl get '' namespaces", "kubectl logs -f -n other web",
         # Namespaces themselves, paths, and descriptions of nodes, which list all pods.
         "kubectl get ns", "kubectl get pods,Namespaces.v1. -o wide", "kubectl get ns/other",
         "kubectl get ns shop other",

@@ -250,3 +250,25 @@ async def test_a_table_is_shown_after_a_look_at_its_objects(
     if not shown:
         assert "it is not shown" in str(result.error)
     assert not [each for each in STARTED if "kubernetes_view" in each]
+
+
+@pytest.mark.parametrize("end", ["", "; exit 1"])
+async def test_what_a_program_says_of_a_secret_on_the_other_stream_is_hidden_too(end: str) -> None:
+    data = '"data":map[string]interface {}{"a":"cGxhbnRlZA=="}'
+    said = f'object given to jsonpath engine was: map[string]interface {{}}{{"kind":"Secret", {data}}}'
+    toolset = viewed('echo "{}"; echo "$TEXT" >&2' + end, "yaml", text=said)
+    result = await run(replace(toolset, redactor=None))
+    assert "cGxhbnRlZA" not in f"{result.data}{result.error}"
+
+
+async def test_aliases_of_a_manifest_cannot_make_it_explode() -> None:
+    levels = "\n".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 8))
+    result = await run(viewed('echo "$TEXT"', "manifest", text=f"l0: &l0 [a, b]\n{levels}"))
+    assert (result.status, result.data.partition("stderr:")[0].strip()) == ("error", "")
+
+
+async def test_a_view_that_is_larger_than_the_limit_is_not_shown() -> None:
+    text = json.dumps({"kind": "List", "items": [{"kind": "A", "a": "x" * 3_000}]})
+    toolset = replace(viewed('echo "$TEXT"', "columns", "A:.a,B:.a,C:.a", text=text), output_limit_bytes=4_000)
+    result = await run(toolset)
+    assert (result.status, result.data) == ("error", "")
