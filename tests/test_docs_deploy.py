@@ -89,6 +89,8 @@ def guide(namespace: str, manager: Monitor, postgresql_url: str, slack: SlackSer
         "127.0.0.1:9093": manager.address,
         "postgresql://holmes@127.0.0.1:5432/holmes": postgresql_url,
         "xoxb-your-token": slack.token,
+        # The server of this guide reads the demo.
+        "~/.holmes/investigations.db": "~/.holmes/recordings.db",
         'channel: "#alerts"': f'channel: "#alerts"\n      api_url: {slack.api_url}',
     }
     text = DOCUMENT.read_text()
