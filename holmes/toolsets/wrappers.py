@@ -1,8 +1,4 @@
-"""Masks secrets in what tools return. A wrapper around a toolset; `holmes.app` puts it outside of all others.
-
-So nothing unmasked is stored, summarised or sent, and no escape sequence of a terminal either. Images are not read.
-What a tool raises is masked by the executor.
-"""
+"""Wrappers around a toolset: one masks its results, one offers only some of its tools."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from holmes.values.tools import WrapperToolset
 
 if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
-    from holmes.values.tools import ToolInvocation, ToolResult
+    from holmes.values.tools import Tool, ToolInvocation, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +49,15 @@ class Redacted(WrapperToolset):
         if self.redactor is not None:
             return await redact_off_loop(self.redactor, text)
         return await asyncio.to_thread(strip_escape_sequences, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected(WrapperToolset):
+    """The tools of the wrapped toolset whose names are in `names`, in their own order."""
+
+    names: frozenset[str]
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model can call."""
+        return tuple(tool for tool in self.inner.tools if tool.name in self.names)

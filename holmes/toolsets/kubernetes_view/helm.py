@@ -1,25 +1,29 @@
-"""Hides what sounds secret in the values of a Helm release. One of the forms.
+"""The forms of Helm releases: values without secrets, and manifests read as Kubernetes reads them.
 
-Looks at names, at the text below a name that says nothing (`config: |`), at arguments and variables of containers, at
-URLs and at private keys. It guesses: a secret under a harmless name stays visible.
+In values, secrets are found by names, by the text below a neutral name (`config: |`), in arguments and variables of
+containers, in URLs and in private keys. This is a guess: a secret under a harmless name stays visible. PyYAML knows
+types that the YAML reader of Kubernetes does not have: dates, `22:30` as a number in base 60, and `=`, which it
+refuses. Here all of them stay texts, as in the cluster.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-from holmes.toolsets.kubernetes_view.contract import ViewError
+import yaml
+
+from holmes.toolsets.kubernetes_view import ViewError
 from holmes.toolsets.kubernetes_view.layouts import show_yaml
-from holmes.toolsets.kubernetes_view.manifests import parse_manifest
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret, words_of
-from holmes.toolsets.kubernetes_view.texts import HIDDEN
+from holmes.toolsets.kubernetes_view.secrets import HIDDEN
+from holmes.yaml_documents import MAX_NODES, expanded_size, refuse_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.toolsets.kubernetes_view.contract import Json
+    from holmes.toolsets.kubernetes_view import Json
 
 # A name that begins in the middle of a word would make long words slow.
 _SCHEME: Final = r"(?<![\w+.-])([a-z][\w+.-]{0,30}://"
@@ -45,6 +49,7 @@ _BRACKET: Final = re.compile(r"[{}\[\]]")
 _NESTED_ITEMS: Final = re.compile(rf"(?:[-?:][ \t]+){{{_DEEPEST_PARSED}}}")
 # `authorization: {mode: RBAC}` is a group of settings.
 _GROUPS: Final = frozenset({"auth", "authorization", "cert", "cookie", "jwt", "license"})
+_TAG = "tag:yaml.org,2002:"
 
 
 def masked_values(value: Json, *, hide: bool = False) -> Json:
@@ -179,3 +184,65 @@ def _end_of_value(line: str, position: int, *, wide: bool) -> int:
         return quoted.end()
     end = None if wide else _END_OF_WORD.search(line, position)
     return len(line) if end is None else end.start()
+
+
+def parse_manifest(text: str) -> list[Json]:
+    """The documents of `text` that are not empty. Raises `ViewError`."""
+    try:
+        refuse_deep(text.encode(), source="")
+        return [_json_like(document) for document in _documents(text) if document is not None]
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ViewError("this is not valid YAML, and Secrets cannot be found in it: it is not shown") from error
+
+
+def _documents(text: str) -> Iterator[object]:
+    """The documents, none of which is larger than it looks. Raises `ValueError`."""
+    loader = _LOADER(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None and expanded_size(node, {}) > MAX_NODES:
+                raise ValueError("too many values once its aliases are put in place")
+            yield loader.construct_document(node) if node is not None else None
+    finally:
+        loader.dispose()
+
+
+def _json_like(value: object) -> Json:
+    """YAML has more types than JSON: keys become texts (`on` becomes "true"), bytes too."""
+    if isinstance(value, dict):
+        return {_key(key): _json_like(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_like(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    return str(value)
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else json.dumps(key, default=str)
+
+
+def _text(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+def _integer(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | str:
+    return _text(loader, node) if ":" in node.value else loader.construct_yaml_int(node)
+
+
+def _number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float | str:
+    return _text(loader, node) if ":" in node.value else loader.construct_yaml_float(node)
+
+
+def _loader() -> type[yaml.SafeLoader]:
+    base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = cast("type[yaml.SafeLoader]", type("ManifestLoader", (base,), {}))
+    loader.add_constructor(f"{_TAG}value", _text)
+    loader.add_constructor(f"{_TAG}timestamp", _text)
+    loader.add_constructor(f"{_TAG}int", _integer)
+    loader.add_constructor(f"{_TAG}float", _number)
+    return loader
+
+
+_LOADER: Final = _loader()
