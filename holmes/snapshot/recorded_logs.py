@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.errors import ApiError, Forbidden
 from holmes.kubernetes.fields import child, children, integer, text
-from holmes.kubernetes.paths import api_path, checked_name
+from holmes.kubernetes.kinds import api_path, checked_name
 from holmes.snapshot.logs import LogKey
 from holmes.snapshot.recording import Unread
 from holmes.values.errors import ToolError

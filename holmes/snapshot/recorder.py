@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.errors import ApiError, Forbidden, NotFound
 from holmes.kubernetes.fields import child, children, text
-from holmes.kubernetes.paths import checked_name
+from holmes.kubernetes.kinds import checked_name
 from holmes.kubernetes.scope import within
 from holmes.snapshot.discovery import Discovery, ResourceType
 from holmes.snapshot.recorded_logs import LogLimits, LogReader
