@@ -5,6 +5,7 @@ Objects are dicts, as JSON is read: asking for any mapping takes five times as l
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -113,3 +114,32 @@ def _holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
             return key not in labels
         case _:
             return False
+
+
+_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+
+
+def instant(text: str) -> datetime | None:
+    """The moment that RFC 3339 `text` names, to the microsecond; None when it names none."""
+    found = _RFC_3339.fullmatch(text)
+    if found is None:
+        return None
+    base, fraction, zone = found.groups()
+    try:
+        return datetime.fromisoformat(f"{base}.{(fraction or '0')[:6].ljust(6, '0')}{zone}").astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def nanoseconds(text: str) -> int | None:
+    """Nanoseconds since 1970 of RFC 3339 `text`: log lines are told apart by less than a microsecond."""
+    found = _RFC_3339.fullmatch(text)
+    whole = instant(f"{found[1]}{found[3]}") if found else None
+    if found is None or whole is None:
+        return None
+    return int(whole.timestamp()) * 1_000_000_000 + int((found[2] or "0").ljust(9, "0"))
+
+
+def timestamp(value: datetime) -> str:
+    """`value` as Kubernetes writes it, to the second."""
+    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
