@@ -117,8 +117,8 @@ def _most_restarts_first(pod: JsonObject) -> tuple[int, str, str]:
 
 
 def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
-    for field in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
-        yield from children(pod, "status", field)
+    for key in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        yield from children(pod, "status", key)
 
 
 def _logs_of(pod: JsonObject) -> Iterator[LogKey]:

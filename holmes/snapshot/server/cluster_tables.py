@@ -137,30 +137,6 @@ def _event(item: JsonObject, now: datetime) -> Cells:
 
 EVENTS: Final = Layout(columns=tuple(_EVENT_COLUMNS[index] for index in _EVENT_ORDER), cells=_event)
 
-LAYOUTS: Final = {
-    ("", "nodes"): Layout(
-        columns=columns(
-            "Name", "Status", "Roles", "Age", "Version",
-            wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
-        ),
-        cells=_node,
-    ),
-    ("", "namespaces"): Layout(columns=columns("Name", "Status", "Age"), cells=_namespace),
-    ("", "configmaps"): Layout(columns=columns("Name", "Data", "Age"), cells=_config_map),
-    ("", "secrets"): Layout(columns=columns("Name", "Type", "Data", "Age"), cells=_secret),
-    ("", "serviceaccounts"): Layout(columns=columns("Name", "Secrets", "Age"), cells=_service_account),
-    ("", "resourcequotas"): Layout(columns=columns("Name", "Request", "Limit", "Age"), cells=_quota),
-    ("", "componentstatuses"): Layout(columns=columns("Name", "Status", "Message", "Error"), cells=_component_status),
-    ("", "events"): EVENTS,
-    ("events.k8s.io", "events"): EVENTS,
-    ("scheduling.k8s.io", "priorityclasses"): Layout(
-        columns=columns("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
-        cells=_priority_class,
-    ),
-    ("node.k8s.io", "runtimeclasses"): Layout(columns=columns("Name", "Handler", "Age"), cells=_runtime_class),
-    ("coordination.k8s.io", "leases"): Layout(columns=columns("Name", "Holder", "Age"), cells=_lease),
-}  # fmt: skip
-
 
 def _binding(item: JsonObject, now: datetime) -> Cells:
     subjects: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
@@ -250,6 +226,27 @@ _BINDING: Final = Layout(
 _WEBHOOKS: Final = Layout(columns=columns("Name", "Webhooks:integer", "Age"), cells=_webhooks)
 
 LAYOUTS: Final = {
+    ("", "nodes"): Layout(
+        columns=columns(
+            "Name", "Status", "Roles", "Age", "Version",
+            wide=("Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"),
+        ),
+        cells=_node,
+    ),
+    ("", "namespaces"): Layout(columns=columns("Name", "Status", "Age"), cells=_namespace),
+    ("", "configmaps"): Layout(columns=columns("Name", "Data", "Age"), cells=_config_map),
+    ("", "secrets"): Layout(columns=columns("Name", "Type", "Data", "Age"), cells=_secret),
+    ("", "serviceaccounts"): Layout(columns=columns("Name", "Secrets", "Age"), cells=_service_account),
+    ("", "resourcequotas"): Layout(columns=columns("Name", "Request", "Limit", "Age"), cells=_quota),
+    ("", "componentstatuses"): Layout(columns=columns("Name", "Status", "Message", "Error"), cells=_component_status),
+    ("", "events"): EVENTS,
+    ("events.k8s.io", "events"): EVENTS,
+    ("scheduling.k8s.io", "priorityclasses"): Layout(
+        columns=columns("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"),
+        cells=_priority_class,
+    ),
+    ("node.k8s.io", "runtimeclasses"): Layout(columns=columns("Name", "Handler", "Age"), cells=_runtime_class),
+    ("coordination.k8s.io", "leases"): Layout(columns=columns("Name", "Holder", "Age"), cells=_lease),
     ("rbac.authorization.k8s.io", "rolebindings"): _BINDING,
     ("rbac.authorization.k8s.io", "clusterrolebindings"): _BINDING,
     ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _WEBHOOKS,
@@ -276,4 +273,4 @@ LAYOUTS: Final = {
     ("apiregistration.k8s.io", "apiservices"): Layout(
         columns=columns("Name", "Service", "Available", "Age"), cells=_api_service
     ),
-}
+}  # fmt: skip
