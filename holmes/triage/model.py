@@ -1,4 +1,4 @@
-"""`TriageModel`: a `ChatModel` without an LLM. Built by `holmes.app.model_registry` for the name `builtin/triage`.
+"""`TriageModel`: a `ChatModel` without an LLM. Built by `holmes.app.models` for the name `builtin/triage`.
 
 Drives the same loop as every other model: reads the question, calls the diagnosis, log and describe tools, and writes
 the answer from what they found. Keeps nothing between two requests, asks nobody, needs no key, and costs nothing. It
