@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.views import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
 from holmes.toolsets.kubernetes_view.texts import HIDDEN, holds_secret, masked_text, may_be_copy
 
