@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 import httpx
 
 from holmes.destinations.slack import SlackDestination
+from holmes.destinations.slack_api import SlackApi
 from holmes.destinations.webhook import WebhookDestination
 from holmes.settings.alerts import UPSTREAM_SLACK, SlackSettings, WebhookSettings
 from holmes.values.errors import ConfigError
@@ -63,7 +64,7 @@ def _destination(settings: Settings, client: httpx.AsyncClient, name: str, own: 
         case SlackSettings():
             token = _sendable(own.token, f"{where}: `token`")
             url = str(_address(own.api_url, f"{where}: `api_url`"))
-            return SlackDestination(client, name=name, channel=own.channel, token=token, api_url=url)
+            return SlackDestination(SlackApi(name=name, url=url, token=token), channel=own.channel)
         case WebhookSettings():
             secret = own.secret.get_secret_value() if own.secret else None
             return WebhookDestination(client, name=name, url=str(_address(own.url, f"{where}: `url`")), secret=secret)

@@ -6,18 +6,22 @@ import json
 from typing import TYPE_CHECKING, Final, cast
 
 from holmes.kubernetes.object_masking import ObjectMasker
-from holmes.toolsets.kubernetes_view.contract import ViewError
+from holmes.toolsets.kubernetes_view import ViewError
+from holmes.toolsets.kubernetes_view.helm import masked_values, parse_manifest
 from holmes.toolsets.kubernetes_view.layouts import items_of, show_columns, show_count, show_yaml
-from holmes.toolsets.kubernetes_view.manifests import parse_manifest
-from holmes.toolsets.kubernetes_view.secrets import masked_status, masked_table, without_secrets
-from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
-from holmes.toolsets.kubernetes_view.values import masked_values
+from holmes.toolsets.kubernetes_view.secrets import (
+    masked_description,
+    masked_status,
+    masked_table,
+    masked_text,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holmes.redaction.redactor import Redactor
-    from holmes.toolsets.kubernetes_view.contract import Json, ViewRequest
+    from holmes.toolsets.kubernetes_view import Json, ViewRequest
 
 _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": masked_status}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from holmes.toolsets.kubernetes_view.contract import FORMS
+from holmes.toolsets.kubernetes_view import FORMS
 
 VIEW: Final = "kubernetes_view"
 
