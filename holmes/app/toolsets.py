@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from holmes.app.environment import cluster_environment, with_choices
 from holmes.assets import toolset_files
 from holmes.core.approvals import ApprovalGate
-from holmes.settings.process import process_environment
-from holmes.settings.tool_environment import tool_environment
+from holmes.settings.process import process_environment, tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
 from holmes.toolsets.registry import ToolsetContext

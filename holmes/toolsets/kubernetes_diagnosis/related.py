@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.changes import recent_changes
-from holmes.diagnosis.facts.nearest import nearest
 from holmes.diagnosis.facts.templates import template_of
-from holmes.diagnosis.scope import plain_kind
+from holmes.diagnosis.facts.typos import nearest
+from holmes.diagnosis.reports import plain_kind
 from holmes.kubernetes.fields import boolean, child, children, integer, text, text_map
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
 from holmes.kubernetes.moments import duration

@@ -13,9 +13,8 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.masking import masked_report
+from holmes.diagnosis.reports import IncidentFilter, masked_report
 from holmes.diagnosis.scan import ScanRequest, scan
-from holmes.diagnosis.scope import IncidentFilter
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.redaction.escape_sequences import strip_escape_sequences

@@ -1,7 +1,8 @@
-"""Whether a node may take a pod by its labels and taints, as the scheduler decides it. Called by the rules."""
+"""Nodes: which ones a pod may use, and which ones leave the cluster."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, integer, text, text_map, texts
@@ -10,8 +11,10 @@ from holmes.kubernetes.selectors import matches_map, matches_selector
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.json_types import JsonObject
+
 
 AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 CONTROL_PLANE_TAINTS: Final = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})
@@ -83,3 +86,50 @@ def host_ports(spec: JsonObject) -> Iterator[tuple[str, int, str]]:
                 if integer(port, "hostPort"):
                     where = f"{key}[{index}].ports[{position}].hostPort"
                     yield where, integer(port, "hostPort"), text(port, "protocol") or "TCP"
+
+
+_LEAVING: Final = frozenset(
+    {
+        "ToBeDeletedByClusterAutoscaler",
+        "DeletionCandidateOfClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/disruption",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "cloud.google.com/impending-node-termination",
+        "aws-node-termination-handler/spot-itn",
+        "aws-node-termination-handler/scheduled-maintenance",
+        "aws-node-termination-handler/asg-lifecycle-termination",
+        "aws-node-termination-handler/rebalance-recommendation",
+    }
+)
+
+
+def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
+    """The nodes that are neither joining nor being removed by whoever scales the cluster."""
+    for node in state.of("Node"):
+        if node.deleted is None and state.age_seconds(node) >= state.grace_seconds and not _leaves(node):
+            yield node
+
+
+def is_virtual(node: ClusterObject) -> bool:
+    """Whether a program pretends to be a node: its version and its number of places are its own affair."""
+    fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
+    return fargate or node.labels.get("type") == "virtual-kubelet"
+
+
+def _leaves(node: ClusterObject) -> bool:
+    return any(text(taint, "key") in _LEAVING for taint in node.children("spec", "taints"))
+
+
+def events_by_node(state: ClusterState, *reasons: str) -> dict[str, list[ClusterEvent]]:
+    """The events of each node with these reasons, oldest first.
+
+    By name: a kubelet writes the node's name where other events have the uid.
+    """
+    found: dict[str, list[ClusterEvent]] = defaultdict(list)
+    for event in state.events:
+        if event.kind == "Node" and event.reason in reasons:
+            found[event.name].append(event)
+    for events in found.values():
+        events.sort(key=lambda event: event.last)
+    return found

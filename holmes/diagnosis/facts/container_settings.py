@@ -1,32 +1,32 @@
-"""Finds the setting that a container complained about: a variable, an argument or a mounted file named in its log.
-
-Called by rules about crashes with the line that they quote. Only what the line itself names is blamed. Values of
-Secrets are not known.
-"""
+"""The settings that a failing container complains about, and the Services that an init container waits for."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
-from holmes.diagnosis.facts.evidence import has_secret_name, value
-from holmes.diagnosis.facts.nearest import hint, nearest
-from holmes.diagnosis.facts.rollouts import ABSENT, last_rollout
-from holmes.diagnosis.facts.spec_places import container_field, edited_at, is_optional
+from holmes.diagnosis.facts.changes import ABSENT, last_rollout
+from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
+from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
+from holmes.diagnosis.facts.pods import container_field
+from holmes.diagnosis.facts.typos import hint, nearest
 from holmes.kubernetes.fields import child, children, text, text_map, texts
+from holmes.kubernetes.selectors import matches_map
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.log_signatures import LogSignature
+    from holmes.diagnosis.facts.logs import LastWords, LogSignature
     from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject
+
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.:/@%+-]{3,200}")
 _ABSENT: Final = re.compile(
@@ -251,3 +251,71 @@ def _from_config_map(name: str, key: str, content: str, found: ClusterObject) ->
         words=f"{name} is {shown!r}, the key {key} of {found.ref}",
         config_map=found.ref,
     )
+
+
+_LOOKED_UP: Final = re.compile(
+    r"(?:\bnslookup|\bgetent a?hosts|\bdig|\bping(?: -\S{1,9})*|\bnc(?: -\S{1,9}| \d{1,3}(?= ))*|\btelnet) "
+    r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?![\w.-])"
+)
+_LINK: Final = re.compile(r"\$\{?(([A-Z][A-Z0-9_]{0,62})_SERVICE_(?:HOST|PORT))\b")
+_LONGEST_SCRIPT: Final = 10_000
+_UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakKeyDictionary()
+
+
+def awaited_services(
+    container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
+) -> tuple[ObjectRef, ...]:
+    """The Services that the container's script, its variables and its log name; they need not exist.
+
+    With `certain` only those that its command or its log waits for: a variable may be meant for later.
+    """
+    pod, script = container.pod, _script(container, only_used=certain)
+    services = {use.service: None for use in host_uses(script, pod.namespace, state)}
+    for name in (*_LOOKED_UP.findall(script[:_LONGEST_SCRIPT]), *_linked(container, script[:_LONGEST_SCRIPT])):
+        services[ObjectRef(kind="Service", namespace=pod.namespace, name=name)] = None
+    for service, failed in failures(state).items():
+        if any(each.blocks and each.pod is pod for each in failed):
+            services[service] = None
+    told = words.blamed if words else ()
+    services |= dict.fromkeys(each for each in told if each.kind == "Service")
+    aliases = {name for alias in pod.children("spec", "hostAliases") for name in texts(alias, "hostnames")}
+    return tuple(each for each in services if each.name not in aliases)
+
+
+def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
+    """Whether the Service does not exist, or no pod behind it is ready although all have had their time.
+
+    A Service of the container's own pod waits for the container, not the other way round.
+    """
+    if state.is_missing("Service", service.namespace, service.name):
+        return True
+    found = state.find(service)
+    selector = text_map(found.body, "spec", "selector") if found is not None else {}
+    if found is None or not selector or found.boolean("spec", "publishNotReadyAddresses"):
+        return False
+    if found.namespace == container.pod.namespace and matches_map(selector, container.pod.labels):
+        return False
+    known = _UNSERVED.setdefault(state, {})
+    if service not in known:
+        pods = state.selected("Pod", service.namespace, selector)
+        waited = all(not is_ready(pod) and state.age_seconds(pod) >= state.grace_seconds for pod in pods)
+        known[service] = state.covers("Pod", service.namespace) and waited
+    return known[service]
+
+
+def _script(container: Container, *, only_used: bool) -> str:
+    """Everything in the container's definition that may name a host, or only what its command uses."""
+    script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
+    variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]
+    used = (f"{name}={value}" for name, value in variables if not only_used or (name and name in script))
+    return "\n".join((script, *used))
+
+
+def _linked(container: Container, script: str) -> Iterator[str]:
+    """The Services behind `$ORDERS_DB_SERVICE_HOST`, variables that the kubelet sets for those that exist."""
+    own = {text(each, "name") for each in children(container.spec, "env")}
+    if children(container.spec, "envFrom"):
+        return
+    for variable, name in _LINK.findall(script):
+        if variable not in own and name != "KUBERNETES":
+            yield name.lower().replace("_", "-")

@@ -1,9 +1,4 @@
-"""Whether network policies let a pod reach a port of another pod, as the API defines it. Called by rules on policies.
-
-Policies are additive: a pod that no policy selects for a direction is open in that direction, otherwise one rule of one
-of the selecting policies must allow the connection. What cannot be known (labels of a namespace that was not read)
-counts as allowed.
-"""
+"""Ports of Services and containers, backends of Ingresses, and what NetworkPolicies allow."""
 
 from __future__ import annotations
 
@@ -13,15 +8,126 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
-from holmes.diagnosis.facts.label_index import labels_of
-from holmes.diagnosis.facts.service_ports import container_ports
+from holmes.diagnosis.facts.templates import labels_of
 from holmes.kubernetes.fields import at, child, children, integer, text, text_map, texts
 from holmes.kubernetes.selectors import matches_selector
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePort:
+    """A port of a Service. `target` is a number or the name of a container's port; `index` is its place in the list."""
+
+    index: int
+    name: str
+    port: int
+    protocol: str
+    target: int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerPort:
+    """A port that a container declares."""
+
+    container: str
+    name: str
+    number: int
+    protocol: str
+
+
+def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
+    """The ports of a Service. Without a target port they lead to the same number."""
+    return tuple(_port(index, port) for index, port in enumerate(service.children("spec", "ports")))
+
+
+def _port(index: int, port: JsonObject) -> ServicePort:
+    target = at(port, "targetPort")
+    number = integer(port, "port")
+    named = isinstance(target, str) and not target.isdigit()
+    return ServicePort(
+        index=index,
+        name=text(port, "name"),
+        port=number,
+        protocol=text(port, "protocol") or "TCP",
+        target=str(target) if named else int(str(target)) if _is_number(target) else number,
+    )
+
+
+def _is_number(target: object) -> bool:
+    return (isinstance(target, int) and not isinstance(target, bool)) or (isinstance(target, str) and target.isdigit())
+
+
+def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
+    """The ports that the containers of a pod's spec declare; init containers only where they go on running."""
+    containers = [each for each in children(spec, "initContainers") if text(each, "restartPolicy") == "Always"]
+    for container in (*children(spec, "containers"), *containers):
+        for port in children(container, "ports"):
+            yield ContainerPort(
+                container=text(container, "name"),
+                name=text(port, "name"),
+                number=integer(port, "containerPort"),
+                protocol=text(port, "protocol") or "TCP",
+            )
+
+
+def target_ports(service: ClusterObject, pod: ClusterObject) -> frozenset[int]:
+    """The numbers of the pod's ports that the Service leads to."""
+    declared = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
+    targets = (port.target for port in service_ports(service))
+    return frozenset(declared.get(each, 0) if isinstance(each, str) else each for each in targets) - {0}
+
+
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A Service that an Ingress sends to. `port` is its number or name; `path` is where the backend lies."""
+
+    ingress: ClusterObject
+    service: str
+    port: int | str
+    path: str
+
+    @property
+    def port_path(self) -> str:
+        """Where the port lies."""
+        return f"{self.path}.port.{'number' if isinstance(self.port, int) else 'name'}"
+
+
+def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
+    """The Services behind an Ingress: the default one first, then those of its rules."""
+    yield from _backend(ingress, ingress.child("spec", "defaultBackend"), "spec.defaultBackend")
+    for index, rule in enumerate(ingress.children("spec", "rules")):
+        for position, entry in enumerate(children(rule, "http", "paths")):
+            place = f"spec.rules[{index}].http.paths[{position}].backend"
+            yield from _backend(ingress, child(entry, "backend"), place)
+
+
+def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator[Backend]:
+    """Backends that a controller takes from annotations (`use-annotation`) are no Services."""
+    name = text(backend, "service", "name")
+    port_name = text(backend, "service", "port", "name")
+    if name and port_name != "use-annotation":
+        port = integer(backend, "service", "port", "number") or port_name
+        yield Backend(ingress=ingress, service=name, port=port, path=f"{path}.service")
+
+
+def ingress_class(ingress: ClusterObject) -> str:
+    """The class of an Ingress, from its field or from the old annotation; empty when it has none."""
+    return ingress.text("spec", "ingressClassName") or ingress.annotations.get(_CLASS_ANNOTATION, "")
+
+
+def has_address(ingress: ClusterObject) -> bool:
+    """Whether a controller has given the Ingress an address."""
+    return bool(ingress.children("status", "loadBalancer", "ingress"))
+
 
 Direction: TypeAlias = Literal["Ingress", "Egress"]
 _RULES: Final = {"Ingress": "ingress", "Egress": "egress"}

@@ -1,4 +1,4 @@
-"""Reads PersistentVolumeClaims and what they could be bound to. Called by the rules about volumes."""
+"""PersistentVolumeClaims that wait, and volumes that are full."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.quantities import amount
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.unscheduled import claims_of
 from holmes.kubernetes.fields import child, children, text, texts
 from holmes.kubernetes.selectors import matches_selector
+from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.diagnosis.facts.pods import Container
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
+
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _DEFAULTS: Final = (
@@ -141,4 +145,71 @@ def node_terms(volume: ClusterObject) -> tuple[tuple[str, tuple[str, ...]], ...]
         (text(each, "key"), texts(each, "values"))
         for term in children(volume.body, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
         for each in children(term, "matchExpressions")
+    )
+
+
+_NO_SPACE: Final = re.compile(r"no space left on device|\bENOSPC\b|disk quota exceeded", re.IGNORECASE)
+_FILE: Final = re.compile(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullMount:
+    """A mount without space. `index` is its position among the mounts, `position` that of its volume in the pod.
+
+    `claim` is None for a volume that is not a claim's.
+    """
+
+    file: str
+    path: str
+    index: int
+    volume: str
+    position: int
+    claim: ObjectRef | None
+
+
+def says_full(line: str) -> bool:
+    """Whether the line says that a disk is full."""
+    return _NO_SPACE.search(line) is not None
+
+
+def files_in(line: str) -> tuple[str, ...]:
+    """The absolute paths in a line."""
+    return tuple(_FILE.findall(line))
+
+
+def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
+    """The claims whose mounts a line about a full disk names."""
+    if not says_full(line):
+        return ()
+    found = (full_mount(container, line) for container in containers_of(pod))
+    return tuple(dict.fromkeys(mount.claim for mount in found if mount is not None and mount.claim is not None))
+
+
+def full_mount(container: Container, line: str) -> FullMount | None:
+    """The innermost mount that a file in the line lies in."""
+    for file in files_in(line):
+        found = [
+            (len(path), index, path, text(mount, "name"))
+            for index, mount in enumerate(children(container.spec, "volumeMounts"))
+            for path in [text(mount, "mountPath").rstrip("/")]
+            if path and (file == path or file.startswith(f"{path}/"))
+        ]
+        if found:
+            _, index, path, name = max(found)
+            return _mount(container.pod, name, (file, path, index))
+    return None
+
+
+def _mount(pod: ClusterObject, name: str, place: tuple[str, str, int]) -> FullMount:
+    volumes = pod.children("spec", "volumes")
+    position = next((at for at, each in enumerate(volumes) if text(each, "name") == name), 0)
+    claim = text(volumes[position], "persistentVolumeClaim", "claimName") if volumes else ""
+    file, path, index = place
+    return FullMount(
+        file=file,
+        path=path,
+        index=index,
+        volume=name,
+        position=position,
+        claim=ObjectRef(kind="PersistentVolumeClaim", namespace=pod.namespace, name=claim) if claim else None,
     )
