@@ -26,7 +26,7 @@ def api() -> Iterator[KubernetesApi]:
 
 def make_keys(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environment = Home.make(folder / "home", KUBECONFIG=str(write_kubeconfig(folder, url))).environment()
-    command = [sys.executable, "-m", "holmes.app.release_keys", "holmes", "ops"]
+    command = [sys.executable, "-m", "holmes.server.release_keys", "holmes", "ops"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.app.chat_documents import read_chat_document
+from holmes.stores.chat_documents import read_chat_document
 from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
 from holmes.stores.message_codec import message_to_json
 from holmes.values.errors import ConfigError

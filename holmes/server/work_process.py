@@ -15,8 +15,8 @@ import threading
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from holmes.app import work_messages
-from holmes.app.work_main import ENDING_SIGNALS, work
+from holmes.server import work_main
+from holmes.server.work_main import ENDING_SIGNALS, work
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from prometheus_client import Metric
 
-    from holmes.app.work_messages import Order, Report
     from holmes.redaction.redactor import Redactor
+    from holmes.server.work_main import Order, Report
     from holmes.settings.settings import Settings
     from holmes.toolsets.registry import ToolsetStatus
 
@@ -96,11 +96,11 @@ class WorkProcess:
         self._ends_at: float | None = None
         self._gone = asyncio.Event()
         self._lost = False
-        self._failure: work_messages.Failed | None = None
+        self._failure: work_main.Failed | None = None
         self._told: asyncio.Future[None] | None = None
         self._waking = False
         self._wake_again = False
-        self._toolsets: work_messages.UseToolsets | None = None
+        self._toolsets: work_main.UseToolsets | None = None
         self._toolsets_told = False
         self._families: tuple[Metric, ...] = ()
 
@@ -111,7 +111,7 @@ class WorkProcess:
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
         threading.Thread(target=self._listen, args=(loop,), name="holmes-reports", daemon=True).start()
-        self._tell(work_messages.Begin(settings=settings))
+        self._tell(work_main.Begin(settings=settings))
         try:
             await self._begun
         except asyncio.CancelledError:
@@ -121,7 +121,7 @@ class WorkProcess:
             yield
         finally:
             self.begin_to_end()
-            self._tell(work_messages.End())
+            self._tell(work_main.End())
             await self._end()
 
     def wake(self) -> None:
@@ -130,11 +130,11 @@ class WorkProcess:
             self._wake_again = True
             return
         self._waking = True
-        self._tell(work_messages.Wake())
+        self._tell(work_main.Wake())
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
         """Let it use the toolsets that stand so. What comes before the last one was heard replaces the one before."""
-        self._toolsets = work_messages.UseToolsets(statuses=statuses)
+        self._toolsets = work_main.UseToolsets(statuses=statuses)
         if not self._toolsets_told:
             self._tell_toolsets()
 
@@ -148,7 +148,7 @@ class WorkProcess:
         """Let it take nothing new; what runs may finish meanwhile, but not for ever. Doing it again changes nothing."""
         if self._ends_at is None:
             self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
-            self._tell(work_messages.BeginToEnd())
+            self._tell(work_main.BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
         """What it has counted; what it said last when it has no time to answer."""
@@ -186,7 +186,7 @@ class WorkProcess:
         """Done when the figures have come."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
-            self._tell(work_messages.TellFigures())
+            self._tell(work_main.TellFigures())
         return self._told
 
     async def _end(self) -> None:
@@ -222,21 +222,21 @@ class WorkProcess:
 
     def _hear(self, report: Report) -> None:
         match report:
-            case work_messages.Begun():
+            case work_main.Begun():
                 self._settle(None)
-            case work_messages.Woken():
+            case work_main.Woken():
                 self._waking = False
                 if self._wake_again:
                     self._wake_again = False
                     self.wake()
-            case work_messages.ToolsetsUsed():
+            case work_main.ToolsetsUsed():
                 self._toolsets_told = False
                 self._tell_toolsets()
-            case work_messages.Failed():
+            case work_main.Failed():
                 self._failure = report
                 if not self._settle(WorkFailed(report.message, report.exit_code)):
                     _log.error("the process that investigates failed: %s", report.message)
-            case work_messages.Figures():
+            case work_main.Figures():
                 self._families = report.families
                 if self._told is not None:
                     self._told.set_result(None)

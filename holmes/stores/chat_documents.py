@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.app import openai_messages
+from holmes.stores import openai_messages
 from holmes.stores.conversation_store import is_conversation, read_lines
 from holmes.stores.message_codec import message_from_json, message_to_json
 from holmes.values.errors import ConfigError

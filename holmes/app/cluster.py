@@ -1,6 +1,6 @@
-"""Which cluster: the one of the kubeconfig, a recording, or the demo.
+"""The cluster of a command: of the kubeconfig, a recording or the demo. Also its variables, and a scan of it.
 
-A recording is served on loopback for as long as it is needed, so that everything else works as on a live cluster.
+A recording is served on loopback while it is in use, so that everything else works as with a live cluster.
 """
 
 from __future__ import annotations
@@ -9,15 +9,21 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from holmes.kubernetes.scope import SCOPE_VARIABLE, within
+from holmes.settings.process import process_environment, tool_environment
+from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
+    from holmes.diagnosis.scan import ScanRequest
+    from holmes.kubernetes.state_reader import Progress
     from holmes.settings.server import InvestigationsSettings
     from holmes.settings.settings import Settings
     from holmes.values.errors import HolmesError
+    from holmes.values.findings import DiagnosisReport
 
 RECORDINGS_DATABASE = "recordings.db"
 
@@ -82,3 +88,50 @@ def _recording(choice: ClusterChoice) -> Path | None:
 
         return demo_recording()
     return choice.snapshot
+
+
+def cluster_environment(settings: Settings) -> Environment:
+    """What is needed to reach the cluster, and nothing that a toolset declares."""
+    return with_choices(settings, tool_environment(process_environment()))
+
+
+def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environment:
+    """The variables of tools plus what the user chose; tools read the choice from these names.
+
+    Raises `ConfigError` for a namespace outside of those that may be read.
+    """
+    investigation = settings.investigation
+    scope = investigation.scoped_namespaces
+    within((investigation.namespace,) if investigation.namespace else (), scope)
+    chosen = {
+        "KUBECONFIG": str(investigation.kubeconfig or ""),
+        "HOLMES_KUBE_CONTEXT": investigation.kube_context,
+        "HOLMES_KUBE_NAMESPACE": investigation.namespace,
+        SCOPE_VARIABLE: ",".join(scope),
+    }
+    return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})
+
+
+async def require_cluster(settings: Settings) -> None:
+    """Raises `ClusterUnreachable`, with the line for the user, unless the cluster answers."""
+    from holmes.kubernetes.client import ClusterClient
+
+    async with await ClusterClient.connect(cluster_environment(settings)) as client:
+        await client.probe()
+
+
+async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progress | None = None) -> DiagnosisReport:
+    """Scan the cluster of these settings, and mask secrets in the report.
+
+    Raises `ClusterUnreachable` and `ConfigError`.
+    """
+    from holmes.app.redaction import make_redactor, text_mask
+    from holmes.diagnosis.reports import masked_report
+    from holmes.diagnosis.scan import scan
+    from holmes.kubernetes.client import ClusterClient
+
+    redactor = make_redactor(settings)
+    async with await ClusterClient.connect(cluster_environment(settings)) as client:
+        await client.probe()
+        report = (await scan(client, request, progress)).report
+    return masked_report(report, text_mask(redactor))

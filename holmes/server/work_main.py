@@ -1,7 +1,8 @@
-"""The process that works: what `work_process` forks. Obeys the orders that come through its pipe, and nobody else.
+"""The process that runs investigations: obeys the orders of the serving process, which come through its pipe.
 
-Signals of a terminal or a supervisor reach both processes; only the one that answers requests decides what they mean.
-When that one is gone, so is this one, at once: the lease ends, and other replicas take over.
+Orders and reports are pickled by `multiprocessing`; nothing else can reach the pipe. At most one order of each kind is
+on its way, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
+that process dies, this one exits at once: its lease expires, and other replicas take over.
 """
 
 from __future__ import annotations
@@ -13,20 +14,91 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from holmes.app import work_messages
-from holmes.app.memory import limit_arenas
+from holmes.app.service_parts import limit_arenas
 from holmes.app.work import open_work
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
+    from prometheus_client import Metric
+
     from holmes.app.work import Work
-    from holmes.app.work_messages import Order, Report
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.toolsets.registry import ToolsetStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Work with these settings. The first order."""
+
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Something was queued."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseToolsets:
+    """How the toolsets stand, by the last check."""
+
+    statuses: tuple[ToolsetStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginToEnd:
+    """Take nothing new; what runs may finish meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Finish in order, and exit. The last order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellFigures:
+    """Answer with `Figures`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The work has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """`Wake` was heard; the next one may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetsUsed:
+    """`UseToolsets` was heard; the next one may come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The work cannot begin; the text and exit code of the error."""
+
+    message: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What was counted there since it began."""
+
+    families: tuple[Metric, ...]
+
+
+Order: TypeAlias = Begin | Wake | UseToolsets | BeginToEnd | End | TellFigures
+Report: TypeAlias = Begun | Woken | ToolsetsUsed | Failed | Figures
+
 
 ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
@@ -47,7 +119,7 @@ def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
         order = pipe.recv()
     except EOFError:
         return  # whoever forked this never began
-    if isinstance(order, work_messages.Begin):
+    if isinstance(order, Begin):
         os.nice(_NICENESS)
         limit_arenas()
         try:
@@ -69,11 +141,11 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
         target=_listen, args=(pipe, asyncio.get_running_loop(), orders), name="holmes-orders", daemon=True
     ).start()
     try:
-        async with open_work(settings, redactor, told=True) as opened:
-            pipe.send(work_messages.Begun())
+        async with open_work(settings, redactor, adopts=True) as opened:
+            pipe.send(Begun())
             await _obey_unless_damaged(opened, orders, pipe)
     except HolmesError as error:
-        pipe.send(work_messages.Failed(message=str(error), exit_code=error.exit_code))
+        pipe.send(Failed(message=str(error), exit_code=error.exit_code))
 
 
 async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
@@ -91,21 +163,21 @@ async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe:
 
 
 async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
-    while not isinstance(order := await orders.get(), work_messages.End):
+    while not isinstance(order := await orders.get(), End):
         match order:
-            case work_messages.Begin():
+            case Begin():
                 pass  # it came first
-            case work_messages.Wake():
-                pipe.send(work_messages.Woken())
+            case Wake():
+                pipe.send(Woken())
                 opened.wake()
-            case work_messages.UseToolsets():
-                pipe.send(work_messages.ToolsetsUsed())
+            case UseToolsets():
+                pipe.send(ToolsetsUsed())
                 opened.toolsets.adopt(order.statuses)
-            case work_messages.BeginToEnd():
+            case BeginToEnd():
                 opened.begin_to_end()
-            case work_messages.TellFigures():
+            case TellFigures():
                 # Within milliseconds, and here: no order may wait for a thread.
-                pipe.send(work_messages.Figures(families=opened.metrics.families()))
+                pipe.send(Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:

@@ -1,4 +1,4 @@
-"""Makes the Secret with the keys of a release: `python -m holmes.app.release_keys NAME NAMESPACE`.
+"""Makes the Secret with the keys of a release: `python -m holmes.server.release_keys NAME NAMESPACE`.
 
 Run by the Job of the Helm chart before an installation. It only ever creates: a Secret that exists is neither changed
 nor read.
