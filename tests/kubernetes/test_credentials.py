@@ -282,7 +282,7 @@ async def test_a_certificate_of_an_exec_plugin_is_shown(certificates: Certificat
     ("script", "message"),
     [
         ("echo expired session >&2; exit 7", "'./plugin' failed with exit code 7: expired session"),
-        ("echo no json", "'./plugin' printed no JSON"),
+        ("echo no json", "'./plugin' did not print JSON"),
         ("echo '{}'", "speaks '', the kubeconfig wants 'client.authentication.k8s.io/v1'"),
         (_credential(), "printed neither a token nor a certificate with its key"),
     ],

@@ -422,5 +422,5 @@ async def test_names_that_no_cluster_has_lead_nowhere_and_are_noted(api: Kuberne
     summary = await record_in(api, tmp_path, tmp_path / "a" / "recording")
     assert summary.logs == 1
     assert len(summary.unread) == 4
-    assert all(" cannot be a Kubernetes " in each.reason for each in summary.unread)
+    assert all(" is not a valid Kubernetes " in each.reason for each in summary.unread)
     assert "stolen" not in content_of(tmp_path)

@@ -242,7 +242,7 @@ async def test_a_log_that_the_node_has_removed_is_not_shown_as_a_line(
     gone = Answer(body=b"unable to retrieve container logs for containerd://590a0d377e1010e6")
     api.on(f"{PODS}/web-1/log", _by_container(app=log(["started"]), app_previous=gone))
     result = await _call(toolset, name="web-1", kind="Pod")
-    assert "the node does not have this log any more" in result.data
+    assert "the node no longer has this log" in result.data
     assert "unable to retrieve" not in result.data
     assert "started" in result.data
 
