@@ -65,11 +65,11 @@ async def test_probe_takes_a_forbidden_version_for_a_living_cluster(api: Kuberne
     ("answer", "words"),
     [
         (status(500, "InternalError", "no etcd", {"Retry-After": "0"}), "the API server answered 500: no etcd"),
-        (status(404, "NotFound", "nothing here"), "the server has no '/version'"),
+        (status(404, "NotFound", "nothing here"), "the server does not have '/version'"),
         (Answer(body=b"<html>Log in</html>"), "the answer is not JSON"),
         (Answer(body=b"[1, 2]"), "JSON that is not an object"),
         (Answer(body=b"[" * 100_000), "the answer is not JSON"),
-        (Answer(body=b'{"hello": 1}'), "names no gitVersion"),
+        (Answer(body=b'{"hello": 1}'), "has no gitVersion"),
         (Answer(status=302, body=b"Moved", headers={"Location": "/login"}), "answered 302: Moved"),
         (Answer(body=b"x" * 100, cut_after=20), "the connection ended before the answer was complete"),
     ],
@@ -83,7 +83,7 @@ async def test_probe_takes_nothing_but_an_answer_of_kubernetes_for_a_cluster(
         await client.probe()
 
     assert str(caught.value).startswith(
-        f"Cannot reach the cluster of context 'test' at {api.url}: it does not answer as"
+        f"Cannot reach the cluster of context 'test' at {api.url}: it does not answer like"
     )
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -258,7 +258,7 @@ async def test_a_stream_that_breaks_gives_what_came_and_then_an_error(
             async for piece in pieces:
                 got.extend(piece)
 
-    with pytest.raises(ReadCutOff, match="the connection was cut"):
+    with pytest.raises(ReadCutOff, match="the connection ended"):
         await read()
 
     assert got == b"one\ntwo\n"

@@ -115,7 +115,7 @@ class LogReader:
             error = ToolError("".join(self._notes(end)))
             return replace(blank, unread=str(error), failure=error)
         if window.total_lines == 1 and window.kept and _LOG_IS_GONE.match(window.kept[0]):
-            return replace(blank, unread="the node does not have this log any more")
+            return replace(blank, unread="the node no longer has this log")
         return replace(
             blank,
             lines=window.kept,
