@@ -106,7 +106,7 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="T12",
         what="a picture of any size is read back",
-        file="holmes/toolsets/stored_results/image.py",
+        file="holmes/toolsets/stored_results/toolset.py",
         snippet="    if tokens > cap:",
         replacement="    if tokens < 0:",
         test="tests/toolsets/test_stored_results.py::test_a_picture_above_the_cap_is_an_error_and_never_spilled_again",
@@ -251,7 +251,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="C3",
         what="the provider's answer is not used",
-        file="holmes/llm/served_window.py",
+        file="holmes/llm/limits.py",
         snippet="    return _requested_num_ctx(config, facts) or asked",
         replacement="    return _requested_num_ctx(config, facts)",
         test="tests/llm/test_served_window.py::test_every_kind_of_server_tells_its_window",

@@ -6,16 +6,13 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.limit_ranges import violations
-from holmes.diagnosis.facts.quantities import quantity
-from holmes.diagnosis.facts.refusals import QUOTA, refused_with
-from holmes.diagnosis.facts.selector_mismatch import nearest_workload
+from holmes.diagnosis.facts.admission import QUOTA, refused_with
+from holmes.diagnosis.facts.resources import quantity, violations
+from holmes.diagnosis.facts.services import nearest_workload
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text, text_map
-from holmes.kubernetes.moments import moment
-from holmes.kubernetes.selectors import matches_selector
+from holmes.kubernetes.fields import matches_selector, moment, text, text_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
