@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _Reader: TypeAlias = Callable[[object], Any]
 _NAMES = {str: "text", bool: "true or false", int: "an integer", float: "a number"}
-_PRIMITIVES = tuple(_NAMES)
+_PRIMITIVES = (str, bool, int, float)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
