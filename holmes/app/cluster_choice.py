@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from holmes.settings.investigations import InvestigationsSettings
+    from holmes.settings.server import InvestigationsSettings
     from holmes.settings.settings import Settings
     from holmes.values.errors import HolmesError
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.scope import SCOPE_VARIABLE, within
-from holmes.settings.process import process_environment
-from holmes.settings.tool_environment import tool_environment
+from holmes.settings.process import process_environment, tool_environment
 from holmes.values.environment import Environment
 
 if TYPE_CHECKING:

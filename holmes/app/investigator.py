@@ -28,7 +28,7 @@ from holmes.llm.litellm_model import LitellmModel
 from holmes.prompts import render_prompt
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
-from holmes.toolsets.selected import Selected
+from holmes.toolsets.wrappers import Selected
 from holmes.values.messages import SystemMessage, Text, UserMessage, user_text
 from holmes.values.steps import DirectStepRunner
 from holmes.values.tools import LINES_TOOL, SEARCH_TOOL

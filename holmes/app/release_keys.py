@@ -16,8 +16,7 @@ from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.errors import error_of_answer
 from holmes.kubernetes.paths import api_path
 from holmes.kubernetes.transport import connection_error, open_http_client
-from holmes.settings.process import process_environment
-from holmes.settings.tool_environment import tool_environment
+from holmes.settings.process import process_environment, tool_environment
 from holmes.values.environment import Environment
 from holmes.values.errors import HolmesError, ToolError
 

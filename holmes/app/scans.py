@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.environment import cluster_environment
 from holmes.app.redaction import make_redactor, text_mask
-from holmes.diagnosis.masking import masked_report
+from holmes.diagnosis.reports import masked_report
 from holmes.diagnosis.scan import scan
 from holmes.kubernetes.client import ClusterClient
 

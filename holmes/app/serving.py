@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
     from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.app.toolsets import open_toolsets
 from holmes.investigations.records.periodic import repeat
-from holmes.toolsets.statuses import ToolsetStatus
+from holmes.toolsets.registry import ToolsetStatus
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from holmes.app.environment import cluster_environment, with_choices
 from holmes.assets import toolset_files
 from holmes.core.approvals import ApprovalGate
-from holmes.settings.process import process_environment
-from holmes.settings.tool_environment import tool_environment
+from holmes.settings.process import process_environment, tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
-from holmes.toolsets.redacted import Redacted
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
+from holmes.toolsets.wrappers import Redacted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue
     from holmes.toolsets.readiness import Readiness
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
     from holmes.values.tools import ResultStore, Toolset
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from holmes.settings.settings import Settings
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

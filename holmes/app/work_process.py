@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holmes.app.work_messages import Order, Report
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
 
 _PATIENCE_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 5.0

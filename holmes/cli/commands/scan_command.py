@@ -167,9 +167,9 @@ async def _scan(
 
 
 def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
-    from holmes.diagnosis.catalogue import chosen_rules
+    from holmes.diagnosis.engine import chosen_rules
+    from holmes.diagnosis.reports import IncidentFilter
     from holmes.diagnosis.scan import ScanRequest
-    from holmes.diagnosis.scope import IncidentFilter
     from holmes.kubernetes.log_reader import LogLimits
     from holmes.kubernetes.state_reader import ReadLimits
 
@@ -213,7 +213,7 @@ def _baseline(file: Path) -> DiagnosisReport:
 
 
 def _fails(report: DiagnosisReport, baseline: DiagnosisReport | None, fail_on: Severity) -> bool:
-    from holmes.diagnosis.comparison import compare
+    from holmes.diagnosis.reports import compare
     from holmes.values.findings import SEVERITIES
 
     incidents = report.incidents if baseline is None else compare(baseline, report).new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.diagnosis.facts.log_signatures import signatures_of
+from holmes.diagnosis.facts.logs import signatures_of
 
 GO_PANIC = """starting web 4.2.0
 panic: runtime error: invalid memory address or nil pointer dereference
