@@ -29,7 +29,7 @@ from holmes.core.history import History
 from holmes.core.tools_utils.output_changes import output_change
 from holmes.diagnosis.facts.access_review import denials_in
 from holmes.diagnosis.facts.logs import signatures_of
-from holmes.evidence.passages import NumberedText
+from holmes.evidence.passages import CitedText, NumberedText
 from holmes.evidence.sources import source_of_command
 from holmes.evidence.verification import verify_citations
 from holmes.investigations.records.database import Database
