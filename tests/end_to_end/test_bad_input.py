@@ -205,7 +205,7 @@ def test_a_tool_that_floods_a_gigabyte_is_stopped_and_memory_stays_bounded(home:
     flooded = peak_megabytes(home, *asking_one_tool(tmp_path, "head -c 1000000000 /dev/zero | tr '\\0' 'x'"))
     assert flooded - quiet <= MAX_FLOOD_MB, f"{quiet:.0f} MB with a line, {flooded:.0f} MB with a gigabyte"
     (call,) = read_report(tmp_path / "report.json")["tool_calls"]
-    assert "stopped because it wrote more than" in str(call["error"])
+    assert "stopped because its output exceeds" in str(call["error"])
     assert len(str(call["result"])) < 200_000
     assert call["stored_results"]
 
