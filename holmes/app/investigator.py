@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.app.models import build_models, check_models
 from holmes.app.redaction import mask_process, text_mask
 from holmes.app.toolsets import open_toolsets, require_cluster
-from holmes.core.investigation import LoopParts, LoopPrompts
+from holmes.core.loop_run import LoopParts, LoopPrompts
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.upkeep import compact_conversation, context_usage
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from holmes.app.models import ModelChain
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.toolsets import OpenToolsets
-    from holmes.core.approvals import Approver
-    from holmes.core.investigation import LoopModel
+    from holmes.core.model_chain import LoopModel
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.core.upkeep import ContextUsage
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings

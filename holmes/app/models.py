@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.context_policies import context_policy
 from holmes.app.model_registry import build_model
-from holmes.core.calibration import Calibration
-from holmes.core.investigation import LoopModel
+from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.settings.settings import reveal
 from holmes.values.errors import ConfigError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.environment import cluster_environment, with_choices
 from holmes.assets import toolset_files
-from holmes.core.approvals import ApprovalGate
+from holmes.core.tools_utils.tool_executor import ApprovalGate
 from holmes.settings.process import process_environment
 from holmes.settings.tool_environment import tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
@@ -19,8 +19,8 @@ from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResul
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from holmes.core.approvals import Approver
-    from holmes.core.investigation import LoopModel
+    from holmes.core.model_chain import LoopModel
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue
