@@ -11,7 +11,7 @@ Q ?= What is broken in this cluster, and why?
 export HOLMES_QUESTION := $(value Q)
 unexport Q
 
-.PHONY: ask test check lint types imports docs cluster services unit benchmarks lock clean
+.PHONY: ask test test-long check lint types imports docs cluster services unit benchmarks lock clean
 
 ask: $(VENV)/.installed
 	@demo=; \
@@ -22,7 +22,11 @@ ask: $(VENV)/.installed
 	fi; \
 	$(BIN)/holmes ask --no-interactive $$demo -- "$$HOLMES_QUESTION"
 
+# What takes long runs in a short form with fixed seeds: fewer examples, kills and rounds. `make test-long` runs it whole.
 test: check unit
+
+test-long: export HOLMES_TESTS := long
+test-long: check unit
 
 check: lint types imports docs
 
@@ -53,13 +57,14 @@ cluster: $(VENV)/.installed
 services: $(VENV)/.installed
 	$(BIN)/python -m tests.services build || test "$$CI" != true
 
-# The slow tests run beside the others, on the second core, and are printed after them. They prove properties over
-# thousands of examples or start real services: measuring their coverage would take twice the time.
+# The slow tests run beside the others, on the second core, and are printed after them. They prove properties over many
+# examples or start real services: measuring their coverage would take twice the time.
 unit: $(VENV)/.installed cluster services
 	$(BIN)/coverage erase
-	@$(BIN)/python -m pytest -m slow > $(VENV)/slow-tests.log 2>&1 & slow=$$!; \
-	$(BIN)/coverage run -m pytest -m "not slow"; fast_code=$$?; \
+	@$(BIN)/python -m pytest -m slow --junitxml=$(VENV)/slow.xml > $(VENV)/slow-tests.log 2>&1 & slow=$$!; \
+	$(BIN)/coverage run -m pytest -m "not slow" --junitxml=$(VENV)/fast.xml; fast_code=$$?; \
 	wait $$slow; slow_code=$$?; cat $(VENV)/slow-tests.log; \
+	$(BIN)/python -m tests.slowest $(VENV)/fast.xml $(VENV)/slow.xml; \
 	test $$fast_code -eq 0 && test $$slow_code -eq 0
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --sort=cover --fail-under=90
@@ -73,12 +78,14 @@ benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/alerts.py
 	$(BIN)/python benchmarks/serving.py
 
-# Hashes of everything, no index addresses. The image gets the same versions, without what only development needs.
+# Hashes of everything, no index addresses. The image gets the same versions, without the development tools and without the
+# extra `auth-provider`: kubeconfig files with the deprecated field are for workstations.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --all-extras --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --all-extras --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
+	  --extra kubectl --extra otel --extra server --extra vertex \
+	  --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build

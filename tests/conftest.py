@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.kubernetes_api import KubernetesApi, document, kubernetes_api, write_kubeconfig
+from tests.support.long_form import LONG
 
 # A busy machine is no reason to fail; the timeout of every test still holds. The examples are the same in every run, so
 # that a change is judged by what it changed; `HYPOTHESIS_PROFILE=explore pytest ...` looks for new ones.
@@ -18,6 +19,14 @@ settings.register_profile("explore", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "holmes"))
 
 pytest_plugins = ["tests.cluster.fixtures", "tests.services.fixtures"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make test-long` runs."""
+    left_out = [] if LONG else [item for item in items if item.get_closest_marker("long")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 In a `console` block, lines that begin with `$ ` are commands and the lines below are what they print; a `yaml` block
 begins with `# file: PATH` and becomes that file. Progress on standard error is left out; an error line is not. The only
-other block is the picture of the rooms. The README is in `test_docs_readme.py`.
+other blocks are the picture of the rooms and the patterns of `words.md`. The README is in `test_docs_readme.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.support.command_line import Home
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-# deploy.md needs a shell and services: test_docs_deploy.py. architecture.md has no commands.
-DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy"}]
+# deploy.md needs a shell and services: test_docs_deploy.py. The others have no commands.
+DOCUMENTS = [path for path in PAGES if path.stem not in {"architecture", "deploy", "words"}]
 
 
 @dataclass(frozen=True, slots=True)

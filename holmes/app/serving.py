@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from holmes.app.alerts import alert_intake
 from holmes.app.investigators import Investigators, InvestigatorsParts
-from holmes.app.memory import limit_arenas
-from holmes.app.service_parts import database_address, shared_redactor, shared_results
+from holmes.app.service_parts import database_address, limit_arenas, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
-from holmes.app.toolset_watch import ToolsetWatch
+from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records.database import Database, DatabaseDamaged, DatabaseUnavailable
 from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
     from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
@@ -107,7 +106,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
             results=shared_results(settings, database),
             spent_today=investigations.spent_today,
             telemetry=telemetry,
-            toolsets=ToolsetWatch(settings, redactor=redactor, on_check=on_check),
+            toolsets=watch_toolsets(settings, redactor=redactor, on_check=on_check),
         )
         await stack.enter_async_context(worker.working(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))

@@ -1,1 +1,1 @@
-"""Where news of incidents goes: Slack, webhooks. Built in `holmes.app`; one file for each kind."""
+"""Notifications about incidents, for Slack and webhooks."""

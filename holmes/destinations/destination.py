@@ -1,26 +1,96 @@
-"""What every destination is, and how one says that it could not deliver. Implemented by `slack`, `webhook`, ...
+"""Destinations of notifications: the news about an incident, the protocol that sends it, and its error.
 
-Delivery is at least once: whoever sends may send the same news again, with the same key.
+Delivery is at least once: the same news may be sent again with the same key. Values describe the state when the news is
+sent, not when it was queued. Texts of alerts come from outside and may be hostile: a destination escapes them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from holmes.values.errors import HolmesError, masked
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
-    from holmes.destinations.message import IncidentNews
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    import httpx
 
 LONGEST_REASON_CHARACTERS = 500
 
+NewsKind: TypeAlias = Literal["opened", "answered", "failed", "resolved", "reopened"]
+"""The change of an incident, or the end of one of its investigations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertNews:
+    """One alert of the incident. `summary` is one line from its annotations."""
+
+    name: str
+    status: Literal["firing", "resolved"]
+    labels: Mapping[str, str]
+    severity: str | None = None
+    summary: str | None = None
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigationNews:
+    """The investigation that the news is about. `answer` is Markdown, `root_cause` its first line, `cost` US dollars.
+
+    `without_llm` is true if `builtin/triage` answered. `without_llm_reason` is set if the settings named another model.
+    """
+
+    id: str
+    state: str
+    answer: str | None = None
+    root_cause: str | None = None
+    error: str | None = None
+    model: str | None = None
+    cost: float = 0.0
+    without_llm: bool = False
+    without_llm_reason: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentNews:
+    """One change of an incident.
+
+    `key` is the same in each attempt; `repeated` is true if an earlier attempt may have arrived. `alerts` has at most
+    the first hundred of `alerts_total`. `link` is the incident's page, None if its address is not configured.
+    """
+
+    kind: NewsKind
+    key: str
+    incident_id: str
+    title: str
+    state: Literal["open", "closed"]
+    opened_at: datetime
+    updated_at: datetime
+    severity: str | None = None
+    cluster: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    closed_at: datetime | None = None
+    reopened: int = 0
+    root_cause: str | None = None
+    alerts: tuple[AlertNews, ...] = ()
+    alerts_total: int = 0
+    investigation: InvestigationNews | None = None
+    link: str | None = None
+    repeated: bool = False
+
 
 class DeliveryFailed(HolmesError):
-    """The news did not arrive, or nobody knows. The message is one line without secrets that says what to do.
+    """The news did not arrive, or its arrival is unknown. The message is one line without secrets, with the next step.
 
-    `retryable` says whether the same news may arrive later; `retry_after_seconds` is how long the destination asked to
-    wait. `reference` is what was achieved until then, for the next attempt.
+    `retryable` is true if a retry may succeed, after `retry_after_seconds` if the destination named a delay.
+    `reference` is the progress so far, for the next attempt.
     """
 
     exit_code = 3
@@ -33,17 +103,20 @@ class DeliveryFailed(HolmesError):
 
 
 class Destination(Protocol):
-    """Somebody who hears of incidents. `name` is the one of the configuration."""
+    """A receiver of notifications. `name` is its name in the settings."""
 
     @property
-    def name(self) -> str:
-        """What routes call it."""
-        ...
+    def name(self) -> str: ...
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:
-        """Deliver `news`; returns what later news of the same incident must know (JSON), or None.
+        """Deliver `news`. Returns a reference (JSON) that later news of the same incident needs, or None.
 
-        `reference` is what an earlier delivery of this incident returned, None when there was none. Raises
-        `DeliveryFailed`.
+        `reference` is the result of an earlier delivery of this incident, None for the first. Raises `DeliveryFailed`.
         """
         ...
+
+
+def place(url: httpx.URL) -> str:
+    """Scheme, host and port of a URL, for messages: its path or query may hold a secret."""
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://{url.host}{port}"

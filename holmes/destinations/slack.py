@@ -1,8 +1,8 @@
-"""Slack: one message for each incident, kept up to date, and the answers in its thread.
+"""Slack: one message for each incident, kept up to date, with the answers in its thread.
 
-Needs a bot token with `chat:write`. Slack has no idempotency of its own, so each message carries its key as metadata:
-after an attempt with an unknown outcome the messages that arrived are looked up, if the token may read the channel
-(`channels:history`, for private ones `groups:history`) and its id is known. Otherwise a message may come twice.
+Needs a bot token with `chat:write`. Slack has no idempotency keys, so each message has its key as metadata. After an
+attempt with an unknown outcome, existing messages are read if the token has `channels:history` (`groups:history` for
+private channels) and the id of the channel is known. Otherwise a message can appear twice.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    import httpx
-
-    from holmes.destinations.message import IncidentNews
+    from holmes.destinations.destination import IncidentNews
     from holmes.destinations.slack_blocks import SlackMessage
     from holmes.values.json_types import JsonObject
 
@@ -35,13 +33,13 @@ _UNUSABLE_FORM: Final = frozenset(
         "invalid_metadata_schema", "metadata_must_be_sent_from_app", "metadata_too_large",
     }
 )  # fmt: skip
-"""Errors after which plain text may arrive all the same."""
+"""Errors of the layout: plain text may still be accepted."""
 _ROOT_IS_LOST: Final = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_not_found"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Thread:
-    """Where the messages of an incident are, and which replies of an unfinished delivery arrived already."""
+    """The thread of an incident, and the keys of replies that already arrived in an unfinished delivery."""
 
     channel: str
     ts: str
@@ -55,19 +53,18 @@ class _Thread:
 class SlackDestination:
     """A channel in Slack."""
 
-    def __init__(self, client: httpx.AsyncClient, *, name: str, channel: str, token: str, api_url: str) -> None:
-        self._api = SlackApi(client, name=name, url=api_url, token=token)
-        self._name = name
+    def __init__(self, api: SlackApi, *, channel: str) -> None:
+        self._api = api
+        self._name = api.name
         self._channel = channel
         self._channel_id = channel if _CHANNEL_ID.fullmatch(channel) else None
 
     @property
     def name(self) -> str:
-        """What routes call it."""
         return self._name
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:
-        """Bring the root message up to date and add what is new to its thread, see `Destination.send`."""
+        """Update the root message and add replies to its thread; see `Destination.send`."""
         thread = _thread_of(reference)
         try:
             thread = await self._with_root(news, thread)
@@ -85,7 +82,7 @@ class SlackDestination:
         return replace(thread, sent=()).to_json()
 
     async def _with_root(self, news: IncidentNews, thread: _Thread | None) -> _Thread:
-        """The thread under a root message that says how the incident stands now."""
+        """Posts or updates the root message; returns its thread."""
         message = await asyncio.to_thread(root_message, news)
         key = f"{self._name}/{news.incident_id}"
         if thread is None and news.repeated:
@@ -109,12 +106,12 @@ class SlackDestination:
         reply = await self._call("chat.postMessage", {**arguments, **quiet, **metadata}, message)
         posted = _Thread(channel=str(reply.get("channel") or self._channel), ts=str(reply.get("ts") or ""))
         if not posted.ts:
-            raise SlackFailed(f"{self._name}: Slack's reply has no `ts`; is `api_url` right?", retryable=False)
+            raise SlackFailed(f"{self._name}: Slack's reply has no `ts`; is `api_url` correct?", retryable=False)
         self._channel_id = posted.channel
         return posted
 
     async def _call(self, method: str, arguments: dict[str, object], message: SlackMessage) -> JsonObject:
-        """Post or update; when Slack does not like blocks or metadata, the text alone."""
+        """Post or update; only the text if Slack refuses blocks or metadata."""
         said = {**arguments, "text": message.text, "parse": "none", "link_names": False}
         try:
             return await self._api.write(method, _json({**said, "blocks": message.blocks()}))
@@ -137,7 +134,7 @@ class SlackDestination:
         return tuple(await self._arrived("conversations.replies", arguments))
 
     async def _arrived(self, method: str, arguments: dict[str, str]) -> dict[str, str]:
-        """The keys and times of our messages there. Nothing when we may not look: then a message may come twice."""
+        """Timestamps of our messages by key; empty if the token may not read them: a message can then appear twice."""
         try:
             reply = await self._api.read(method, {**arguments, "limit": "200", "include_all_metadata": "true"})
         except SlackFailed:
@@ -146,7 +143,7 @@ class SlackDestination:
 
 
 def _thread_of(reference: str | None) -> _Thread | None:
-    """Tolerates what another version wrote: then the incident gets a new root message."""
+    """None for a reference that another version wrote: the incident gets a new root message."""
     try:
         value = json.loads(reference) if reference else {}
         return _Thread(channel=value["channel"], ts=value["ts"], sent=tuple(value.get("sent", ())))
@@ -164,4 +161,4 @@ def _keys(reply: JsonObject) -> Iterator[tuple[str, str]]:
 
 
 def _json(value: dict[str, object]) -> JsonObject:
-    return value  # type: ignore[return-value]  # made of JSON above
+    return value  # type: ignore[return-value]  # built from JSON

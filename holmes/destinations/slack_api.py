@@ -1,29 +1,35 @@
-"""Slack's Web API by HTTP. Called by `slack`; knows methods and errors, not incidents.
+"""Slack's Web API through slack-sdk: one attempt for each call, and errors that say what to do.
 
-The token goes into one header and nowhere else. An error of Slack becomes `SlackFailed` with what to do about it.
+The delivery queue retries, so slack-sdk does not. The token is sent in one header and appears nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from typing import TYPE_CHECKING, Final
+import logging
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import httpx
 
-from holmes.destinations.destination import DeliveryFailed
-from holmes.destinations.http import failed_connection, read_bounded
+from holmes.destinations.destination import DeliveryFailed, place
 from holmes.llm.errors import retry_after_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from ssl import SSLContext
+
+    from slack_sdk.errors import SlackApiError
 
     from holmes.values.json_types import JsonObject
 
 _TIMEOUT_SECONDS: Final = 20.0
-_LONGEST_REPLY_BYTES: Final = 5_000_000
-_NEW_TOKEN: Final = "set a valid bot token (xoxb-...) in its `token`"  # noqa: S105  advice, no token
-_SCOPE: Final = "give the app the scope `chat:write` and install it again"
+_CONNECT_TIMEOUT_SECONDS: Final = 5.0
+_LOGGER: Final = logging.getLogger("slack_sdk.holmes")
+_LOGGER.setLevel(logging.WARNING)  # below, slack-sdk logs the text of each message
+_NEW_TOKEN: Final = "set a valid bot token (xoxb-...) in its `token`"  # noqa: S105  advice, not a token
+_SCOPE: Final = "add the scope `chat:write` to the app and reinstall it"
+_ADMINISTRATOR: Final = "ask a Slack administrator"
+_BUG: Final = "this is a bug in Holmes; report it"
 _PERMANENT: Final[Mapping[str, str]] = {
     "invalid_auth": _NEW_TOKEN,
     "not_authed": _NEW_TOKEN,
@@ -34,30 +40,30 @@ _PERMANENT: Final[Mapping[str, str]] = {
     "org_login_required": _NEW_TOKEN,
     "missing_scope": _SCOPE,
     "no_permission": _SCOPE,
-    "ekm_access_denied": "ask an administrator of Slack",
-    "access_denied": "ask an administrator of Slack",
-    "team_access_not_granted": "ask an administrator of Slack",
+    "ekm_access_denied": _ADMINISTRATOR,
+    "access_denied": _ADMINISTRATOR,
+    "team_access_not_granted": _ADMINISTRATOR,
     "channel_not_found": "check `channel`; a private channel must have the app as a member (/invite it)",
     "not_in_channel": "invite the app to the channel (/invite), or give it `chat:write.public`",
     "is_archived": "unarchive the channel or choose another `channel`",
-    "restricted_action": "the channel does not let the app post: ask an administrator, or choose another `channel`",
+    "restricted_action": "the app may not post in this channel: ask an administrator or choose another `channel`",
     "restricted_action_read_only_channel": "the channel is read-only: choose another `channel`",
     "restricted_action_thread_locked": "the thread is locked: unlock it",
-    "restricted_action_thread_only_channel": "the channel takes replies only: choose another `channel`",
-    "restricted_action_non_threadable_channel": "the channel takes no threads: choose another `channel`",
-    "messages_tab_disabled": "the app takes no direct messages: choose a channel",
+    "restricted_action_thread_only_channel": "the channel accepts replies only: choose another `channel`",
+    "restricted_action_non_threadable_channel": "the channel does not support threads: choose another `channel`",
+    "messages_tab_disabled": "the app does not accept direct messages: choose a channel",
     "user_not_found": "check `channel`",
-    "no_text": "this is a bug in Holmes: please report it",
-    "msg_too_long": "this is a bug in Holmes: please report it",
-    "invalid_arguments": "this is a bug in Holmes: please report it",
+    "no_text": _BUG,
+    "msg_too_long": _BUG,
+    "invalid_arguments": _BUG,
     "unknown_method": "check `api_url`",
     "method_deprecated": "update Holmes",
 }
-"""Errors that another attempt does not change, and what to do. All others are tried again."""
+"""Errors that a retry does not fix, with the next step. All others are retried."""
 
 
 class SlackFailed(DeliveryFailed):
-    """Slack said no, with `code` as its word for it; empty when the failure is of HTTP."""
+    """Slack refused a call. `code` is Slack's error code, empty when the failure is of HTTP."""
 
     def __init__(
         self, message: str, *, retryable: bool, retry_after_seconds: float | None = None, code: str = ""
@@ -67,72 +73,90 @@ class SlackFailed(DeliveryFailed):
 
 
 class SlackApi:
-    """Methods of the Web API for one token. `name` is the destination that errors name."""
+    """Methods of the Web API for one token. `name` is the name of the destination in errors."""
 
-    def __init__(self, client: httpx.AsyncClient, *, name: str, url: str, token: str) -> None:
-        self._client = client
-        self._name = name
-        self._url = httpx.URL(url if url.endswith("/") else f"{url}/")
-        self._headers = {"Authorization": f"Bearer {token}"}
+    def __init__(self, *, name: str, url: str, token: str, timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+        self.name = name
+        self._url = url
+        self._token = token
+        self._timeout_seconds = timeout_seconds
+        self._tls: SSLContext | None = None
 
     async def write(self, method: str, arguments: JsonObject) -> JsonObject:
         """Call a method that changes something. Raises `SlackFailed`."""
-        headers = {**self._headers, "Content-Type": "application/json; charset=utf-8"}
-        request = self._client.build_request(
-            "POST", self._url.join(method), headers=headers, content=json.dumps(arguments).encode()
-        )
-        return await self._answer(method, request)
+        return await self._call(method, json=dict(arguments))
 
     async def read(self, method: str, arguments: Mapping[str, str]) -> JsonObject:
-        """Call a method that only reads; these take a form, no JSON. Raises `SlackFailed`."""
-        request = self._client.build_request("POST", self._url.join(method), headers=self._headers, data=arguments)
-        return await self._answer(method, request)
+        """Call a method that only reads; Slack accepts a form for these, not JSON. Raises `SlackFailed`."""
+        return await self._call(method, data=dict(arguments))
 
-    async def _answer(self, method: str, request: httpx.Request) -> JsonObject:
+    async def _call(
+        self, method: str, *, json: dict[str, Any] | None = None, data: dict[str, Any] | None = None
+    ) -> JsonObject:
+        import aiohttp
+        from slack_sdk.errors import SlackApiError
+        from slack_sdk.web.async_client import AsyncWebClient
+
+        timeout = aiohttp.ClientTimeout(total=self._timeout_seconds, connect=_CONNECT_TIMEOUT_SECONDS)
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS):
-                response = await self._client.send(request, stream=True, follow_redirects=False)
-                try:
-                    body = await read_bounded(response, _LONGEST_REPLY_BYTES)
-                finally:
-                    await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-            raise SlackFailed(f"{self._name}: {failed_connection(error, self._url)}", retryable=True) from None
-        return self._checked(method, response, body)
+            async with aiohttp.ClientSession(timeout=timeout, trust_env=True) as session:
+                client = AsyncWebClient(
+                    self._token,
+                    self._url,
+                    ssl=await self._authorities(),
+                    session=session,
+                    logger=_LOGGER,
+                    retry_handlers=[],
+                )
+                client.proxy = None  # aiohttp reads the proxy from the environment, and NO_PROXY with it
+                reply = await client.api_call(method, json=json, data=data)
+        except SlackApiError as error:
+            self._refused(method, error)
+        except TimeoutError:
+            raise self._failed("did not answer in time") from None
+        except (aiohttp.ClientConnectorError, OSError) as error:
+            raise self._failed(f"cannot be reached: {error}") from None
+        except aiohttp.ClientError as error:
+            raise self._failed(f"closed the connection: {type(error).__name__}") from None
+        except (ValueError, AttributeError, RecursionError):
+            # slack-sdk fails with these on text and on JSON that is not an object. Their messages may hold a secret.
+            raise self._failed("did not answer as Slack does; is `api_url` correct?") from None
+        return reply.data  # type: ignore[return-value]  # an object: slack-sdk checks that it has `ok`
 
-    def _checked(self, method: str, response: httpx.Response, body: bytes) -> JsonObject:
+    async def _authorities(self) -> SSLContext | None:
+        """The certificate authorities that all other connections of Holmes use; slow to load, so loaded once."""
+        if self._tls is None and self._url.startswith("https:"):
+            self._tls = await asyncio.to_thread(httpx.create_ssl_context)
+        return self._tls
+
+    def _failed(self, what: str) -> SlackFailed:
+        return SlackFailed(f"{self.name}: {place(httpx.URL(self._url))} {what}", retryable=True)
+
+    def _refused(self, method: str, error: SlackApiError) -> NoReturn:
+        """Translates an HTTP error, a reply without JSON or a reply with `ok: false`."""
+        response = error.response  # of slack-sdk, or of aiohttp if the reply is not JSON
+        status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0))
+        reply = getattr(response, "data", None)
         wait = retry_after_seconds(response.headers)
-        status = response.status_code
         if status == 429:
             raise SlackFailed(
-                f"{self._name}: Slack's rate limit: {method} is tried again later",
+                f"{self.name}: Slack limits the rate of {method}; will retry",
                 retryable=True,
                 retry_after_seconds=wait if wait is not None else 1.0,
                 code="ratelimited",
-            )
-        reply = _object(body) if status < 500 else None
-        if reply is None:
+            ) from None
+        if status >= 500 or not isinstance(reply, dict) or not reply:
             raise SlackFailed(
-                f"{self._name}: Slack answered {method} with HTTP {status} and no JSON; is `api_url` right?",
+                f"{self.name}: Slack answered {method} with HTTP {status} and without JSON; is `api_url` correct?",
                 retryable=status >= 500 or status == 408 or status < 300,
                 retry_after_seconds=wait,
-            )
-        if reply.get("ok") is True:
-            return reply
+            ) from None
         code = str(reply.get("error") or "unknown_error")[:100]
         advice = _PERMANENT.get(code)
-        message = f"{self._name}: Slack refused {method}: {code}"
+        message = f"{self.name}: Slack refused {method}: {code}"
         raise SlackFailed(
-            f"{message}: {advice}" if advice else f"{message}; it is tried again",
+            f"{message}: {advice}" if advice else f"{message}; will retry",
             retryable=advice is None,
             retry_after_seconds=wait,
             code=code,
-        )
-
-
-def _object(body: bytes) -> JsonObject | None:
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+        ) from None

@@ -1,8 +1,7 @@
-"""The messages of an incident in Slack: the root message, which is kept up to date, and replies in its thread.
+"""The messages of an incident in Slack: the root message and the replies in its thread.
 
-Called by `slack`. Pure. Keeps to Slack's limits: 3,000 characters for a section, 50 blocks, and, which no document
-says, about 12,000 characters for all blocks of a message together. A long answer becomes several replies; what is too
-long for these is cut, with a link.
+Respects Slack's limits: 3,000 characters for a section, 50 blocks, and about 12,000 characters for all blocks of a
+message (undocumented). A long answer is split into several replies, then cut, with a link to the full text.
 """
 
 from __future__ import annotations
@@ -11,8 +10,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.destinations.slack_markdown import markdown_pieces, sections
-from holmes.destinations.slack_text import code, cut, escaped, length, link, one_line
+from holmes.destinations.slack_markdown import (
+    code,
+    cut,
+    escaped,
+    length,
+    link,
+    markdown_pieces,
+    one_line,
+    sections,
+)
 from holmes.evidence import scan_markers
 from holmes.values.texts import shortened
 
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+    from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
     from holmes.evidence import Marker
     from holmes.values.events import CitationOutcome
     from holmes.values.json_types import JsonObject
@@ -44,26 +51,26 @@ _EMOJI: Final = {"critical": ":red_circle:", "warning": ":large_orange_circle:",
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """What one message says: `text` for notifications, `sections` and small `notes` for who opens it. All mrkdwn."""
+    """One message, in mrkdwn: `text` for notifications, `sections` and small `notes` for the channel."""
 
     text: str
     sections: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
     def blocks(self) -> tuple[JsonObject, ...]:
-        """The message in Slack's Block Kit. `verbatim` keeps Slack from looking for mentions and links by itself."""
+        """The message as Block Kit. `verbatim` prevents Slack from adding mentions and links."""
         shown: list[JsonObject] = [{"type": "section", "text": _mrkdwn(text)} for text in self.sections]
         if self.notes:
             shown.append({"type": "context", "elements": [_mrkdwn(note) for note in self.notes]})
         return tuple(shown)
 
     def as_text(self) -> str:
-        """The message without blocks, as far as it fits."""
+        """The message without blocks, cut to Slack's limit."""
         return cut("\n\n".join((*self.sections, *self.notes)), _PLAIN_UNITS)
 
 
 def root_message(news: IncidentNews) -> SlackMessage:
-    """The message in the channel: what fires, how it stands, and the root cause once it is known."""
+    """The message in the channel: firing alerts, status, and the root cause if known."""
     title = one_line(news.title, 300) or "Incident"
     facts = [_emoji(news), f"*{title}*"]
     status = _status(news)
@@ -76,14 +83,14 @@ def root_message(news: IncidentNews) -> SlackMessage:
 
 
 def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
-    """What is added to the thread. Nothing for an incident that was opened or resolved: the root message says so."""
+    """New messages in the thread. None for an opened or resolved incident: the root message shows its state."""
     match news.kind:
         case "answered":
             return _answer(news.investigation) if news.investigation else ()
         case "failed":
             return (_failure(news.investigation),) if news.investigation else ()
         case "reopened":
-            text = f":repeat: It fires again{_since(news.updated_at)}."
+            text = f":repeat: The alert fires again{_since(news.updated_at)}."
             return (SlackMessage(text, (text,)),)
         case "opened" | "resolved":
             return ()
@@ -91,7 +98,7 @@ def replies(news: IncidentNews) -> tuple[SlackMessage, ...]:
 
 def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
     """The answer in as many replies as it needs, up to `ANSWER_MESSAGES`."""
-    markdown, outcomes = _numbered(investigation.answer or "There is no answer.")
+    markdown, outcomes = _numbered(investigation.answer or "No answer.")
     texts = sections(markdown_pieces(shortened(markdown, _ANSWER_CHARACTERS, mark="")), SECTION_UNITS)
     groups = _groups(texts)
     is_whole = len(groups) <= ANSWER_MESSAGES and len(markdown) <= _ANSWER_CHARACTERS
@@ -110,7 +117,7 @@ def _answer(investigation: InvestigationNews) -> tuple[SlackMessage, ...]:
 
 
 def _numbered(markdown: str) -> tuple[str, list[str]]:
-    """An answer with `[1]` or `[2 cited]` for its citations, and a line that says what came of their check."""
+    """The answer with its citations as `[1]` or `[2 cited]`, and a line with the outcome of their checks."""
     numbers: dict[Marker, int] = {}
     shown = "".join(
         piece
@@ -136,22 +143,21 @@ def _groups(texts: list[str]) -> list[list[str]]:
 
 
 def _rest(investigation: InvestigationNews) -> str:
-    page = _page(investigation.link, "the whole answer")
-    return f":scissors: Cut here: {page}" if page else ":scissors: Cut here; the page of Holmes has the whole answer."
+    page = _page(investigation.link, "the full answer")
+    return f":scissors: Cut here: {page}" if page else ":scissors: Cut here; the Holmes page has the full answer."
 
 
 def _failure(investigation: InvestigationNews) -> SlackMessage:
     text = _failed(investigation, 1_500)
-    page = _page(investigation.link, "Its steps")
+    page = _page(investigation.link, "Steps")
     return SlackMessage(cut(text, _TEXT_UNITS), (text,), (page,) if page else ())
 
 
 def _failed(investigation: InvestigationNews, limit: int) -> str:
-    return f":warning: The investigation failed: {one_line(investigation.error or 'no reason is known.', limit)}"
+    return f":warning: The investigation failed: {one_line(investigation.error or 'the reason is unknown.', limit)}"
 
 
 def _status(news: IncidentNews) -> str:
-    """How it stands in one line."""
     if news.root_cause:
         return f"*Root cause:* {one_line(news.root_cause, 1_500)}"
     investigation = news.investigation
@@ -159,9 +165,7 @@ def _status(news: IncidentNews) -> str:
         return "_Not investigated._"
     if investigation.state == "failed":
         return _failed(investigation, 500)
-    return (
-        ":hourglass_flowing_sand: Being investigated." if investigation.state in {"queued", "running"} else "_Ended._"
-    )
+    return ":hourglass_flowing_sand: Investigating…" if investigation.state in {"queued", "running"} else "_Ended._"
 
 
 def _situation(news: IncidentNews) -> str:
@@ -183,7 +187,7 @@ def _emoji(news: IncidentNews) -> str:
 
 
 def _since(at: datetime | None) -> str:
-    """A time that each reader sees in their own zone."""
+    """A time that Slack shows in the time zone of each reader."""
     if at is None:
         return ""
     return f" <!date^{int(at.timestamp())}^{{date_short_pretty}} {{time}}|{at:%Y-%m-%d %H:%M} UTC>"

@@ -1,16 +1,15 @@
-"""Markdown of an answer as Slack's mrkdwn. Called by `slack_blocks`.
+"""Text and Markdown as Slack's mrkdwn. Text from outside cannot mention anyone, add a link or change the layout.
 
-The text is parsed, not searched and replaced: what the parser calls text is escaped, so that nothing of an answer can
-mention somebody. Slack has no headings, tables and images: they become bold lines, monospaced text and links. HTML is
-shown as text. Refuses to write links that lead anywhere but to the web.
+Markdown is parsed, not searched and replaced. Headings, tables and images become bold lines, monospaced text and links;
+HTML is shown as text; links lead only to the web. `<`, `>` and `&` are escaped, and names such as @channel get an
+invisible character. Lengths are UTF-16 units of the escaped text, as Slack counts.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-
-from holmes.destinations.slack_text import clean, escaped, length, link, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +17,15 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.tree import SyntaxTreeNode
 
+ELLIPSIS: Final = "…"
+_WORD_JOINER: Final = "\u2060"
+_CALLS_EVERYBODY = re.compile(r"@(?=(?:channel|here|everyone|group)\b)", re.IGNORECASE)
+# Control characters except tab and newline, and characters that change the writing direction.
+_INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Indivisible parts: entities, links, placeholders.
+_ATOMS = re.compile(r"&(?:amp|lt|gt);|<[^<>\n]*>|\(REDACTED[a-z0-9:\-]{0,80}\)|.", re.DOTALL)
+_STYLE_MARKS: Final = str.maketrans({"*": "\u2217", "`": "\u02cb", "~": "\u223c"})
+_INVISIBLE_IN_ADDRESS: Final = frozenset("\u2060\u200b\u200c\u200d\ufeff")
 _STYLES: Final = {"strong": "*", "em": "_", "s": "~"}
 _FENCE: Final = "```"
 _BACKTICK: Final = "\u02cb"
@@ -26,7 +34,7 @@ _WIDEST_TABLE: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer that stays together where it fits. `code` is text for between fences, escaped."""
+    """A part of an answer that is not split if it fits. `code` marks escaped text for a fenced block."""
 
     text: str
     code: bool = False
@@ -41,7 +49,7 @@ def markdown_pieces(markdown: str) -> tuple[Piece, ...]:
 
 
 def sections(pieces: Sequence[Piece], limit: int) -> list[str]:
-    """The pieces as mrkdwn texts of at most `limit` units, each as full as possible; code keeps its fences."""
+    """The pieces as mrkdwn texts of at most `limit` units, as few as possible; split code keeps its fences."""
     texts: list[str] = []
     for piece in pieces:
         for part in _parts(piece, limit):
@@ -91,7 +99,7 @@ def _quote(node: SyntaxTreeNode) -> Iterator[Piece]:
 
 
 def _list(node: SyntaxTreeNode, depth: int) -> Iterator[Piece]:
-    """The items; those of code and tables end the piece, because a fence must start its line."""
+    """The items as pieces. Code and tables are pieces of their own: a fence must start its line."""
     lines: list[str] = []
     number = int(node.attrs.get("start", 1) or 1)
     for item in node.children:
@@ -145,7 +153,7 @@ def _span(node: SyntaxTreeNode) -> str:
 
 
 def _styled(text: str, mark: str) -> str:
-    """Slack sees a mark only at the edge of a word, so spaces move out of it."""
+    """Moves spaces out of the marks: Slack recognises a mark only at the edge of a word."""
     inner = text.strip()
     if not inner or "\n" in inner:
         return text
@@ -154,7 +162,7 @@ def _styled(text: str, mark: str) -> str:
 
 
 def _plain_style(text: str) -> str:
-    """Without bold, because a heading is bold as a whole."""
+    """Without bold marks: the whole heading is bold."""
     return text.replace("*", "")
 
 
@@ -167,7 +175,7 @@ def _code(content: str) -> str:
 
 
 def _table(node: SyntaxTreeNode) -> str:
-    """The cells in columns of equal width, which monospaced text shows."""
+    """The cells in columns of equal width, for monospaced text."""
     rows = [[_text(cell) for cell in row.children] for part in node.children for row in part.children]
     columns = max(map(len, rows), default=0)
     widths = [
@@ -182,3 +190,79 @@ def _text(node: SyntaxTreeNode) -> str:
     if not node.children:
         return " " if node.type in {"softbreak", "hardbreak"} else node.content
     return "".join(map(_text, node.children))
+
+
+def clean(text: str) -> str:
+    """Removes control characters and halves of characters, which Slack refuses or displays incorrectly."""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _INVISIBLE.sub("", whole.replace("\r\n", "\n"))
+
+
+def escaped(text: str) -> str:
+    """`text` as plain mrkdwn; style marks keep their meaning."""
+    quiet = _CALLS_EVERYBODY.sub(f"@{_WORD_JOINER}", clean(text))
+    return quiet.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def one_line(text: str, limit: int) -> str:
+    """`text` on one line of at most `limit` units: escaped, with look-alikes in place of style marks."""
+    return cut(escaped(" ".join(text.split()).translate(_STYLE_MARKS)), limit)
+
+
+def code(text: str, limit: int = 200) -> str:
+    shown = one_line(text, limit)
+    return f"`{shown}`" if shown else ""
+
+
+def link(url: str, label: str) -> str:
+    """A link with a label of mrkdwn; only the label if `url` is not a web address."""
+    if not url.lower().startswith(("https://", "http://")) or length(url) > 2_000:
+        return label
+    address = "".join(_address_character(character) for character in clean(url) if not character.isspace())
+    shown = label.replace("<", "").replace(">", "").replace("|", "\u00a6").replace("\n", " ")
+    return f"<{address}|{shown}>" if shown.strip() else f"<{address}>"
+
+
+def length(text: str) -> int:
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` in at most `limit` units; an ellipsis marks the cut."""
+    if length(text) <= limit:
+        return text
+    return f"{_start(text, limit - 1)[0]}{ELLIPSIS}"
+
+
+def split(text: str, limit: int) -> list[str]:
+    """`text` in parts of at most `limit` units, split between lines or words where possible."""
+    parts: list[str] = []
+    while length(text) > limit:
+        part, rest = _start(text, limit)
+        at = max(part.rfind("\n"), part.rfind(" ") if part.rfind("\n") < len(part) // 2 else -1)
+        if at > len(part) // 2 and _is_outside_link(part, at):
+            part, rest = part[:at], part[at + 1 :] + rest
+        parts.append(part)
+        text = rest
+    return [*parts, text] if text else parts
+
+
+def _start(text: str, limit: int) -> tuple[str, str]:
+    """Splits after the last indivisible part within `limit`; the start has at least one."""
+    used = position = 0
+    for atom in _ATOMS.finditer(text):
+        used += length(atom.group())
+        if used > limit and position:
+            break
+        position = atom.end()
+    return text[:position], text[position:]
+
+
+def _is_outside_link(text: str, position: int) -> bool:
+    return text.rfind("<", 0, position) <= text.rfind(">", 0, position)
+
+
+def _address_character(character: str) -> str:
+    if character in '<>|"`\\^{}' or character in _INVISIBLE_IN_ADDRESS:
+        return "".join(f"%{byte:02X}" for byte in character.encode())
+    return "&amp;" if character == "&" else character

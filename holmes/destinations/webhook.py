@@ -1,14 +1,13 @@
-"""A webhook: each news as JSON to one address, signed.
+"""A webhook: news as signed JSON, sent to one URL by POST.
 
-The body (`version` 1, see `webhook_body`) comes by POST with `Idempotency-Key`, which is the same when news is sent
-again, `X-Holmes-Timestamp` (seconds since the epoch) and, with a secret, `X-Holmes-Signature: sha256=<hex>`: the
-HMAC-SHA256 of `<timestamp>.<body>` with the secret. A receiver verifies it over the bytes as they came, before it
-parses them, and refuses old timestamps:
+`Idempotency-Key` is the same in each attempt. `X-Holmes-Timestamp` has seconds since the epoch. With a secret,
+`X-Holmes-Signature` is `sha256=<hex>`: the HMAC-SHA256 of `<timestamp>.<body>`. A receiver verifies the received bytes
+before parsing them, and refuses old timestamps:
 
     expected = hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     ok = hmac.compare_digest(f"sha256={expected}", signature) and abs(time.time() - int(timestamp)) < 300
 
-2xx is delivered; 408, 425, 429 and 5xx are tried again; other answers are refusals, redirects too.
+2xx means delivered. 408, 425, 429 and 5xx are retried. All other replies, redirects included, are final failures.
 """
 
 from __future__ import annotations
@@ -22,24 +21,21 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 
-from holmes.destinations.destination import DeliveryFailed
-from holmes.destinations.http import failed_connection, place
+from holmes.destinations.destination import DeliveryFailed, place
 from holmes.llm.errors import retry_after_seconds
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+    from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
     from holmes.values.json_types import JsonObject
 
 BODY_VERSION: Final = "1"
 _TIMEOUT_SECONDS: Final = 20.0
-_TRIED_AGAIN: Final = frozenset({408, 425, 429})
+_RETRIED: Final = frozenset({408, 425, 429})
 
 
 class WebhookDestination:
-    """An address that gets JSON."""
-
     def __init__(self, client: httpx.AsyncClient, *, name: str, url: str, secret: str | None) -> None:
         self._client = client
         self._name = name
@@ -48,19 +44,18 @@ class WebhookDestination:
 
     @property
     def name(self) -> str:
-        """What routes call it."""
         return self._name
 
     async def send(self, news: IncidentNews, reference: str | None) -> str | None:  # noqa: ARG002  nothing is updated
-        """Post `news`, see `Destination.send`."""
+        """Post `news`; see `Destination.send`."""
         body = json.dumps(webhook_body(news)).encode()
         request = self._client.build_request("POST", self._url, content=body, headers=self._headers(news, body))
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
                 response = await self._client.send(request, stream=True, follow_redirects=False)
-                await response.aclose()  # the status is all that counts, so the body is not read
+                await response.aclose()  # the body is not read: only the status matters
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-            raise DeliveryFailed(f"{self._name}: {failed_connection(error, self._url)}", retryable=True) from None
+            raise DeliveryFailed(f"{self._name}: {self._connection_failure(error)}", retryable=True) from None
         self._check(response)
         return None
 
@@ -82,16 +77,26 @@ class WebhookDestination:
         if 200 <= status < 300:
             return
         answered = f"{self._name}: {place(self._url)} answered with HTTP {status}"
-        if status >= 500 or status in _TRIED_AGAIN:
+        if status >= 500 or status in _RETRIED:
             wait = retry_after_seconds(response.headers)
-            raise DeliveryFailed(f"{answered}; it is tried again", retryable=True, retry_after_seconds=wait)
+            raise DeliveryFailed(f"{answered}; will retry", retryable=True, retry_after_seconds=wait)
         if 300 <= status < 400:
-            raise DeliveryFailed(f"{answered}: redirects are not followed, set the final `url`", retryable=False)
-        raise DeliveryFailed(f"{answered}: check `url` and `secret`, and what the receiver logs", retryable=False)
+            raise DeliveryFailed(f"{answered}: redirects are not followed; use the final `url`", retryable=False)
+        raise DeliveryFailed(f"{answered}: check `url`, `secret` and the log of the receiver", retryable=False)
+
+    def _connection_failure(self, error: Exception) -> str:
+        if isinstance(error, httpx.TimeoutException | TimeoutError):
+            return f"{place(self._url)} did not answer in time"
+        if isinstance(error, httpx.UnsupportedProtocol | httpx.InvalidURL | httpx.LocalProtocolError):
+            return f"the request to {place(self._url)} is not valid"  # without the invalid part: it may be a secret
+        cause = str(error).strip() or type(error).__name__
+        if isinstance(error, httpx.ConnectError):
+            return f"{place(self._url)} cannot be reached: {cause}"
+        return f"the connection to {place(self._url)} failed: {cause}"
 
 
 def webhook_body(news: IncidentNews) -> JsonObject:
-    """The JSON of version 1. Fields are only ever added; times are ISO 8601 in UTC, None for what is not known."""
+    """The body of version 1, which only gains fields. Times are ISO 8601 in UTC, None if unknown."""
     return {
         "version": BODY_VERSION,
         "event": news.kind,

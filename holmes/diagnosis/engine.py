@@ -1,22 +1,55 @@
-"""Runs rules over a state: faults become findings, and the same fault of many pods becomes one finding.
+"""All rules of `holmes.diagnosis.rules`, and what one of them finds in a state.
 
-Called by `holmes.diagnosis.scan`. Pure: reads nothing but the state.
+The same fault of several pods is one finding. Pure: reads nothing but the state.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
+from holmes.diagnosis import rules
+from holmes.diagnosis.rule import Rule
 from holmes.kubernetes.moments import written
+from holmes.values.errors import ConfigError
 from holmes.values.findings import SEVERITIES, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holmes.diagnosis.rule import Fault, Rule
+    from holmes.diagnosis.rule import Fault
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, sorted by id. Raises `ValueError` when two have the same id."""
+    found: dict[str, Rule] = {}
+    for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if not isinstance(value, Rule):
+                continue
+            if found.setdefault(value.id, value) is not value:
+                message = f"two rules have the id {value.id!r}"
+                raise ValueError(message)
+    return tuple(found[rule_id] for rule_id in sorted(found))
+
+
+def chosen_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules with these ids, written in any case; all of them for none. Raises `ConfigError` for an unknown id."""
+    if not ids:
+        return all_rules()
+    known = {rule.id.lower(): rule for rule in all_rules()}
+    for rule_id in ids:
+        if rule_id.lower() not in known:
+            message = f"there is no rule {rule_id!r}; `holmes rules list` shows all"
+            raise ConfigError(message)
+    wanted = {rule_id.lower() for rule_id in ids}
+    return tuple(rule for rule_id, rule in known.items() if rule_id in wanted)
 
 
 def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:

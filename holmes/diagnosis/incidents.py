@@ -1,6 +1,7 @@
 """Merges findings into incidents: one root cause each, with the symptoms that follow from it, ranked.
 
-Called by `holmes.diagnosis.scan`. Pure and deterministic: equal findings give equal incidents, ids and order.
+A finding is explained by findings at the objects in its `because`, and a symptom by every cause at the same workload.
+In a cycle, the most specific finding is the root. Equal findings give equal incidents, ids and order.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
-from holmes.diagnosis.links import Links, rank
-from holmes.kubernetes.fields import boolean
+from holmes.kubernetes.fields import boolean, text_map
 from holmes.kubernetes.moments import moment
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
@@ -22,14 +23,96 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Change, Finding
 
+
+_GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
+"""Rules that say that something fails, and not what is wrong: behind every other at the same culprit."""
+
+
+def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:
+    """The most telling finding sorts first."""
+    return (
+        finding.role == "symptom",
+        SEVERITIES.index(finding.severity),
+        finding.rule_id in _GENERIC_RULES,
+        finding.rule_id,
+        finding.subject,
+    )
+
+
+class _Links:
+    """The graph of findings of one state."""
+
+    def __init__(self, findings: Sequence[Finding], state: ClusterState) -> None:
+        self._findings = tuple(findings)
+        self._state = state
+        self._workloads: dict[ObjectRef, ObjectRef] = {}
+        self._at: dict[ObjectRef, list[int]] = defaultdict(list)
+        for index, finding in enumerate(self._findings):
+            for ref in self._anchors(finding):
+                self._at[ref].append(index)
+        self._explained_by = [self._edges(index) for index in range(len(self._findings))]
+
+    def roots(self) -> list[int]:
+        """For each finding the index of its root, its own when nothing explains it."""
+        return [self._root(index) for index in range(len(self._findings))]
+
+    def _root(self, index: int) -> int:
+        """Follows the most telling explanation to its end; in a circle its most telling member is the end."""
+        path: list[int] = []
+        while self._explained_by[index]:
+            if index in path:
+                return min(path[path.index(index) :], key=self._rank)
+            path.append(index)
+            index = min(self._explained_by[index], key=self._rank)
+        return index
+
+    def _rank(self, index: int) -> tuple[bool, int, bool, str, ObjectRef]:
+        return _rank(self._findings[index])
+
+    def workload(self, ref: ObjectRef) -> ObjectRef:
+        """The outermost owner of an object."""
+        if ref not in self._workloads:
+            self._workloads[ref] = workload_ref(ref, self._state)
+        return self._workloads[ref]
+
+    def _anchors(self, finding: Finding) -> set[ObjectRef]:
+        return {finding.subject, finding.culprit, self.workload(finding.subject), self.workload(finding.culprit)}
+
+    def _edges(self, index: int) -> set[int]:
+        finding = self._findings[index]
+        named = {ref for written in finding.because for ref in self._behind(written)}
+        found = {other for ref in named for other in self._at[ref] if self._can_explain(other)}
+        if finding.role == "symptom":
+            places = (self.workload(finding.subject), finding.culprit)
+            found |= {
+                other
+                for ref in places
+                for other in self._at[ref]
+                if self._can_explain(other) and self._findings[other].role == "cause"
+            }
+        return found - {index}
+
+    def _behind(self, ref: ObjectRef) -> set[ObjectRef]:
+        """The object, its workload, and behind a Service the workloads that it sends to."""
+        found = {ref, self.workload(ref)}
+        service = self._state.find(ref) if ref.kind == "Service" else None
+        if service is not None:
+            pods = self._state.selected("Pod", service.namespace, text_map(service.body, "spec", "selector"))
+            found |= {self.workload(pod.ref) for pod in pods}
+        return found
+
+    def _can_explain(self, index: int) -> bool:
+        return self._findings[index].severity != "info"
+
+
 _ID_CHARACTERS: Final = 8
 _MOST_CHANGES: Final = 5
 
 
 def incidents_of(findings: Sequence[Finding], state: ClusterState) -> tuple[Incident, ...]:
     """The incidents behind all findings, the most important first."""
-    ordered = sorted(findings, key=rank)
-    links = Links(ordered, state)
+    ordered = sorted(findings, key=_rank)
+    links = _Links(ordered, state)
     members: dict[ObjectRef, list[int]] = defaultdict(list)
     roots = links.roots()
     for index, root in enumerate(roots):
@@ -43,10 +126,10 @@ def incidents_of(findings: Sequence[Finding], state: ClusterState) -> tuple[Inci
         )
         for indexes in members.values()
     ]
-    return tuple(sorted(incidents, key=importance))
+    return tuple(sorted(incidents, key=_importance))
 
 
-def importance(incident: Incident) -> tuple[int, int, int, float, str]:
+def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
     """Sorts by severity, then by how much suffers, then the newest first."""
     return (
         SEVERITIES.index(incident.severity),
@@ -64,7 +147,7 @@ def _trouble(root: Finding) -> ObjectRef:
     return ObjectRef(kind=f"info {root.culprit.kind}", namespace=root.culprit.namespace, name=root.culprit.name)
 
 
-def _incident(causes: list[Finding], symptoms: list[Finding], links: Links, state: ClusterState) -> Incident:
+def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, state: ClusterState) -> Incident:
     first = causes[0]
     everything = [*causes, *symptoms]
     affected = {links.workload(finding.subject) for finding in everything}
@@ -113,7 +196,7 @@ def _fails(pod: ClusterObject) -> bool:
     )
 
 
-def _changes(first: Finding, links: Links, state: ClusterState, since: str) -> tuple[Change, ...]:
+def _changes(first: Finding, links: _Links, state: ClusterState, since: str) -> tuple[Change, ...]:
     """What changed shortly before, at the culprit and at the workload where it shows."""
     about = dict.fromkeys((first.culprit, links.workload(first.subject)))
     found = {change: None for ref in about for change in recent_changes(state, ref, moment(since))}

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.catalogue import chosen_rules
-from holmes.diagnosis.engine import merged_findings, workload_ref
-from holmes.diagnosis.facts.nearest import hint
+from holmes.diagnosis.engine import chosen_rules, merged_findings, workload_ref
+from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.incidents import incidents_of
-from holmes.diagnosis.scope import IncidentFilter, in_scope
+from holmes.diagnosis.reports import IncidentFilter, in_scope
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.log_reader import LogLimits, read_logs
 from holmes.kubernetes.moments import written

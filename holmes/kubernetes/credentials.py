@@ -134,10 +134,16 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
 
     The file of the kubeconfig is left alone: a renewed token lives as long as this process.
     """
-    from kubernetes.client.exceptions import OpenApiException
-    from kubernetes.config import ConfigException, load_kube_config_from_dict
-    from oauthlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
-    from urllib3.exceptions import HTTPError
+    name = text(provider, "name")
+    try:
+        from kubernetes.client.exceptions import OpenApiException
+        from kubernetes.config import ConfigException, load_kube_config_from_dict
+        from oauthlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
+        from urllib3.exceptions import HTTPError
+    except ImportError as error:
+        why = f"user {access.user.name!r} uses the deprecated auth provider {name!r}, which needs more packages"
+        advice = "switch the kubeconfig to an exec plugin, or: pip install 'holmes[auth-provider]'"
+        raise access.unreachable(why, advice) from error
 
     # The package copies host, token and TLS files into this object. A server without TLS keeps it from making files.
     target = SimpleNamespace(api_key={})
@@ -147,7 +153,6 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         "clusters": [{"name": "only", "cluster": {"server": "http://unused.invalid"}}],
         "users": [{"name": "only", "user": {"auth-provider": provider}}],
     }
-    name = text(provider, "name")
     try:
         load_kube_config_from_dict(document, client_configuration=target, persist_config=False)
     except (ConfigException, OpenApiException, OAuth2Error, HTTPError, OSError, ValueError, KeyError) as error:

@@ -52,8 +52,9 @@ async def close_connections() -> None:
     if litellm is None:
         return
     await litellm.close_litellm_async_clients()
+    # litellm has no public way to forget its clients: both would be used again, although they are closed.
     litellm.in_memory_llm_clients_cache.flush_cache()
-    litellm.__dict__.pop("module_level_aclient", None)  # closed by now, and litellm would go on using it
+    litellm.__dict__.pop("module_level_aclient", None)
 
 
 def transport_errors() -> tuple[type[BaseException], ...]:
@@ -76,12 +77,12 @@ def _import_litellm() -> LitellmModule:
         import litellm
         import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
 
-    from holmes.llm.redirects import refuse_redirects
+    from holmes.llm.watched_answer import watch_clients
 
     # What odd providers send is judged where it is read; a warning about it on stderr helps nobody.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
     warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # of what it imports for some providers
-    refuse_redirects(litellm)
+    watch_clients(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
     litellm.disable_hf_tokenizer_download = True  # or it fetches one to count what a provider did not count

@@ -162,22 +162,8 @@ class LitellmModel:
     async def _attempt(self, ready: _Ready, request: ModelRequest, emit: EmitEvent) -> ModelReply:
         """One request. Raises `AttemptFailed`."""
         assembler = ReplyAssembler()
-        stream: Any = None
-        timeout_seconds = self._config.request_timeout_seconds
         try:
-            async with asyncio.timeout(timeout_seconds):
-                stream = await ready.litellm.acompletion(**self._arguments(ready, request))
-                if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
-                    again = {**self._arguments(ready, request), "drop_params": False}
-                    stream = await ready.litellm.acompletion(**again)
-            usage = await read_stream(
-                stream,
-                assembler,
-                emit,
-                litellm=ready.litellm,
-                timeout_seconds=timeout_seconds,
-                limits=self._answer_limits,
-            )
+            usage = await self._streamed(ready, request, assembler, emit)
         except ready.transport_errors as error:
             failure = describe_failure(error)
             raise AttemptFailed(
@@ -187,10 +173,26 @@ class LitellmModel:
                 streamed_text=assembler.has_text,
                 stats=self._estimate(ready, request, assembler) if assembler.characters else None,
             ) from error
-        finally:
-            if stream is not None:
-                await stream.aclose()
         return self._reply(ready, request, assembler, self._stats(ready, request, assembler, usage))
+
+    async def _streamed(
+        self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler, emit: EmitEvent
+    ) -> StreamUsage:
+        from holmes.llm.watched_answer import AnswerLimits, watched_answer
+
+        stream: Any = None
+        timeout_seconds = self._config.request_timeout_seconds
+        with watched_answer(self._answer_limits or AnswerLimits()) as watch:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    stream = await ready.litellm.acompletion(**self._arguments(ready, request))
+                    if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
+                        again = {**self._arguments(ready, request), "drop_params": False}
+                        stream = await ready.litellm.acompletion(**again)
+                return await read_stream(stream, assembler, emit, watch=watch, timeout_seconds=timeout_seconds)
+            finally:
+                if stream is not None:
+                    await stream.aclose()
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
         """What litellm is called with; fresh for each attempt, because litellm changes what it is given."""

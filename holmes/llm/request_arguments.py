@@ -27,7 +27,8 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
         "timeout": config.request_timeout_seconds,
         "drop_params": True,
         "max_retries": 0,  # ours know Retry-After, and say that text is void
-        "_skip_mcp_handler": True,  # or litellm imports its MCP gateway, half a second, as soon as there are tools
+        # Not documented, but without it litellm imports its MCP gateway for every request with tools: half a second.
+        "_skip_mcp_handler": True,
         **{name: value for name, value in optional.items() if value is not None},
         **dict(config.extra_arguments),
     }

@@ -1,8 +1,8 @@
-"""All toolsets that there are: shipped files, custom files, the configuration's `toolsets:` and Python entry points.
+"""Merges all toolsets: shipped files, custom files, `toolsets:` of the configuration, and Python entry points.
 
-Called by the composition root: `read_catalogue` reads and merges, `load_catalogue` checks each entry by the schema, and
-`holmes.toolsets.readiness` then finds out what can work.
-A broken file or an unknown toolset name is a `ConfigError`; whatever is wrong within one toolset becomes its status.
+`read_catalogue` reads and merges, `load_catalogue` checks each entry against the schema. `holmes.toolsets.readiness`
+then finds out which toolsets can run here. A broken file or an unknown toolset name is a `ConfigError`; an error inside
+one toolset becomes its status.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from holmes.toolsets.registry import discover_factories
-from holmes.toolsets.statuses import ToolsetStatus
-from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
-from holmes.toolsets.yaml.building import build_definition, checked_keys, has_unknown_transformers
+from holmes.toolsets.registry import ToolsetStatus, discover_factories
+from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
     declared_variable_names,
@@ -37,6 +35,22 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
     from holmes.yaml_documents import KeyPath
 
+# Toolsets of HolmesGPT that do not exist here yet: their names are ignored with a warning. Any other unknown name is an
+# error. Remove a name when its toolset exists. The keys of the configuration are in `holmes.settings.config_keys`.
+UPSTREAM_TOOLSETS = frozenset(
+    {
+        "aks/core", "aks/node-health", "argocd/core", "aws/rds", "aws/security", "azure/sql", "bash",
+        "cilium/core", "confluence", "connectivity_check", "core_investigation", "coralogix", "coralogix/logs",
+        "database/sql", "datadog/general", "datadog/logs", "datadog/metrics", "datadog/traces", "docker/core",
+        "elasticsearch/cluster", "elasticsearch/data", "git", "github", "grafana/dashboards", "grafana/loki",
+        "grafana/tempo", "hubble/observability", "inspektor-gadget/node", "internet", "jira", "kafka/admin",
+        "kubernetes/krew-extras", "kubernetes/kube-lineage-extras", "kubernetes/kube-prometheus-stack",
+        "kubernetes/live-metrics", "kubevela/core", "mongodb", "mongodb-atlas", "newrelic", "notion",
+        "openshift/core", "openshift/live-metrics", "openshift/logs", "openshift/security", "opensearch/logs",
+        "opensearch/query_assist", "opensearch/status", "opensearch/traces", "prometheus/metrics",
+        "rabbitmq/core", "robusta", "runbook", "servicenow", "servicenow/tables", "slab", "slack", "splunk"
+    }
+)  # fmt: skip
 _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
 
 
@@ -193,7 +207,7 @@ def load_catalogue(
             statuses.append(_status_of(entry, "failed", str(error)))
             continue
         warnings += checked.warnings
-        if has_unknown_transformers(keys):
+        if has_ignored_transformers(keys):
             transformed.append(entry.name)
     if transformed:
         names = ", ".join(repr(name) for name in transformed)

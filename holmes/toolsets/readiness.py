@@ -8,25 +8,35 @@ toolset fails then, or the one that uses a reserved name.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.toolsets.statuses import SuccessCache, ToolsetStatus, check_key
+from holmes import __version__
+from holmes.toolsets.registry import ToolsetStatus
 from holmes.toolsets.yaml.prerequisites import Obstacle, command_obstacle, has_commands, quick_obstacle
 from holmes.toolsets.yaml.toolset import YamlToolset
 from holmes.values.errors import masked
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
-    from pathlib import Path
 
     from holmes.toolsets.catalogue import Catalogue, PythonToolset
     from holmes.toolsets.registry import ToolsetContext
     from holmes.toolsets.yaml.definition import YamlToolsetDefinition
+    from holmes.values.environment import Environment
     from holmes.values.tools import Toolset
 
 DEFAULT_DEADLINE_SECONDS = 20.0
+SUCCESS_LIFETIME_SECONDS = 3600.0
+_FILE_NAME = "toolset_checks.json"
+_FORMAT = 1
 
 # How long a cancelled check may take to end its processes.
 _CLEAN_UP_SECONDS = 2.0
@@ -248,3 +258,68 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
     return ToolsetStatus(
         name=factory.name, state="enabled", source=python.source, tags=factory.tags, description=factory.description
     )
+
+
+def check_key(configuration: object, environment: Environment) -> str:
+    """A hash of everything that a check may depend on: configuration, variables, the folders of `PATH`, our version."""
+    folders = (environment.get("PATH") or "").split(os.pathsep)
+    parts = [
+        __version__,
+        repr(configuration),
+        environment.variables,
+        [(folder, _modified(folder)) for folder in folders],
+    ]
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _modified(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessCache:
+    """Checks that succeeded, by toolset: the key of what was checked, and when (seconds since the epoch)."""
+
+    directory: Path
+    entries: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, directory: Path) -> SuccessCache:
+        """What an earlier start remembered; nothing when the file is missing, broken or of another format."""
+        try:
+            content = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
+            if content["format"] != _FORMAT:
+                return cls(directory=directory)
+            entries = {
+                str(name): (str(entry["key"]), float(entry["checked_at_seconds"]))
+                for name, entry in content["succeeded"].items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return cls(directory=directory)
+        return cls(directory=directory, entries=entries)
+
+    def holds(self, name: str, key: str) -> bool:
+        """Whether exactly this succeeded within the last hour."""
+        known = self.entries.get(name)
+        if known is None or known[0] != key:
+            return False
+        return 0 <= time.time() - known[1] < SUCCESS_LIFETIME_SECONDS
+
+    def write(self, succeeded: Mapping[str, tuple[str, float]]) -> None:
+        """Replace the file by `succeeded`, atomically, readable by its owner only."""
+        entries = {name: {"key": key, "checked_at_seconds": at} for name, (key, at) in succeeded.items()}
+        content = json.dumps({"format": _FORMAT, "succeeded": entries}, indent=1, sort_keys=True)
+        # A full or read-only disk means that the checks run again next time.
+        with contextlib.suppress(OSError):
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=_FILE_NAME)
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    file.write(content)
+                Path(temporary).replace(self.directory / _FILE_NAME)
+            except OSError:
+                Path(temporary).unlink(missing_ok=True)
+                raise

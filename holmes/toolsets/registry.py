@@ -8,7 +8,7 @@ knows a toolset by name. A package that cannot be imported costs its own toolset
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -20,6 +20,21 @@ if TYPE_CHECKING:
     from holmes.values.tools import Toolset
 
 ENTRY_POINT_GROUP = "holmes.toolsets"
+
+ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsetStatus:
+    """How one toolset stands. `reason` says why it is disabled or failed; `source` is its file or package."""
+
+    name: str
+    state: ToolsetState
+    reason: str | None = None
+    tool_count: int = 0
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -234,7 +234,7 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="N2",
         what="a search does not say how many more there are",
-        file="holmes/toolsets/stored_results/search.py",
+        file="holmes/toolsets/stored_results/lines.py",
         snippet='narrow the pattern or use skip_matches={last}" if left > 0 else ""',
         replacement='narrow the pattern or use skip_matches={last}" if left < 0 else ""',
         test="tests/toolsets/test_stored_results.py::test_a_search_with_too_many_matches_says_how_many_more_and_pages",
@@ -291,7 +291,7 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="N13",
         what="what tools return keeps its secrets",
-        file="holmes/toolsets/redacted.py",
+        file="holmes/toolsets/wrappers.py",
         snippet="        data = await self._masked(result.data)",
         replacement="        data = result.data",
         test="tests/toolsets/test_redacted.py::test_data_error_and_invocation_are_masked_and_images_stay",

@@ -106,7 +106,7 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="T12",
         what="a picture of any size is read back",
-        file="holmes/toolsets/stored_results/image.py",
+        file="holmes/toolsets/stored_results/toolset.py",
         snippet="    if tokens > cap:",
         replacement="    if tokens < 0:",
         test="tests/toolsets/test_stored_results.py::test_a_picture_above_the_cap_is_an_error_and_never_spilled_again",

@@ -1,7 +1,8 @@
 """Each row is really tested: a copy of the sources without it makes the test that proves it fail.
 
-Every mutation of `later_mutations` and `border_mutations` is applied to a copy of the checkout, its test runs there in
-a process of its own and must fail by what it asserts; the same tests pass in a copy that nobody changed.
+Every mutation of `later_mutations` and `border_mutations` (in the short form of the tests a fixed share of them) is
+applied to a copy of the checkout. Its test runs there in a process of its own and must fail by what it asserts. The
+same tests pass in an unchanged copy.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from tests.context_rows.catalogue import ROWS
 from tests.context_rows.later_mutations import MUTATIONS
 from tests.context_rows.mutations import Mutation
 from tests.context_rows.table import ROOT, row_tests
+from tests.support.long_form import cases
 
 ALL_MUTATIONS = (*MUTATIONS, *BORDER_MUTATIONS)
+TRIED = cases(ALL_MUTATIONS, every=6)
 COPIED = ("holmes", "prompts", "toolsets", "tests", "benchmarks", "pyproject.toml")
 PROCESSES = 2
 TIMEOUT_SECONDS = 120
@@ -69,7 +72,7 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="module")
 def unchanged(copies: list[Path]) -> list[Outcome]:
     """The tests of all mutations in the copies as they are; this also leaves the bytecode that later runs load."""
-    tests = sorted({mutation.test for mutation in ALL_MUTATIONS})
+    tests = sorted({mutation.test for mutation in TRIED})
     with ThreadPoolExecutor(PROCESSES) as pool:
         halves = (tests[number::PROCESSES] for number in range(PROCESSES))
         return list(pool.map(lambda job: run_tests(*job, keep_bytecode=True), zip(copies, halves, strict=True)))
@@ -84,7 +87,7 @@ def outcomes(
     """The runs of the mutations that this session selected."""
     names = {item.name for item in request.session.items}
     test = test_without_the_row_its_test_fails.__name__
-    chosen = [each for each in ALL_MUTATIONS if f"{test}[{name_of(each)}]" in names]
+    chosen = [each for each in TRIED if f"{test}[{name_of(each)}]" in names]
     free: SimpleQueue[Path] = SimpleQueue()
     for copy in copies:
         free.put(copy)
@@ -186,7 +189,7 @@ def test_nothing_changed_and_every_proving_test_passes(unchanged: list[Outcome])
         assert outcome.exit_code == 0, outcome.output
 
 
-@pytest.mark.parametrize("mutation", ALL_MUTATIONS, ids=name_of)
+@pytest.mark.parametrize("mutation", TRIED, ids=name_of)
 def test_without_the_row_its_test_fails(mutation: Mutation, outcomes: dict[Mutation, Future[Outcome]]) -> None:
     outcome = outcomes[mutation].result()
     assert outcome.exit_code != 0, f"{mutation.test} does not see that {mutation.what}"

@@ -13,6 +13,7 @@ from holmes.values.messages import AssistantMessage
 from holmes.values.tools import ToolResult
 from tests.support.counting_model import CountingModel, is_summary_request, pairing_errors, tool_call
 from tests.support.investigations import QUESTION, build_loop
+from tests.support.long_form import count
 from tests.support.toolsets import FunctionToolset, tool
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.values.model import ModelRequest
     from holmes.values.tools import ToolInvocation
 
-ROUNDS = 1_000
+ROUNDS = count(long=1_000, short=200)
 RESETS = (HistoryCompacted, ToolResultsMasked)
 
 
@@ -34,7 +35,7 @@ async def pods(invocation: ToolInvocation) -> ToolResult:
 
 
 def next_reply(number: int) -> AssistantMessage:
-    """What the model says in its round `number`: one to three calls, after a thousand rounds the answer."""
+    """What the model says in its round `number`: one to three calls, after the last round the answer."""
     if number > ROUNDS:
         return AssistantMessage(text="Nothing is wrong with checkout.")
     calls = tuple(
@@ -48,7 +49,7 @@ def next_reply(number: int) -> AssistantMessage:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("window", [8_000, 32_000, 128_000, 200_000])
-async def test_a_thousand_rounds_end_with_an_answer_and_keep_the_prefix_between_compactions(
+async def test_many_rounds_end_with_an_answer_and_keep_the_prefix_between_compactions(
     window: int, tmp_path: Path
 ) -> None:
     agent_requests: list[ModelRequest] = []

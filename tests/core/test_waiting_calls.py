@@ -15,7 +15,7 @@ from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ApprovalGate, Approver, ToolExecutor
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.redaction.redactor import Redactor
-from holmes.toolsets.redacted import Redacted
+from holmes.toolsets.wrappers import Redacted
 from holmes.values.events import AgentEvent, AnswerFinished, ApprovalRequired, HookFired, ToolCallFinished
 from holmes.values.model import ModelRequest
 from holmes.values.steps import DirectStepRunner, StepRunner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews, NewsKind
+from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews, NewsKind
 
 OPENED_AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 PAGE = "https://holmes.example"

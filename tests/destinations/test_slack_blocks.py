@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.destinations.message import AlertNews
+from holmes.destinations.destination import AlertNews
 from holmes.destinations.slack_blocks import SlackMessage, replies, root_message
-from holmes.destinations.slack_markdown import markdown_pieces, sections
-from holmes.destinations.slack_text import clean, code, cut, escaped, length, link, one_line, split
+from holmes.destinations.slack_markdown import (
+    clean,
+    code,
+    cut,
+    escaped,
+    length,
+    link,
+    markdown_pieces,
+    one_line,
+    sections,
+    split,
+)
 from tests.destinations.incidents import ANSWERED, news
 from tests.support.slack_messages import fault_of
 
@@ -104,7 +114,7 @@ def test_the_root_message_says_how_it_stands() -> None:
     opened = root_message(news())
     assert ":red_circle: *KubePodCrashLooping: shop/checkout*" in opened.sections[0]
     assert "cluster `prod-eu`" in opened.sections[0]
-    assert "Being investigated" in opened.sections[1]
+    assert "Investigating" in opened.sections[1]
     assert opened.notes == (
         "`namespace=shop` `pod=checkout-5d9`",
         "<https://holmes.example/incidents/inc1|Open in Holmes>",
@@ -136,7 +146,7 @@ def test_a_long_answer_becomes_several_replies_and_what_is_cut_has_a_link() -> N
     assert not any("Cut here" in note for note in long[-1].notes)
     endless = replies(news("answered", investigation=replace(ANSWERED, answer="x" * 1_000_000)))
     assert len(endless) == 4
-    assert "Cut here: <https://holmes.example/investigations/inv1|the whole answer>" in endless[-1].notes[0]
+    assert "Cut here: <https://holmes.example/investigations/inv1|the full answer>" in endless[-1].notes[0]
     for message in (*long, *endless):
         assert fault_of(message.text, message.blocks()) is None
 

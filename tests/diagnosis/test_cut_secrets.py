@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from holmes.diagnosis.catalogue import all_rules
-from holmes.diagnosis.engine import findings_of
+from holmes.diagnosis.engine import all_rules, findings_of
 from holmes.diagnosis.incidents import incidents_of
-from holmes.diagnosis.masking import masked_report
+from holmes.diagnosis.reports import masked_report
 from holmes.kubernetes.cluster_state import ClusterState
 from holmes.kubernetes.state_reader import slim
 from holmes.redaction.redactor import Redactor

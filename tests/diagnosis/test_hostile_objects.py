@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from holmes.diagnosis.catalogue import all_rules
+from holmes.diagnosis.engine import all_rules
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.scan import run_rules
 from tests.diagnosis.row_cases import ROWS, state_of

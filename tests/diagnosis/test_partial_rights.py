@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from holmes.diagnosis.catalogue import all_rules
-from holmes.diagnosis.engine import findings_of
+from holmes.diagnosis.engine import all_rules, findings_of
 from holmes.values.findings import Finding
 from tests.diagnosis.row_cases import ROWS, raw_cases, state_of
 

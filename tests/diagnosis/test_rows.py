@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.diagnosis.catalogue import all_rules
-from holmes.diagnosis.engine import findings_of
+from holmes.diagnosis.engine import all_rules, findings_of
 from tests.diagnosis.row_cases import ROWS, RowCase, all_cases
 
 CASES = all_cases()

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, insert, select, update
 
-from holmes.destinations.destination import DeliveryFailed
-from holmes.destinations.message import IncidentNews, NewsKind
+from holmes.destinations.destination import DeliveryFailed, IncidentNews, NewsKind
 from holmes.investigations.deliveries.records import Delivery, NewDelivery, delivery_of, queue_delivery
 from holmes.investigations.deliveries.worker import DeliveryPolicy
 from holmes.investigations.records.database import Database

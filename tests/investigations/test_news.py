@@ -6,7 +6,7 @@ import json
 
 from sqlalchemy import Connection, insert, update
 
-from holmes.destinations.message import IncidentNews
+from holmes.destinations.destination import IncidentNews
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import Delivery
 from holmes.investigations.records.database import Database

@@ -10,7 +10,7 @@ from prometheus_client import Metric
 from holmes.app.work import Work, open_work
 from holmes.redaction.redactor import Redactor
 from holmes.settings.settings import Settings
-from holmes.toolsets.statuses import ToolsetStatus
+from holmes.toolsets.registry import ToolsetStatus
 
 
 class NoWorker:

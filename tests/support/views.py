@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from holmes.toolsets.kubernetes_view import ViewRequest
 from holmes.toolsets.kubernetes_view.__main__ import show_jq
-from holmes.toolsets.kubernetes_view.contract import ViewRequest
 from holmes.toolsets.kubernetes_view.forms import view as view_of
 
 if TYPE_CHECKING:
-    from holmes.toolsets.kubernetes_view.contract import ViewForm
+    from holmes.toolsets.kubernetes_view import ViewForm
 
 
 def view(arguments: list[str], text: str, *, objects: str = "") -> str:

@@ -16,11 +16,10 @@ import psutil
 import pytest
 
 from holmes.assets import toolset_files
-from holmes.toolsets.catalogue import Catalogue, CatalogueFiles, load_catalogue, read_catalogue
+from holmes.toolsets.catalogue import UPSTREAM_TOOLSETS, Catalogue, CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, Readiness, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME
-from holmes.toolsets.upstream import UPSTREAM_TOOLSETS
 from holmes.values.environment import Environment
 from holmes.values.errors import ConfigError
 from holmes.values.messages import ToolCallId
@@ -30,7 +29,7 @@ from tests.toolsets.yaml.support import toolset_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import Toolset
 

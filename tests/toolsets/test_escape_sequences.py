@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holmes.redaction.redactor import Redactor
-from holmes.toolsets.redacted import Redacted
+from holmes.toolsets.wrappers import Redacted
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.planted_forms import random_text
@@ -17,7 +17,7 @@ from tests.support.toolsets import FunctionToolset, tool
 from tests.support.views import view
 
 if TYPE_CHECKING:
-    from holmes.toolsets.kubernetes_view.contract import Json
+    from holmes.toolsets.kubernetes_view import Json
 
 REDACTOR = Redactor(b"a key of the tests")
 TOKEN = "gh" + "p_" + random_text("coloured", 36)

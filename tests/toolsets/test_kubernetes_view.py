@@ -14,12 +14,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from holmes.toolsets.kubernetes_view import Json, ViewError
 from holmes.toolsets.kubernetes_view.__main__ import show_jq
-from holmes.toolsets.kubernetes_view.contract import Json, ViewError
-from holmes.toolsets.kubernetes_view.layouts import show_columns, show_count
-from holmes.toolsets.kubernetes_view.paths import parse_columns, parse_path
+from holmes.toolsets.kubernetes_view.helm import masked_values
+from holmes.toolsets.kubernetes_view.layouts import parse_columns, parse_path, show_columns, show_count
 from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, without_secrets
-from holmes.toolsets.kubernetes_view.values import masked_values
 
 _PLANTED = "hunter2-planted"
 _ENCODED = base64.b64encode(_PLANTED.encode()).decode()
@@ -245,6 +244,12 @@ def test_broken_input_shows_nothing() -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert _PLANTED not in done.stderr
     assert _view(["yaml"], json.dumps(_list())).stdout == ""
+
+
+def test_an_object_of_two_kinds_is_not_shown() -> None:
+    done = _view(["yaml"], '{"kind": "Secret", "kind": "ConfigMap", "data": {"password": "x"}}')
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the key 'kind' twice" in done.stderr
 
 
 def test_manifests_of_several_documents_lose_only_secret_values() -> None:

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from holmes.toolsets.kubernetes_view.contract import Json, ViewError
-from holmes.toolsets.kubernetes_view.manifests import parse_manifest
+from holmes.toolsets.kubernetes_view import Json, ViewError
+from holmes.toolsets.kubernetes_view.helm import parse_manifest
 from tests.support.views import view
 
 _PLANTED = "hunter2-planted"

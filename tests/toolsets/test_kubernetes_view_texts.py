@@ -9,9 +9,8 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from holmes.toolsets.kubernetes_view.contract import Json
-from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, without_secrets
-from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
+from holmes.toolsets.kubernetes_view import Json
+from holmes.toolsets.kubernetes_view.secrets import LAST_APPLIED, masked_description, masked_text, without_secrets
 from tests.support.views import view
 
 _PLANTED = "hunter2-planted"

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from holmes.toolsets.kubernetes_view.contract import Json
+from holmes.toolsets.kubernetes_view import Json
+from holmes.toolsets.kubernetes_view.helm import masked_values
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret, words_of
-from holmes.toolsets.kubernetes_view.values import masked_values
 
 _PLANTED = "hunter2"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holmes.toolsets.kubernetes_logs.request import line_filter, log_request
 from holmes.toolsets.patterns import bounded_pattern
-from holmes.toolsets.stored_results.search import SearchQuery, search_lines
+from holmes.toolsets.stored_results.lines import SearchQuery, search_lines
 from holmes.values.errors import ToolError
 
 _HOSTILE = "(((((a{1000}){1000}){1000}){1000}){1000})"

@@ -16,8 +16,8 @@ from holmes.redaction.redactor import Redactor
 from holmes.snapshot.server.serving import serve_snapshot
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import check_toolsets
-from holmes.toolsets.redacted import Redacted
 from holmes.toolsets.registry import ToolsetContext
+from holmes.toolsets.wrappers import Redacted
 from holmes.toolsets.yaml.toolset import YamlToolset
 from holmes.values.environment import Environment
 from holmes.values.messages import ToolCallId

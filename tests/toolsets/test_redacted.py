@@ -9,7 +9,7 @@ import pytest
 
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.redaction.redactor import RedactingFilter, Redactor, redact_message_off_loop
-from holmes.toolsets.redacted import Redacted
+from holmes.toolsets.wrappers import Redacted
 from holmes.values.errors import ToolError
 from holmes.values.messages import (
     Image,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
 from holmes.toolsets.stored_results import StoredResultsToolset
-from holmes.toolsets.stored_results.search import SearchQuery, search_lines
+from holmes.toolsets.stored_results.lines import SearchQuery, search_lines
 from holmes.values.errors import ToolError
 from holmes.values.json_types import JsonValue
 from holmes.values.messages import HandedOver, Part, ResultId, Text, ToolCallId, ToolMessage

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.alerts import alert_routes, investigations_of
-from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
+from holmes.app.cluster import chosen_cluster, with_demo_hint
 from holmes.app.investigator import conversation_store, open_investigator
 from holmes.app.redaction import make_redactor, text_mask
 from holmes.app.requests import AskRequest
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
     from holmes.app.investigator import Investigator
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.cli.render.event_lines import Detail

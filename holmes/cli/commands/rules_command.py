@@ -14,7 +14,7 @@ def rules() -> None:
 def list_rules() -> None:
     """List all rules."""
     # Imported here: `holmes rules --help` does not need them.
-    from holmes.diagnosis.catalogue import all_rules
+    from holmes.diagnosis.engine import all_rules
 
     found = all_rules()
     width = max(len(rule.id) for rule in found)
@@ -28,7 +28,7 @@ def explain(rule_id: str) -> None:
     """Explain the rule RULE_ID: what it means, what it reads, how it is told apart."""
     import textwrap
 
-    from holmes.diagnosis.catalogue import chosen_rules
+    from holmes.diagnosis.engine import chosen_rules
 
     for rule in chosen_rules((rule_id,)):
         row = rule.row

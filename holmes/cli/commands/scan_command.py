@@ -20,7 +20,7 @@ from holmes.cli.render.terminal import is_terminal, one_line
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.diagnosis.scan import ScanRequest
     from holmes.settings.settings import Settings
@@ -150,8 +150,7 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
 async def _scan(
     settings: Settings, cluster: ClusterChoice, request: ScanRequest, interrupts: Interrupts
 ) -> DiagnosisReport:
-    from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
-    from holmes.app.scans import scan_cluster
+    from holmes.app.cluster import chosen_cluster, scan_cluster, with_demo_hint
     from holmes.cli.render.terminal import write_line
     from holmes.values.errors import ClusterUnreachable
 
@@ -167,9 +166,9 @@ async def _scan(
 
 
 def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
-    from holmes.diagnosis.catalogue import chosen_rules
+    from holmes.diagnosis.engine import chosen_rules
+    from holmes.diagnosis.reports import IncidentFilter
     from holmes.diagnosis.scan import ScanRequest
-    from holmes.diagnosis.scope import IncidentFilter
     from holmes.kubernetes.log_reader import LogLimits
     from holmes.kubernetes.state_reader import ReadLimits
 
@@ -213,7 +212,7 @@ def _baseline(file: Path) -> DiagnosisReport:
 
 
 def _fails(report: DiagnosisReport, baseline: DiagnosisReport | None, fail_on: Severity) -> bool:
-    from holmes.diagnosis.comparison import compare
+    from holmes.diagnosis.reports import compare
     from holmes.values.findings import SEVERITIES
 
     incidents = report.incidents if baseline is None else compare(baseline, report).new

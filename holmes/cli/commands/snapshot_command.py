@@ -134,7 +134,7 @@ def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) 
 
 
 async def _record(folder: Path, options: CreateOptions, settings: Settings, interrupts: Interrupts) -> RecordSummary:
-    from holmes.app.environment import cluster_environment
+    from holmes.app.cluster import cluster_environment
     from holmes.app.redaction import make_redactor
     from holmes.cli.render.terminal import write_line
     from holmes.kubernetes.client import ClusterClient

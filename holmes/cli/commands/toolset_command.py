@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holmes.app.toolsets import ToolsetReport
-    from holmes.toolsets.statuses import ToolsetStatus
+    from holmes.toolsets.registry import ToolsetStatus
 
 
 def report_lines(report: ToolsetReport) -> str:

@@ -1,29 +1,228 @@
-"""What was changed shortly before something broke: rollouts, scaling, and edits of what a workload depends on.
-
-Called for every incident. A change is a correlation in time: nothing here says that it is the cause.
-"""
+"""Recent changes of an object: rollouts, scalings, edits, and those of the objects that it depends on."""
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
-from holmes.diagnosis.facts.dependents import autoscalers_of, services_selecting
-from holmes.diagnosis.facts.rollouts import last_rollout, replica_sets_newest_first
+from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import at, children, text
+from holmes.kubernetes.fields import at, child, children, text, text_map
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.moments import moment, written
+from holmes.kubernetes.selectors import matches_map
 from holmes.values.findings import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef
-    from holmes.values.json_types import JsonObject
+    from holmes.values.json_types import JsonObject, JsonValue
 
-_MOST: Final = 5
+
+ABSENT: Final = "(not set)"
+_REVISION: Final = "deployment.kubernetes.io/revision"
+_UNTOLD_LABELS: Final = frozenset({"pod-template-hash", "controller-revision-hash", "controller-uid"})
+_KEYS: Final = {
+    "containers": "name",
+    "initContainers": "name",
+    "env": "name",
+    "volumes": "name",
+    "volumeMounts": "mountPath",
+    "ports": "containerPort",
+}
+_NOUNS: Final = {
+    "containers": "container",
+    "initContainers": "init container",
+    "volumes": "volume",
+    "volumeMounts": "mount",
+    "ports": "port",
+}
+_MOST_DIFFERENCES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One value that two templates do not share.
+
+    `path` is the field in the workload with positions as in the newer template, `name` the same in words:
+    `spec.template.spec.containers[0].image`, `container web image`. A value that is not there is `ABSENT`.
+    """
+
+    path: str
+    name: str
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        """For example `container web image registry.shop.example/web:1.0 → registry.shop.example/web:1.1`."""
+        return f"{self.name} {self.old} → {self.new}"
+
+
+def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, ...]:
+    """What differs between two pod templates (`spec.template`), images first; at most 20 differences.
+
+    Containers, variables, volumes, mounts and ports are compared by name, so that a moved entry is no difference.
+    """
+    found = [*_of_metadata(old, new), *_of_maps(child(old, "spec"), child(new, "spec"), "spec.template.spec", "")]
+    found.sort(key=lambda difference: not difference.path.endswith(".image"))
+    return tuple(found[:_MOST_DIFFERENCES])
+
+
+def replica_sets_newest_first(state: ClusterState, deployment: ClusterObject) -> tuple[ClusterObject, ...]:
+    """The ReplicaSets of a Deployment by revision."""
+    owned = state.owned_by(deployment, "ReplicaSet")
+    return tuple(sorted(owned, key=lambda each: (-revision(each), -each.created, each.name)))
+
+
+def revision(replica_set: ClusterObject) -> int:
+    """The revision that the Deployment gave to the ReplicaSet, 0 when unknown."""
+    written = replica_set.annotations.get(_REVISION, "")
+    return int(written) if written.isascii() and written.isdigit() else 0
+
+
+def last_rollout(
+    state: ClusterState, deployment: ClusterObject
+) -> tuple[ClusterObject, ClusterObject, tuple[Difference, ...]] | None:
+    """The newest ReplicaSet, the one before it and what differs; None when there was only one."""
+    newest_first = replica_sets_newest_first(state, deployment)
+    if len(newest_first) < 2:
+        return None
+    newest, before = newest_first[:2]
+    return newest, before, template_differences(before.child("spec", "template"), newest.child("spec", "template"))
+
+
+def _of_metadata(old: JsonObject, new: JsonObject) -> Iterator[Difference]:
+    for part, noun in (("labels", "label"), ("annotations", "annotation")):
+        before, after = text_map(old, "metadata", part), text_map(new, "metadata", part)
+        for key in sorted((before.keys() | after.keys()) - _UNTOLD_LABELS):
+            if before.get(key) != after.get(key):
+                path = f"spec.template.metadata.{part}.{key}"
+                yield _difference(path, f"{noun} {key}", before.get(key), after.get(key))
+
+
+def _of_maps(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], path: str, name: str) -> Iterator[Difference]:
+    for key in sorted(old.keys() | new.keys()):
+        before, after = old.get(key), new.get(key)
+        if before == after:
+            continue
+        where = f"{path}.{key}"
+        if key in _KEYS and _is_list(before) and _is_list(after):
+            yield from _of_lists(old, new, key, (path, name))
+        elif isinstance(before, dict) and isinstance(after, dict):
+            yield from _of_maps(before, after, where, f"{name} {key}")
+        else:
+            yield _difference(where, f"{name} {key}", before, after)
+
+
+def _of_lists(
+    old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], key: str, where: tuple[str, str]
+) -> Iterator[Difference]:
+    """Entries of a list that have names."""
+    path, name = where
+    before, after = _by_name(old, key), _by_name(new, key)
+    noun = _NOUNS.get(key, key)
+    for entry in [*after, *(each for each in before if each not in after)]:
+        if before.get(entry, (0, {}))[1] == after.get(entry, (0, {}))[1] and (entry in before) == (entry in after):
+            continue
+        index = after[entry][0] if entry in after else before[entry][0]
+        place, called = f"{path}.{key}[{index}]", f"{name} {noun} {entry}"
+        if entry in before and entry in after:
+            yield from _of_entries(before[entry][1], after[entry][1], place, called)
+        else:
+            yield _difference(place, called, *(_brief(each.get(entry), key) for each in (before, after)))
+
+
+def _of_entries(old: JsonObject, new: JsonObject, place: str, called: str) -> Iterator[Difference]:
+    if set(old) | set(new) == {"name", "value"}:
+        yield _difference(f"{place}.value", called, at(old, "value"), at(new, "value"))
+    else:
+        yield from _of_maps(old, new, place, called)
+
+
+def _brief(found: tuple[int, JsonObject] | None, key: str) -> JsonValue:
+    """A whole entry, short: of a container its image, of a variable its value."""
+    if found is None:
+        return None
+    entry = found[1]
+    if key in {"containers", "initContainers"}:
+        return text(entry, "image") or entry
+    if key == "env" and "valueFrom" not in entry:
+        return text(entry, "value")
+    return {each: value for each, value in entry.items() if each != _KEYS[key]}
+
+
+def _by_name(document: Mapping[str, JsonValue], key: str) -> dict[str, tuple[int, JsonObject]]:
+    return {str(entry.get(_KEYS[key])): (index, entry) for index, entry in enumerate(children(dict(document), key))}
+
+
+def _is_list(value: JsonValue) -> bool:
+    return value is None or isinstance(value, list)
+
+
+def _difference(path: str, name: str, old: JsonValue, new: JsonValue) -> Difference:
+    hidden = has_secret_name(re.split("[ /]", name)[-1])
+    before, after = (_written(value, hidden=hidden) for value in (old, new))
+    return Difference(path=path, name=name.strip(), old=before, new=after)
+
+
+def _written(value: JsonValue, *, hidden: bool) -> str:
+    if value is None:
+        return ABSENT
+    if hidden and isinstance(value, str):
+        return "(not shown)"
+    return shown(value) if value != "" else '""'
+
+
+class _Index:
+    """Services by the first label of their selector, autoscalers by their target."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.services: dict[tuple[str, str, str], list[tuple[dict[str, str], ClusterObject]]] = defaultdict(list)
+        self.autoscalers: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)
+        for service in state.of("Service"):
+            selector = text_map(service.body, "spec", "selector")
+            if selector:
+                key = min(selector)
+                self.services[service.namespace, key, selector[key]].append((selector, service))
+        for autoscaler in state.of("HorizontalPodAutoscaler"):
+            target = autoscaler.child("spec", "scaleTargetRef")
+            self.autoscalers[autoscaler.namespace, text(target, "kind"), text(target, "name")].append(autoscaler)
+
+
+_INDEXES: Final[WeakKeyDictionary[ClusterState, _Index]] = WeakKeyDictionary()
+
+
+def _index(state: ClusterState) -> _Index:
+    index = _INDEXES.get(state)
+    if index is None:
+        index = _INDEXES[state] = _Index(state)
+    return index
+
+
+def services_selecting(state: ClusterState, namespace: str, labels: Mapping[str, str]) -> tuple[ClusterObject, ...]:
+    """The Services whose selector matches pods with these labels, by name."""
+    index = _index(state)
+    found = [
+        service
+        for key, value in labels.items()
+        for selector, service in index.services.get((namespace, key, value), ())
+        if matches_map(selector, labels)
+    ]
+    return tuple(sorted(found, key=lambda service: service.name))
+
+
+def autoscalers_of(state: ClusterState, workload: ClusterObject) -> tuple[ClusterObject, ...]:
+    """The HorizontalPodAutoscalers whose target the workload is."""
+    return tuple(_index(state).autoscalers.get((workload.namespace, workload.kind, workload.name), ()))
+
+
+_MOST_CHANGES: Final = 5
 _SAME_MOMENT_SECONDS: Final = 5.0
 _TOLD_DIFFERENCES: Final = 4
 _CONTROLLERS: Final = frozenset(
@@ -49,7 +248,7 @@ def recent_changes(
         if end - window_seconds <= at_seconds <= end
     ]
     changes.sort(key=lambda entry: (-entry[0], entry[1].object, entry[1].what))
-    return tuple(dict.fromkeys(change for _, change in changes))[:_MOST]
+    return tuple(dict.fromkeys(change for _, change in changes))[:_MOST_CHANGES]
 
 
 def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[float, Change]]:

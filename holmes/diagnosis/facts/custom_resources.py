@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.spec_places import edited_at
+from holmes.diagnosis.facts.evidence import edited_at
 from holmes.kubernetes.fields import boolean, text
 from holmes.kubernetes.kinds import KINDS
 from holmes.kubernetes.moments import duration, moment

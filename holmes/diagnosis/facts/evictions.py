@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.evidence import event, field
-from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.quantities import amount, quantity
-from holmes.diagnosis.facts.spec_places import container_field, spec_field
+from holmes.diagnosis.facts.evidence import event, field, spec_field
+from holmes.diagnosis.facts.pods import container_field, containers_of
+from holmes.diagnosis.facts.resources import amount, quantity
 from holmes.kubernetes.fields import at, text
 from holmes.kubernetes.moments import moment
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
-from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
 from holmes.kubernetes.fields import at, boolean, child, integer, text
 from holmes.values.findings import Evidence
 
@@ -143,3 +143,14 @@ def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[Cluster
             continue
         if young or state.age_seconds(pod) >= state.grace_seconds:
             yield pod
+
+
+def container_field(container: Container, state: ClusterState, path: str) -> Evidence:
+    """A field of a container's spec with its value: `container_field(container, state, "livenessProbe")`."""
+    return spec_field(container.pod, state, f"{container.spec_path.removeprefix('spec.')}.{path}")
+
+
+def container_words(container: Container, state: ClusterState) -> str:
+    """The container as causes name it: `container app of Deployment shop/web`."""
+    kind = "init container" if container.kind == "init" else "container"
+    return f"{kind} {container.name} of {owner_words(container.pod, state)}"

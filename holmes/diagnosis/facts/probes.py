@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.diagnosis.facts.spec_places import container_field
+from holmes.diagnosis.facts.pods import container_field
 from holmes.kubernetes.fields import at, child, children, integer, text, texts
 
 if TYPE_CHECKING:

@@ -1,21 +1,86 @@
-"""What pods ask of nodes and what nodes have: the arithmetic of the scheduler. Called by rules about nodes and pods."""
+"""Quantities, the resources that pods request and nodes offer, and what a LimitRange allows."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
-from holmes.diagnosis.facts.quantities import amount, quantity
+from holmes.diagnosis.facts import evidence
 from holmes.kubernetes.fields import at, child, children, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
-    from holmes.values.json_types import JsonObject
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject, JsonValue
+
+
+_FORM: Final = re.compile(
+    r"(?P<number>[+-]?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40}))"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?\d{1,3}))?",
+    re.ASCII,
+)
+_BINARY: Final = {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)}
+_DECIMAL: Final = {
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": Decimal(10) ** 3, "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9, "T": Decimal(10) ** 12, "P": Decimal(10) ** 15, "E": Decimal(10) ** 18,
+}  # fmt: skip
+_FACTORS: Final = {**_BINARY, **_DECIMAL}
+_BYTES: Final = ("memory", "storage", "hugepages-")
+
+
+def quantity(written: JsonValue) -> Decimal | None:
+    """The number behind a quantity, in cores, bytes or pieces; None for what is none."""
+    if isinstance(written, bool) or not isinstance(written, str | int):
+        return None
+    return _parsed(str(written).strip())
+
+
+@lru_cache(maxsize=4096)
+def _parsed(written: str) -> Decimal | None:
+    found = _FORM.fullmatch(written)
+    if found is None:
+        return None
+    number = Decimal(found["number"])
+    if found["exponent"]:
+        return number.scaleb(int(found["exponent"]))
+    return number * _FACTORS.get(found["suffix"] or "", Decimal(1))
+
+
+def amount(written: JsonValue) -> Decimal:
+    """The number behind a quantity, 0 for what is none."""
+    return quantity(written) or Decimal(0)
+
+
+def written_amount(number: Decimal, resource: str) -> str:
+    """A number as a person would write it: memory and storage with `Mi` or `Gi`, cores below one in `m`."""
+    if _is_bytes(resource):
+        for suffix in ("Ti", "Gi", "Mi", "Ki"):
+            if abs(number) >= _BINARY[suffix]:
+                return f"{_plain(number / _BINARY[suffix])}{suffix}"
+        return _plain(number)
+    if resource.rpartition(".")[2] == "cpu" and number != number.to_integral_value():
+        return f"{_plain(number * 1000)}m"
+    return _plain(number)
+
+
+def _is_bytes(resource: str) -> bool:
+    """Whether the resource is counted in bytes: `memory`, `requests.storage`, `ephemeral-storage`."""
+    return any(part in resource for part in _BYTES)
+
+
+def _plain(number: Decimal) -> str:
+    """With at most two places, without zeros at the end."""
+    rounded = f"{number:.2f}".rstrip("0").rstrip(".")
+    return rounded if rounded not in {"", "-0"} else "0"
 
 
 def allocatable(node: ClusterObject, resource: str) -> Decimal:
@@ -94,3 +159,52 @@ def free(
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))
         for node in nodes
     }
+
+
+_COMPARED: Final = (("max", "limits"), ("max", "requests"), ("min", "requests"), ("min", "limits"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A value of a template (`found`) outside of a bound of a LimitRange (`bound`)."""
+
+    limit_range: ClusterObject
+    found: Evidence
+    bound: Evidence
+
+
+def violations(state: ClusterState, template: PodTemplate) -> tuple[Violation, ...]:
+    """Every value of the template's containers that is above a maximum or below a minimum."""
+    return tuple(
+        violation
+        for limit_range in state.of("LimitRange", template.workload.namespace)
+        for index, bounds in enumerate(limit_range.children("spec", "limits"))
+        if text(bounds, "type") == "Container"
+        for violation in _of_bounds(limit_range, index, bounds, template)
+    )
+
+
+def _of_bounds(
+    limit_range: ClusterObject, index: int, bounds: JsonObject, template: PodTemplate
+) -> Iterator[Violation]:
+    for key in ("containers", "initContainers"):
+        for position, container in enumerate(children(template.spec, key)):
+            for side, part in _COMPARED:
+                for resource, allowed in child(bounds, side).items():
+                    asked = at(container, "resources", part, resource)
+                    if _is_outside(side, asked, allowed):
+                        where = f"{template.path}.{key}[{position}].resources.{part}.{resource}"
+                        yield Violation(
+                            limit_range=limit_range,
+                            found=evidence.value(template.workload, where, asked),
+                            bound=evidence.value(limit_range, f"spec.limits[{index}].{side}.{resource}", allowed),
+                        )
+
+
+def _is_outside(side: str, asked: object, allowed: object) -> bool:
+    if asked is None or allowed is None:
+        return False
+    found, bound = quantity(str(asked)), quantity(str(allowed))
+    if found is None or bound is None:
+        return False
+    return found > bound if side == "max" else found < bound

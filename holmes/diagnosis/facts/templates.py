@@ -1,23 +1,26 @@
-"""The pod templates of all workloads, each once: where a wrong name stands, however many pods were made from it.
+"""The pod templates of workloads, and the pods and templates that labels select.
 
-Called by rules about what templates refer to. A template belongs to the outermost workload; pods without an owner are
-their own template.
+A template belongs to the outermost workload. A pod without an owner is its own template.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from holmes.kubernetes.fields import child, text_map
 from holmes.kubernetes.kinds import WORKLOADS
+from holmes.kubernetes.selectors import matches_map
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.json_types import JsonObject
+
 
 _TEMPLATE_PATHS = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
@@ -53,3 +56,55 @@ def template_of(workload: ClusterObject) -> PodTemplate:
         labels=text_map(template, "metadata", "labels"),
         path=".".join((*path, "spec")),
     )
+
+
+T = TypeVar("T")
+
+
+class _ByLabel(Generic[T]):
+    """Things by each label they have."""
+
+    def __init__(self, things: Iterable[tuple[str, Mapping[str, str], T]]) -> None:
+        self._all: dict[str, list[tuple[Mapping[str, str], T]]] = defaultdict(list)
+        self._found: dict[tuple[str, str, str], list[tuple[Mapping[str, str], T]]] = defaultdict(list)
+        for namespace, labels, thing in things:
+            self._all[namespace].append((labels, thing))
+            for key, value in labels.items():
+                self._found[namespace, key, value].append((labels, thing))
+
+    def of(self, namespace: str) -> tuple[T, ...]:
+        """All of a namespace."""
+        return tuple(thing for _, thing in self._all.get(namespace, ()))
+
+    def selected(self, namespace: str, selector: Mapping[str, str]) -> tuple[T, ...]:
+        """Those that a Service's selector matches; an empty selector matches nothing."""
+        buckets = [self._found.get((namespace, key, value), []) for key, value in selector.items()]
+        smallest = min(buckets, key=len, default=[])
+        return tuple(thing for labels, thing in smallest if matches_map(selector, labels))
+
+
+def _lives(pod: ClusterObject) -> bool:
+    return pod.text("status", "phase") not in {"Succeeded", "Failed"}
+
+
+class LabelIndex:
+    """The pods that are not done, and the templates of workloads; a pod without an owner is its own template."""
+
+    def __init__(self, state: ClusterState) -> None:
+        living = (pod for pod in state.of("Pod") if _lives(pod))
+        self.pods: _ByLabel[ClusterObject] = _ByLabel((pod.namespace, pod.labels, pod) for pod in living)
+        templates = (each for each in pod_templates(state) if each.workload.kind != "Pod" or _lives(each.workload))
+        self.templates: _ByLabel[PodTemplate] = _ByLabel(
+            (each.workload.namespace, each.labels, each) for each in templates
+        )
+
+
+_INDEXES: WeakKeyDictionary[ClusterState, LabelIndex] = WeakKeyDictionary()
+
+
+def labels_of(state: ClusterState) -> LabelIndex:
+    """The index of a state, made once."""
+    index = _INDEXES.get(state)
+    if index is None:
+        index = _INDEXES[state] = LabelIndex(state)
+    return index

@@ -1,13 +1,39 @@
-"""Decides whether a name that does not exist is an existing one misspelt. Called by rules about missing names."""
+"""Finds the existing name that was meant by a name that does not exist."""
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.nearest import nearest
+from holmes.diagnosis.facts.templates import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
+
+
+_ALIKE = 0.6
+
+
+def nearest(name: str, existing: Iterable[str]) -> str | None:
+    """The existing name that looks most like `name`, or None when none looks like it."""
+    names = sorted(set(existing) - {name})
+    lower = {each.lower(): each for each in names}
+    close = difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=_ALIKE)
+    if close:
+        return lower[close[0]]
+    containing = [each for each in names if name in each or each in name]
+    return min(containing, key=len, default=None)
+
+
+def hint(name: str, existing: Iterable[str]) -> str:
+    """`; the nearest existing one is 'x'`, or nothing."""
+    found = nearest(name, existing)
+    return f"; the nearest existing one is {found!r}" if found else ""
+
 
 _MOST_EDITS: Final = 2
 _SHORTEST_CHARACTERS: Final = 4
@@ -46,3 +72,35 @@ def _edits(one: str, other: str) -> int:
             row.append(cost)
         before = above
     return row[-1]
+
+
+_ALIKE_SERVICES: Final = 0.8
+
+
+def intended_service(state: ClusterState, ref: ObjectRef, *, edited: bool) -> str | None:
+    """The name of the existing Service that was meant, None when the named one is rather missing.
+
+    It is missing when its workload exists. A name that is only similar was meant when it is a slip of the pen, when one
+    contains the other, or when the place where it stands was `edited` after its creation.
+    """
+    if workload_named(state, ref) is not None:
+        return None
+    existing = [each.name for each in state.of("Service", ref.namespace)]
+    slip, near = meant(ref.name, existing), nearest(ref.name, existing)
+    if slip is not None or near is None:
+        return slip
+    contained = f"{near}-" in f"{ref.name}-" or f"{ref.name}-" in f"{near}-"
+    return near if edited or contained or _is_alike(ref.name, near) else None
+
+
+def _is_alike(one: str, other: str) -> bool:
+    digits = [[letter for letter in name if letter.isdigit()] for name in (one, other)]
+    return digits[0] == digits[1] and difflib.SequenceMatcher(None, one, other).ratio() >= _ALIKE_SERVICES
+
+
+def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
+    """The workload that has the name of a Service, and would be behind it."""
+    for template in labels_of(state).templates.of(ref.namespace):
+        if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
+            return template.workload
+    return None

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.node_choice import CONTROL_PLANE_TAINTS, chooses
+from holmes.diagnosis.facts.evidence import serves_elsewhere
+from holmes.diagnosis.facts.nodes import CONTROL_PLANE_TAINTS, chooses
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.resources import allocatable, requested
-from holmes.diagnosis.facts.spec_places import serves_elsewhere
 from holmes.kubernetes.fields import child, children, text
 from holmes.kubernetes.moments import moment
 
@@ -136,10 +136,10 @@ def pieces_of(message: str) -> Iterator[Piece]:
     found = [(int(each["count"]), each["text"].strip()) for each in _PIECE.finditer(body)]
     for count, told in found or [(0, body.strip())]:
         if told:
-            yield Piece(count=count, text=told, reason=reason_of(told))
+            yield Piece(count=count, text=told, reason=_reason_of(told))
 
 
-def reason_of(told: str) -> Reason:
+def _reason_of(told: str) -> Reason:
     """The kind of one reason."""
     return next((reason for reason, pattern in _REASONS if pattern.search(told)), "other")
 

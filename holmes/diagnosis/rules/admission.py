@@ -6,9 +6,15 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.refusals import POD_SECURITY, WEBHOOK_FAILED, refused_with
+from holmes.diagnosis.facts.admission import (
+    POD_SECURITY,
+    WEBHOOK_FAILED,
+    backends,
+    refused_with,
+    webhooks,
+    workloads_behind,
+)
 from holmes.diagnosis.facts.templates import template_of
-from holmes.diagnosis.facts.webhooks import backends, webhooks, workloads_behind
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.moments import moment
@@ -17,8 +23,8 @@ from holmes.values.findings import Evidence, ObjectRef
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holmes.diagnosis.facts.admission import Webhook
     from holmes.diagnosis.facts.templates import PodTemplate
-    from holmes.diagnosis.facts.webhooks import Webhook
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Severity

@@ -7,8 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text
 from holmes.kubernetes.kinds import KINDS
@@ -38,7 +38,7 @@ _UNREADY: Final = re.compile(r"no metrics returned|did not receive metrics|might
 _OTHER_RULES: Final = frozenset({"ScalingDisabled", "AmbiguousSelector"})
 
 
-def target_of(state: ClusterState, scaler: ClusterObject) -> ClusterObject | None:
+def _target_of(state: ClusterState, scaler: ClusterObject) -> ClusterObject | None:
     """The workload that an autoscaler scales, if it is known."""
     kind, group = _target_kind(scaler)
     return state.get(f"{kind}.{group}" if group else kind, scaler.namespace, _target(scaler, "name"))
@@ -113,7 +113,7 @@ def _source(
     state: ClusterState, scaler: ClusterObject, message: str
 ) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
     """The API that is to blame if one is, what may explain it, and for how many graces it may be so."""
-    target = target_of(state, scaler)
+    target = _target_of(state, scaler)
     if _UNREADY.search(message) is not None:
         return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES
     for pattern, name in _APIS:
@@ -155,7 +155,7 @@ def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence,
 def target_without_request(state: ClusterState) -> Iterator[Fault]:
     """Autoscalers by utilization whose target's containers lack the request."""
     for scaler in _living(state):
-        target = target_of(state, scaler)
+        target = _target_of(state, scaler)
         said = _NO_REQUEST.search(text(scaler.condition("ScalingActive"), "message"))
         if target is None or target.deleted is not None:
             continue
@@ -228,7 +228,7 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
             and state.is_missing(kind, scaler.namespace, name)
             and state.age_seconds(scaler) > state.grace_seconds
         )
-        if not (failed or absent) or (failed and target_of(state, scaler) is not None):
+        if not (failed or absent) or (failed and _target_of(state, scaler) is not None):
             continue
         message = text(condition, "message")
         gone = absent or "not found" in message
@@ -260,7 +260,7 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
 def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     """Autoscalers that are disabled because their target has no replicas."""
     for scaler in _living(state):
-        target = target_of(state, scaler)
+        target = _target_of(state, scaler)
         disabled = text(scaler.condition("ScalingActive"), "reason") == "ScalingDisabled"
         if scaler.owner is not None and scaler.owner.kind == "ScaledObject":
             continue  # KEDA scales from and to zero itself
@@ -338,7 +338,7 @@ def same_target(state: ClusterState) -> Iterator[Fault]:
                 next_check=f"kubectl -n {last.namespace} get hpa",
             )
         elif text(first.condition("ScalingActive"), "reason") == "AmbiguousSelector":
-            target = target_of(state, first)
+            target = _target_of(state, first)
             yield Fault(
                 subject=first.ref,
                 cause=f"{first.ref} does not scale: {text(first.condition('ScalingActive'), 'message')}",

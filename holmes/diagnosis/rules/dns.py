@@ -1,14 +1,14 @@
-"""DNS inside of the cluster: CoreDNS itself, its configuration, and pods that do not ask it."""
+"""Cluster DNS: CoreDNS, its Corefile, and pods that ask another server."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.corefile import PLUGINS, server_blocks
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
 from holmes.diagnosis.facts.evidence import field, log_line, value
-from holmes.diagnosis.facts.service_backends import has_ready_endpoints
+from holmes.diagnosis.facts.services import has_ready_endpoints
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
@@ -19,12 +19,75 @@ from holmes.values.findings import ObjectRef
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.corefile import ServerBlock
     from holmes.diagnosis.facts.edges import Edge
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
+
+
+_NAMES: Final = (
+    "acl any auto autopath azure bind bufsize cache cancel chaos clouddns debug dns64 dnssec dnstap erratic errors "
+    "etcd file forward geoip grpc grpc_server header health hosts import k8s_external k8s_gateway kubernetes "
+    "kubernetai loadbalance local log loop metadata minimal multisocket nomad nsid on pprof prometheus proxy quic "
+    "ready records reload rewrite root route53 secondary sign template timeouts tls trace transfer tsig view "
+    "whoami federation nodecache pdsql redisc unbound alternate fanout"
+)
+_PLUGINS: Final = frozenset(_NAMES.split())
+"""The directives of CoreDNS itself and of well-known additions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Directive:
+    """A directive of a server block. `line` is as it was written, `inner` the lines of its own block."""
+
+    name: str
+    arguments: tuple[str, ...]
+    line: str
+    inner: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ServerBlock:
+    """The zones of a block (`.:53`) and what stands in it."""
+
+    zones: tuple[str, ...]
+    directives: tuple[_Directive, ...]
+
+    def named(self, name: str) -> tuple[_Directive, ...]:
+        """The directives with this name."""
+        return tuple(each for each in self.directives if each.name == name)
+
+
+def _server_blocks(corefile: str) -> tuple[_ServerBlock, ...]:
+    """The blocks of a Corefile; whatever cannot be understood is left out. Snippets `(name)` are blocks too."""
+    blocks: list[_ServerBlock] = []
+    zones: tuple[str, ...] = ()
+    directives: list[_Directive] = []
+    inner: list[str] = []
+    depth = 0
+    for raw in corefile.splitlines():
+        line = raw.partition("#")[0].strip()
+        if not line:
+            continue
+        words = tuple(word for word in line.replace("{", " { ").replace("}", " } ").split() if word not in "{}")
+        if depth == 0 and words:
+            zones, directives = words, []
+        elif depth == 1 and words:
+            directives.append(_Directive(name=words[0], arguments=words[1:], line=line))
+            inner = []
+        elif depth > 1 and words:
+            inner.append(line)
+        depth += line.count("{") - line.count("}")
+        if depth == 1 and inner and directives:
+            last = directives[-1]
+            directives[-1] = _Directive(name=last.name, arguments=last.arguments, line=last.line, inner=tuple(inner))
+            inner = []
+        if depth <= 0 and zones:
+            blocks.append(_ServerBlock(zones=zones, directives=tuple(directives)))
+            zones, depth = (), 0
+    return tuple(blocks)
+
 
 _PLACE: Final = "kube-system"
 _LABEL: Final = "k8s-app"
@@ -138,7 +201,7 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
         corefile = config.text("data", "Corefile")
         if not corefile or "coredns" not in config.name or config.deleted is not None:
             continue
-        blocks = server_blocks(corefile)
+        blocks = _server_blocks(corefile)
         for severe, why, line in (*_missing_parts(blocks), *_misspelt(blocks), *_overridden(state, blocks)):
             yield Fault(
                 subject=config.ref,
@@ -159,7 +222,7 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
         )
 
 
-def _missing_parts(blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
+def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
     """Whether it is severe, what is wrong, and the line, empty when one is missing."""
     imports = any(block.named("import") and not block.named("forward") for block in blocks)
     kubernetes = [each for block in blocks for each in block.named("kubernetes")]
@@ -176,10 +239,10 @@ def _missing_parts(blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str,
         yield False, "does not forward other names: nothing outside of the cluster can be resolved", ""
 
 
-def _misspelt(blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
+def _misspelt(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
     for block in blocks:
         for each in block.directives:
-            right = meant(each.name, PLUGINS) if each.name not in PLUGINS else None
+            right = meant(each.name, _PLUGINS) if each.name not in _PLUGINS else None
             if right is not None:
                 yield (
                     True,
@@ -188,7 +251,7 @@ def _misspelt(blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]
                 )
 
 
-def _overridden(state: ClusterState, blocks: tuple[ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
+def _overridden(state: ClusterState, blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
     """Lines that name an existing Service in full, where something else is answered."""
     names = {f"{each.name}.{each.namespace}.svc.{_DOMAIN}": each.ref for each in state.of("Service")}
     for block in blocks:

@@ -14,8 +14,7 @@ from holmes.diagnosis.facts.custom_resources import (
     missing_object,
     trouble_of,
 )
-from holmes.diagnosis.facts.nearest import hint
-from holmes.diagnosis.facts.typos import meant
+from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, text
 from holmes.values.findings import ObjectRef

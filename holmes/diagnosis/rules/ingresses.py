@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.diagnosis.facts.ingress_backends import backends_of, has_address, ingress_class
-from holmes.diagnosis.facts.intended_services import intended_service, workload_named
-from holmes.diagnosis.facts.label_index import labels_of
-from holmes.diagnosis.facts.nearest import hint, nearest
-from holmes.diagnosis.facts.service_backends import (
+from holmes.diagnosis.facts.network import backends_of, has_address, ingress_class, service_ports
+from holmes.diagnosis.facts.services import (
     edited_at,
     has_ready_endpoints,
     pods_behind,
@@ -17,14 +14,15 @@ from holmes.diagnosis.facts.service_backends import (
     unready_seconds,
     was_edited,
 )
-from holmes.diagnosis.facts.service_ports import service_ports
+from holmes.diagnosis.facts.templates import labels_of
+from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.ingress_backends import Backend
+    from holmes.diagnosis.facts.network import Backend
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
 

@@ -1,14 +1,12 @@
-"""Jobs that failed or do not end, and CronJobs that do not start them."""
+"""Jobs and CronJobs that failed, are suspended or did not start."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.crash_faults import crash_fault, said
-from holmes.diagnosis.facts.crashes import crash_of
-from holmes.diagnosis.facts.cron_schedules import longest_rest_seconds
-from holmes.diagnosis.facts.last_words import last_words, wanted_logs
+from holmes.diagnosis.facts.crashes import crash_fault, crash_of, said
+from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import ROLLOUT_GRACES, sick_pods
@@ -24,6 +22,45 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import ObjectRef, Severity
     from holmes.values.json_types import JsonObject
+
+
+_HOUR: Final = 3_600
+_DAY: Final = 24 * _HOUR
+_MACROS: Final = {"@hourly": _HOUR, "@daily": _DAY, "@midnight": _DAY, "@weekly": 7 * _DAY, "@monthly": 31 * _DAY}
+_ANY: Final = frozenset({"*", "?", "*/1"})
+
+
+def longest_rest_seconds(schedule: str) -> int | None:
+    """The longest time between two runs of `schedule` in seconds, rounded up generously; None when it is not plain."""
+    written = schedule.strip().lower()
+    if written in _MACROS:
+        return _MACROS[written]
+    fields = [field for field in written.split() if not field.startswith(("tz=", "cron_tz="))]
+    if len(fields) != 5:
+        return None
+    return _rest_of(*fields)
+
+
+def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
+    """The widest field that is restricted decides."""
+    if month not in _ANY:
+        return None
+    if day not in _ANY:
+        return 62 * _DAY
+    if weekday not in _ANY:
+        return 7 * _DAY
+    if hour not in _ANY:
+        return _step(hour, 24, _HOUR) or _DAY
+    return 60 if minute in _ANY else _step(minute, 60, 60) or _HOUR
+
+
+def _step(field: str, units: int, seconds: int) -> int | None:
+    """`*/15` of 60 minutes: the step, which is longer at no place than at its end."""
+    base, slash, step = field.partition("/")
+    if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or not 0 < int(step) <= units:
+        return None
+    return int(step) * seconds
+
 
 _RECENT_SECONDS: Final = 3_600
 _OLD_SECONDS: Final = 7 * 86_400

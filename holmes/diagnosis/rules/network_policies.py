@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.diagnosis.facts.label_index import labels_of
-from holmes.diagnosis.facts.network_policies import (
+from holmes.diagnosis.facts.network import (
     Connection,
     allows,
     applies,
+    container_ports,
     is_blocked,
     matches,
     peer_matches,
     policies_of,
     rules_of,
     selected_by,
+    service_ports,
 )
-from holmes.diagnosis.facts.service_backends import edited_at, has_ready_endpoints, is_headless, pods_behind, was_edited
-from holmes.diagnosis.facts.service_ports import container_ports, service_ports
+from holmes.diagnosis.facts.services import edited_at, has_ready_endpoints, is_headless, pods_behind, was_edited
+from holmes.diagnosis.facts.templates import labels_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text, text_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.network_policies import Direction
+    from holmes.diagnosis.facts.network import Direction
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence

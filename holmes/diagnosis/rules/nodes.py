@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.node_choice import CORDON_TAINT, chooses
-from holmes.diagnosis.facts.node_state import events_by_node, standing_nodes
+from holmes.diagnosis.facts.nodes import CORDON_TAINT, chooses, events_by_node, standing_nodes
 from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, text

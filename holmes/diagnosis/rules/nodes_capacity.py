@@ -7,9 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.node_state import is_virtual, standing_nodes
-from holmes.diagnosis.facts.quantities import written_amount
-from holmes.diagnosis.facts.resources import allocatable, pods_by_node, requested
+from holmes.diagnosis.facts.nodes import is_virtual, standing_nodes
+from holmes.diagnosis.facts.resources import allocatable, pods_by_node, requested, written_amount
 from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.config_references import references_of
-from holmes.diagnosis.facts.evidence import value
-from holmes.diagnosis.facts.missing_references import just_repaired, lacks_key, missing_key, missing_object
-from holmes.diagnosis.facts.pods import containers_of, troubled_pods
-from holmes.diagnosis.facts.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.facts.evidence import spec_field, value
+from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.references import just_repaired, lacks_key, missing_key, missing_object, references_of
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, boolean, text
@@ -17,9 +15,8 @@ from holmes.kubernetes.fields import at, boolean, text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.config_references import Reference
-    from holmes.diagnosis.facts.missing_references import Missing
     from holmes.diagnosis.facts.pods import Container
+    from holmes.diagnosis.facts.references import Missing, Reference
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence, Severity

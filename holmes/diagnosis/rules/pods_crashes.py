@@ -1,23 +1,43 @@
-"""Rules about containers that end when they should run: P01 crashes, P02 memory, P03 restarts."""
+"""Containers that crash, do not start, or fail as init containers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.crash_faults import EXIT_CODES, crash_fault, log_command, restarts, said, severity_of_end
-from holmes.diagnosis.facts.crashes import began, crashes_of, job_recovered
-from holmes.diagnosis.facts.evidence import event
-from holmes.diagnosis.facts.last_words import last_words, wanted_logs
-from holmes.diagnosis.facts.spec_places import container_field, container_words
+from holmes.diagnosis.facts.container_settings import awaited_services, cannot_come
+from holmes.diagnosis.facts.crashes import (
+    EXIT_CODES,
+    START_REASONS,
+    about_container,
+    began,
+    command_evidence,
+    crash_fault,
+    crash_of,
+    crashes_of,
+    job_recovered,
+    log_command,
+    restarts,
+    said,
+    severity_of_end,
+)
+from holmes.diagnosis.facts.evidence import event, owner_words
+from holmes.diagnosis.facts.logs import last_words, wanted_logs
+from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
+from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text
-from holmes.kubernetes.moments import duration
+from holmes.kubernetes.fields import child, children, text, texts
+from holmes.kubernetes.moments import duration, moment
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.crashes import Crash
+    from holmes.diagnosis.facts.logs import LastWords
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
 
@@ -42,7 +62,6 @@ if TYPE_CHECKING:
     ),
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
-    """Main containers and sidecars that end by themselves."""
     for crash in crashes_of(state):
         container = crash.container
         if crash.ending not in {"application", "lost"} or (container.kind == "init" and not container.sidecar):
@@ -72,7 +91,6 @@ def crashing(state: ClusterState) -> Iterator[Fault]:
     ),
 )
 def out_of_memory(state: ClusterState) -> Iterator[Fault]:
-    """Containers whose last end was OOMKilled."""
     for crash in crashes_of(state):
         if crash.ending != "memory" or job_recovered(crash.pod, state):
             continue
@@ -128,7 +146,6 @@ def _node_events(crash: Crash, state: ClusterState) -> tuple[Evidence, ...]:
     ),
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
-    """Running containers that ended within the hour."""
     for crash in crashes_of(state):
         container = crash.container
         if crash.again or not container.running or crash.ending not in {"application", "hook", "start", "lost"}:
@@ -157,3 +174,227 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
             since=crash.finished,
             logs=wanted_logs(container),
         )
+
+
+_WAITING: Final = frozenset({"CreateContainerError", *START_REASONS})
+_PROGRAM: Final = re.compile(r"exec: \\?\"([^\"\\]{1,1000})\\?\"")
+_BORING: Final = re.compile(
+    r"(?:failed to create (?:containerd |shim )?task|failed to create shim task|OCI runtime create failed"
+    r"|runc create failed|failed to start container \"?[0-9a-f]{12,64}\"?|unable to start container process): "
+)
+
+
+@Row(
+    id="P06",
+    title="Container cannot be started",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "status.containerStatuses[].state.waiting",
+        "status.containerStatuses[].lastState.terminated.message",
+        "spec.containers[].command, args, workingDir, volumeMounts, lifecycle.postStart",
+        "event FailedPostStartHook",
+    ),
+    explanation=(
+        "The runtime cannot create or start the container (CreateContainerError, RunContainerError, StartError): the "
+        "program in command or args is not in the image or may not be executed, the working directory or a mount does "
+        "not fit, the memory limit is too low to start at all; or the postStart hook fails, which ends the container. "
+        "The application itself has not said anything yet."
+    ),
+)
+def not_started(state: ClusterState) -> Iterator[Fault]:
+    for pod in troubled_pods(state):
+        if pod.text("status", "reason"):
+            continue
+        for container in containers_of(pod):
+            fault = _fault(container, state)
+            if fault is not None:
+                yield fault
+
+
+def _fault(container: Container, state: ClusterState) -> Fault | None:
+    waiting, message = text(container.waiting, "reason"), text(container.waiting, "message")
+    crash = crash_of(container, state)
+    if waiting not in _WAITING:
+        if crash is None or crash.ending not in {"start", "hook"} or not (crash.again or container.terminated):
+            return None
+        if crash.ending == "hook":
+            return _hook_fault(container, state)
+        message = text(crash.ended, "message")
+    short = _BORING.sub("", message).removesuffix(": unknown")
+    title, words, evidence = _explained(container, short, state)
+    status = ("state", "waiting", "message") if waiting in _WAITING or crash is None else (*crash.path, "message")
+    return Fault(
+        subject=container.pod.ref,
+        title=title,
+        cause=f"The {container_words(container, state)} cannot be started: {words}{restarts(container)}",
+        evidence=(*evidence, container.evidence(*status), container.evidence("state", "waiting", "reason")),
+        next_check=_look(container.pod),
+        since=began(crash, state) if crash else container.pod.created,
+    )
+
+
+def _explained(container: Container, message: str, state: ClusterState) -> tuple[str, str, tuple[Evidence, ...]]:
+    """Title, words and the wrong field of a runtime's message."""
+    command = tuple(command_evidence(container, state)) or (container_field(container, state, "image"),)
+    program = _PROGRAM.search(message)
+    if program is not None:
+        return *_about_program(program[1], message.lower()), command
+    mount = _mount(container, message)
+    if mount is not None:
+        return "Volume cannot be mounted into the container", message, (container_field(container, state, mount),)
+    folder = text(container.spec, "workingDir")
+    if folder and folder in message:
+        return "Working directory is wrong", message, (container_field(container, state, "workingDir"),)
+    lower = message.lower()
+    if "oom-killed" in lower or "memory limit too low" in lower:
+        limit = container_field(container, state, "resources.limits.memory")
+        return "Memory limit is too low to start", f"its memory limit {limit.value} is too low: {message}", (limit,)
+    return "Container cannot be started", message or "the runtime gives no reason", command
+
+
+def _about_program(program: str, message: str) -> tuple[str, str]:
+    """Title and words for a program that cannot be executed."""
+    if "permission denied" in message:
+        return "Command cannot be executed", f"its program {program} may not be executed"
+    if "exec format" in message:
+        return "Command cannot be executed", f"its program {program} is for another architecture"
+    where = "in the image's PATH" if "$path" in message else "in the image"
+    return "Command is not found", f"its program {program} does not exist {where}"
+
+
+def _mount(container: Container, message: str) -> str | None:
+    """The mount that the message is about: by its path in the container, or by the name of its volume."""
+    if "mount" not in message.lower():
+        return None
+    for index, mount in enumerate(children(container.spec, "volumeMounts")):
+        path, name = text(mount, "mountPath"), text(mount, "name")
+        if path and (f'at "{path}"' in message or f'"{path}"' in message):
+            return f"volumeMounts[{index}]"
+        if "subpath" in message.lower() and f'"{name}"' in message:
+            return f"volumeMounts[{index}]"
+    return None
+
+
+def _hook_fault(container: Container, state: ClusterState) -> Fault:
+    hook = child(container.spec, "lifecycle", "postStart")
+    events = [
+        each for each in state.events_of(container.pod, "FailedPostStartHook") if about_container(each, container)
+    ]
+    command = " ".join(texts(hook, "exec", "command"))
+    said = f" ({command})" if command else ""
+    return Fault(
+        subject=container.pod.ref,
+        title="postStart hook fails",
+        cause=(
+            f"The postStart hook{said} of the {container_words(container, state)} fails, which ends the container "
+            f"every time{restarts(container)}"
+        ),
+        evidence=(container_field(container, state, "lifecycle.postStart"), *(event(each) for each in events[-1:])),
+        next_check=_look(container.pod),
+        since=events[0].first if events else container.pod.created,
+    )
+
+
+def _look(pod: ClusterObject) -> str:
+    return f"kubectl -n {pod.namespace} describe pod {pod.name}"
+
+
+_STUCK: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "permission denied"})
+_LONG_INIT_SECONDS: Final = 300.0
+
+
+@Row(
+    id="P09",
+    title="Init container fails",
+    severity="critical",
+    kinds=("Pod",),
+    reads=(
+        "status.initContainerStatuses[].state",
+        "status.initContainerStatuses[].lastState.terminated",
+        "spec.initContainers[].command",
+        "logs of the init container",
+    ),
+    explanation=(
+        "An init container fails, or runs for more than five minutes, so that the containers after it are not started "
+        "(Init:CrashLoopBackOff, Init:0/1). One that hangs usually waits for something: the hosts in its command and "
+        "log are looked up, and it is told sooner when it waits for a Service that does not exist or has no ready "
+        "pods. Sidecars (restartPolicy: Always) only have to be started and are judged like main containers."
+    ),
+)
+def init_failing(state: ClusterState) -> Iterator[Fault]:
+    for crash in crashes_of(state):
+        container = crash.container
+        if container.kind == "init" and not container.sidecar and crash.ending in {"application", "lost"}:
+            over = bool(container.terminated) and not crash.again
+            if (crash.again or over) and not job_recovered(crash.pod, state):
+                yield _init_fault(crash, state)
+    for pod in troubled_pods(state):
+        running = _running(pod, state)
+        if running is not None:
+            yield from _hanging(running, state)
+
+
+def _init_fault(crash: Crash, state: ClusterState) -> Fault:
+    fault = crash_fault(crash, state, severity_of_end(crash, state) if not crash.again else "critical")
+    waiting = [each.name for each in containers_of(crash.pod) if each.kind == "main"]
+    return replace(
+        fault,
+        title="Init container fails",
+        cause=f"{fault.cause}; until it succeeds, {', '.join(waiting)} is not started",
+    )
+
+
+def _running(pod: ClusterObject, state: ClusterState) -> Container | None:
+    """The init container that has been running for longer than the grace while others wait."""
+    for container in containers_of(pod):
+        if container.kind == "init" and not container.sidecar and container.running:
+            return container if _ran_seconds(container, state) > state.grace_seconds else None
+    return None
+
+
+def _ran_seconds(container: Container, state: ClusterState) -> float:
+    began = moment(text(container.status, "state", "running", "startedAt"))
+    return state.now - began if began is not None else 0.0
+
+
+def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
+    """A fault when it takes very long, or waits for what cannot come: its log may be all that says for what."""
+    words = last_words(container, state)
+    hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
+    services = awaited_services(container, words, state, certain=not hangs)
+    if hangs or any(cannot_come(each, container, state) for each in services):
+        yield _hanging_fault(container, words, services, state)
+    elif state.log_of(container.pod, container.name, previous=False) is None:
+        fault = _hanging_fault(container, words, services, state)
+        yield replace(fault, severity="info", title="Init container still runs")
+
+
+def _hanging_fault(
+    container: Container, words: LastWords | None, services: tuple[ObjectRef, ...], state: ClusterState
+) -> Fault:
+    pod, ran_seconds = container.pod, _ran_seconds(container, state)
+    absent = next((each for each in services if state.is_missing("Service", each.namespace, each.name)), None)
+    near = meant(absent.name, (each.name for each in state.of("Service", absent.namespace))) if absent else None
+    named = f"; it waits for {', '.join(map(str, services))}" if services else ""
+    if absent is not None:
+        named = f"; it waits for {absent}, which does not exist" + (f", but there is Service {near}" if near else "")
+    return Fault(
+        subject=pod.ref,
+        culprit=absent if near is None else None,
+        title="Init container does not end",
+        severity="critical" if services or (words and words.first.kind in _STUCK) else "warning",
+        cause=(
+            f"The {container_words(container, state)} has been running for {duration(ran_seconds)} and does not "
+            f"end, so that the containers of {owner_words(pod, state)} are not started{named}{said(words)}"
+        ),
+        evidence=(
+            *command_evidence(container, state),
+            *(words.evidence if words else ()),
+            container.evidence("state", "running", "startedAt"),
+        ),
+        next_check=log_command(container),
+        because=services,
+        since=state.now - ran_seconds,
+        logs=wanted_logs(container),
+    )

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.config_references import references_of
-from holmes.diagnosis.facts.evidence import event, field
-from holmes.diagnosis.facts.missing_references import just_repaired, missing_key, missing_object
+from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, spec_field
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
-from holmes.diagnosis.facts.spec_places import owner_words, pod_words, spec_field
+from holmes.diagnosis.facts.references import just_repaired, missing_key, missing_object, references_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, text
 from holmes.kubernetes.moments import duration, moment
@@ -19,8 +17,7 @@ from holmes.values.texts import excerpt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.config_references import Reference
-    from holmes.diagnosis.facts.missing_references import Missing
+    from holmes.diagnosis.facts.references import Missing, Reference
     from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.awaited_services import cannot_come
-from holmes.diagnosis.facts.crash_faults import restarts, said
-from holmes.diagnosis.facts.crashes import began, crashes_of, unhealthy
-from holmes.diagnosis.facts.evidence import event, value
-from holmes.diagnosis.facts.last_words import last_words
-from holmes.diagnosis.facts.pods import containers_of, troubled_pods
+from holmes.diagnosis.facts.container_settings import cannot_come
+from holmes.diagnosis.facts.crashes import began, crashes_of, restarts, said, unhealthy
+from holmes.diagnosis.facts.evidence import event, owner_words, spec_field, value
+from holmes.diagnosis.facts.logs import last_words
+from holmes.diagnosis.facts.pods import container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
-from holmes.diagnosis.facts.spec_places import container_words, owner_words, spec_field
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
 from holmes.kubernetes.fields import at, integer, text

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.diagnosis.facts.crash_faults import log_command
-from holmes.diagnosis.facts.crashes import began, crashes_of
-from holmes.diagnosis.facts.evidence import value
-from holmes.diagnosis.facts.last_words import last_words, wanted_logs
-from holmes.diagnosis.facts.spec_places import container_field, container_words, spec_field
+from holmes.diagnosis.facts.crashes import began, crashes_of, log_command
+from holmes.diagnosis.facts.evidence import spec_field, value
+from holmes.diagnosis.facts.logs import last_words, wanted_logs
+from holmes.diagnosis.facts.pods import container_field, container_words
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, integer, text
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holmes.diagnosis.facts.crashes import Crash
-    from holmes.diagnosis.facts.last_words import LastWords
+    from holmes.diagnosis.facts.logs import LastWords
     from holmes.diagnosis.facts.pods import Container
     from holmes.diagnosis.facts.templates import PodTemplate
     from holmes.kubernetes.cluster_state import ClusterState

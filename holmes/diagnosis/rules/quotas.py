@@ -6,10 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.limit_ranges import violations
-from holmes.diagnosis.facts.quantities import quantity
-from holmes.diagnosis.facts.refusals import QUOTA, refused_with
-from holmes.diagnosis.facts.selector_mismatch import nearest_workload
+from holmes.diagnosis.facts.admission import QUOTA, refused_with
+from holmes.diagnosis.facts.resources import quantity, violations
+from holmes.diagnosis.facts.services import nearest_workload
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row

@@ -1,13 +1,12 @@
-"""Pods that no node takes because of what they ask for: resources, labels of nodes, taints."""
+"""Pods that fit on no node: resources, labels, taints, and rules about other pods."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.evidence import shown
-from holmes.diagnosis.facts.nearest import nearest
-from holmes.diagnosis.facts.node_choice import (
+from holmes.diagnosis.facts.evidence import owner_words, shown, spec_field
+from holmes.diagnosis.facts.nodes import (
     AFFINITY,
     CORDON_TAINT,
     PROBLEM_PREFIX,
@@ -16,9 +15,15 @@ from holmes.diagnosis.facts.node_choice import (
     repelling_taints,
     taint_words,
 )
-from holmes.diagnosis.facts.quantities import written_amount
-from holmes.diagnosis.facts.resources import allocatable, asking_container, free, pods_by_node, requested
-from holmes.diagnosis.facts.spec_places import owner_words, spec_field
+from holmes.diagnosis.facts.resources import (
+    allocatable,
+    asking_container,
+    free,
+    pods_by_node,
+    requested,
+    written_amount,
+)
+from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.facts.unscheduled import unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import child, children, text, text_map, texts
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence
     from holmes.values.json_types import JsonObject
+
 
 _READS: Final = ("status.conditions[PodScheduled]", "event FailedScheduling")
 _MOST_NODES: Final = 5
@@ -230,3 +236,78 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
 
 def _nodes_word(nodes: Sequence[ClusterObject]) -> str:
     return "node" if len({node.name for node in nodes}) == 1 else "nodes"
+
+
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+@Row(
+    id="S04",
+    title="Rules about neighbouring pods leave no node",
+    severity="critical",
+    kinds=("Pod",),
+    needs=("Node",),
+    reads=(*_READS, "spec.affinity.podAffinity", "spec.affinity.podAntiAffinity", "spec.topologySpreadConstraints"),
+    explanation="Required pod anti-affinity with the host name allows one pod per node, so that more replicas than "
+    "nodes cannot be placed. Required pod affinity needs a matching pod that runs. Spread constraints with "
+    "DoNotSchedule need nodes that carry the topology key. Make the rule preferred, or correct selector, key or "
+    "replicas.",
+)
+def neighbours(state: ClusterState) -> Iterator[Fault]:
+    """The rule of the pod that keeps it from the nodes."""
+    for found in unscheduled_for(state, "neighbours"):
+        pod = found.pod
+        path, why = _neighbour_rule(state, found)
+        workload = state.workload_of(pod)
+        replicas = (evidence.field(workload, "spec", "replicas"),) if workload.integer("spec", "replicas") else ()
+        yield Fault(
+            subject=pod.ref,
+            severity=waiting_severity(state, pod),
+            cause=f"{owner_words(pod, state)} {why}",
+            evidence=(spec_field(pod, state, path), *replicas, found.proof),
+            next_check=f"kubectl -n {pod.namespace} get pods -o wide",
+            since=found.since,
+        )
+
+
+def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
+    """Path of the rule below the spec, and what it demands in vain."""
+    pod, told = found.pod, found.main.text
+    nodes = state.of("Node") if state.covers("Node") else ()
+    if "spread" in told:
+        return _spread_rule(pod, told, nodes)
+    anti = "anti" in told.lower()
+    kind = "podAntiAffinity" if anti else "podAffinity"
+    terms = children(pod.body, "spec", "affinity", kind, _REQUIRED)
+    path = f"affinity.{kind}.{_REQUIRED}"
+    if anti and not terms:
+        return "affinity", f"is kept away by the required anti-affinity of other pods ({told})"
+    for index, term in enumerate(terms):
+        key = text(term, "topologyKey")
+        if nodes and not any(key in node.labels for node in nodes):
+            return f"{path}[{index}].topologyKey", f"spreads by label {key}, which no node has"
+        near = state.matched("Pod", pod.namespace, child(term, "labelSelector"))
+        if not anti and not any(each.text("spec", "nodeName") for each in near):
+            selector = evidence.shown(child(term, "labelSelector"))
+            return f"{path}[{index}]", f"must run next to a pod with {selector}, but no such pod runs"
+        if anti and key == _HOSTNAME:
+            wanted = state.workload_of(pod).integer("spec", "replicas")
+            count = f"; it wants {wanted} replicas on {len(nodes)} node(s)" if wanted and nodes else ""
+            return f"{path}[{index}]", f"may run only once per node (anti-affinity by {key}){count}"
+    return path, f"has required {kind} that no node satisfies ({told})"
+
+
+def _spread_rule(pod: ClusterObject, told: str, nodes: tuple[ClusterObject, ...]) -> tuple[str, str]:
+    for index, rule in enumerate(pod.children("spec", "topologySpreadConstraints")):
+        key = text(rule, "topologyKey")
+        if text(rule, "whenUnsatisfiable") == "ScheduleAnyway":
+            continue
+        if nodes and not any(key in node.labels for node in nodes):
+            return (
+                f"topologySpreadConstraints[{index}].topologyKey",
+                f"must be spread by label {key}, which no node has",
+            )
+        if "missing required label" not in told:
+            return f"topologySpreadConstraints[{index}]", f"must be spread evenly by {key}, which no free node allows"
+    return "topologySpreadConstraints", f"has spread constraints that no node satisfies ({told})"

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_blocking, is_sick
 from holmes.diagnosis.facts.evidence import value
-from holmes.diagnosis.facts.intended_services import intended_service, workload_named
-from holmes.diagnosis.facts.label_index import labels_of
-from holmes.diagnosis.facts.nearest import hint, nearest
+from holmes.diagnosis.facts.network import container_ports, service_ports
 from holmes.diagnosis.facts.pods import containers_of
-from holmes.diagnosis.facts.service_backends import edited_at, is_headless, pods_behind, selector_of, was_edited
-from holmes.diagnosis.facts.service_ports import container_ports, service_ports
-from holmes.diagnosis.facts.templates import template_of
+from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind, selector_of, was_edited
+from holmes.diagnosis.facts.templates import labels_of, template_of
+from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, integer, texts
 from holmes.kubernetes.selectors import matches_map

@@ -7,11 +7,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_ready, is_sick
 from holmes.diagnosis.facts.evidence import field, value
-from holmes.diagnosis.facts.rollouts import replica_sets_newest_first
-from holmes.diagnosis.facts.service_backends import is_headless, pods_behind, selecting_services, selector_of
-from holmes.diagnosis.facts.service_ports import container_ports, service_ports, target_ports
+from holmes.diagnosis.facts.network import container_ports, service_ports, target_ports
+from holmes.diagnosis.facts.services import is_headless, pods_behind, selecting_services, selector_of
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, child, children, text, texts
@@ -19,7 +19,7 @@ from holmes.kubernetes.fields import at, child, children, text, texts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.service_ports import ContainerPort, ServicePort
+    from holmes.diagnosis.facts.network import ContainerPort, ServicePort
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.findings import Evidence

@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.claims import (
+from holmes.diagnosis.facts.typos import hint, meant
+from holmes.diagnosis.facts.unscheduled import unscheduled_pods
+from holmes.diagnosis.facts.volumes import (
     NO_PROVISIONER,
     claim_field,
     class_name,
@@ -18,9 +20,6 @@ from holmes.diagnosis.facts.claims import (
     template_of_claim,
     waits_for_consumer,
 )
-from holmes.diagnosis.facts.nearest import hint
-from holmes.diagnosis.facts.typos import meant
-from holmes.diagnosis.facts.unscheduled import unscheduled_pods
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import children, text, texts
 from holmes.kubernetes.moments import duration

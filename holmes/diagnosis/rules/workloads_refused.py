@@ -6,9 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.limit_ranges import Violation, violations
-from holmes.diagnosis.facts.nearest import hint
-from holmes.diagnosis.facts.refusals import (
+from holmes.diagnosis.facts.admission import (
     BOUNDS,
     MUST_SPECIFY,
     POLICY_DENIED,
@@ -17,12 +15,14 @@ from holmes.diagnosis.facts.refusals import (
     SERVICE_ACCOUNT,
     WEBHOOK_DENIED,
     WEBHOOK_FAILED,
+    backends,
     refusals,
     refused_with,
+    webhook_named,
 )
+from holmes.diagnosis.facts.resources import Violation, violations
 from holmes.diagnosis.facts.templates import template_of
-from holmes.diagnosis.facts.typos import meant
-from holmes.diagnosis.facts.webhooks import backends, webhook_named
+from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.fields import at, children, text
 from holmes.values.findings import Evidence, ObjectRef
@@ -30,7 +30,7 @@ from holmes.values.findings import Evidence, ObjectRef
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holmes.diagnosis.facts.refusals import Refusal
+    from holmes.diagnosis.facts.admission import Refusal
     from holmes.kubernetes.cluster_object import ClusterObject
     from holmes.kubernetes.cluster_state import ClusterState
     from holmes.values.json_types import JsonObject

@@ -8,9 +8,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
-from holmes.diagnosis.facts.nearest import hint
 from holmes.diagnosis.facts.templates import template_of
-from holmes.diagnosis.facts.typos import meant
+from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import sick_pods, wanted_replicas
 from holmes.kubernetes.fields import child, text, text_map

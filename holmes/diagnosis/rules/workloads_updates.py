@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.admission import webhooks
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
-from holmes.diagnosis.facts.quantities import quantity
-from holmes.diagnosis.facts.webhooks import webhooks
+from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
 from holmes.kubernetes.fields import at, child, children, text

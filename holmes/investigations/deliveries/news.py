@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
-from holmes.destinations.message import AlertNews, IncidentNews, InvestigationNews
+from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
 from holmes.investigations.records.rows import incident_of, investigation_of, known_alert_of
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.texts import root_cause

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Row
 
-    from holmes.destinations.message import NewsKind
+    from holmes.destinations.destination import NewsKind
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.values import InvestigationRecord
 

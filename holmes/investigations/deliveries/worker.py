@@ -21,8 +21,7 @@ from holmes.values.errors import HolmesError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from holmes.destinations.destination import Destination
-    from holmes.destinations.message import IncidentNews
+    from holmes.destinations.destination import Destination, IncidentNews
     from holmes.investigations.deliveries.claims import Claim
     from holmes.investigations.deliveries.records import Delivery
     from holmes.investigations.records.database import Database

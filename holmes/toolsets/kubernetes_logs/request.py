@@ -1,11 +1,12 @@
-"""What is asked of `kubernetes_logs`, checked: times, patterns and limits. Made from a tool call's arguments.
+"""The checked arguments of `kubernetes_logs`: times, patterns and limits, and the kubectl command that is closest.
 
-Called by `toolset.py`. Refuses, in one line each, a time or a pattern that cannot be read; nothing is guessed.
+An invalid time or pattern is refused with one line; nothing is guessed.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from holmes.values.errors import ToolError
 if TYPE_CHECKING:
     import regex
 
+    from holmes.kubernetes.workloads import FoundPods
     from holmes.values.json_types import JsonObject
 
 DEFAULT_TAIL_LINES = 200
@@ -162,3 +164,25 @@ def duration(written: str) -> timedelta | None:
 
 def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
     return bounded_pattern(written, name=name, ignore_case=True) if written else None
+
+
+def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
+    """One line of shell. What kubectl cannot do (`until`, the automatic choice of `previous`) is left out."""
+    words = ["kubectl", "logs", "--context", context, "-n", found.namespace]
+    words.append(f"{found.kind.lower()}/{found.name}")
+    words += ["-c", request.container] if request.container else ["--all-containers"]
+    if found.kind != "Pod":
+        words += ["--all-pods", "--prefix"]
+    words.append("--timestamps")
+    if request.previous:
+        words.append("--previous")
+    if request.since_seconds is not None:
+        words.append(f"--since={request.since_seconds}s")
+    if request.since_time is not None:
+        words.append(f"--since-time={request.since_time.isoformat(timespec='seconds')}")
+    filters = [("grep -iP", request.include), ("grep -viP", request.exclude)]
+    searches = [f"{command} {shlex.quote(pattern)}" for command, pattern in filters if pattern]
+    if not searches:
+        words.append(f"--tail={request.tail_lines}")
+        return shlex.join(words)
+    return " | ".join([shlex.join([*words, "--tail=-1"]), *searches, f"tail -n {request.tail_lines}"])

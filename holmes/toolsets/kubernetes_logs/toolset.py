@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.workloads import FoundPods, find_pods
-from holmes.toolsets.kubernetes_logs.command import kubectl_command
 from holmes.toolsets.kubernetes_logs.reader import LogReader, ReadLimits, refusal_of_all
 from holmes.toolsets.kubernetes_logs.report import LogReport, report_text
 from holmes.toolsets.kubernetes_logs.request import (
@@ -24,6 +23,7 @@ from holmes.toolsets.kubernetes_logs.request import (
     DEFAULT_TAIL_LINES,
     MAX_TAIL_LINES,
     TailLines,
+    kubectl_command,
     log_request,
 )
 from holmes.values.errors import ConfigError, HolmesError, ToolError

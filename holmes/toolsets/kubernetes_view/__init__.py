@@ -1,7 +1,35 @@
-"""What may be seen of Kubernetes objects: a filter between kubectl (or helm) and everything that looks at its output.
+"""The transformer `kubernetes_view` of YAML toolsets: shows the output of kubectl or helm without secrets.
 
-The transformer `kubernetes_view` of YAML toolsets, see `forms`. The values of Secrets are removed before any column,
-expression or layout is applied, wherever a Secret is: alone, in a list, in a list of lists, inside another object,
-copied into a text. Text that kubectl lays out itself goes through the forms `text` and `describe`. It never talks to a
-cluster.
+The values of Secrets are removed before any column, expression or layout is applied, wherever a Secret is: alone, in a
+list, in a list of lists, in another object, copied into a text. Text that kubectl lays out itself uses the forms `text`
+and `describe`. Never connects to a cluster. `forms` has the forms.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, get_args
+
+Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
+ViewForm: TypeAlias = Literal[
+    "text", "describe", "status", "yaml", "jq", "columns", "count", "manifest", "values", "table"
+]
+FORMS: Final[tuple[ViewForm, ...]] = get_args(ViewForm)
+
+
+class ViewError(Exception):
+    """The input or an expression cannot be used; the message says why in one line and holds nothing of the input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewRequest:
+    """What kubectl or helm wrote, and how to show it.
+
+    `argument` is the expression of jq, the specification of columns or the path to count by; `objects` is what kubectl
+    says in JSON of the objects of a table.
+    """
+
+    form: ViewForm
+    text: str
+    argument: str = ""
+    objects: str = ""

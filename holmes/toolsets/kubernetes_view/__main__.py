@@ -12,10 +12,10 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from holmes.toolsets.kubernetes_view.contract import ViewError, ViewRequest
+from holmes.toolsets.kubernetes_view import ViewError, ViewRequest
 
 if TYPE_CHECKING:
-    from holmes.toolsets.kubernetes_view.contract import Json
+    from holmes.toolsets.kubernetes_view import Json
 
 
 def show_jq(document: str, expression: str) -> str:

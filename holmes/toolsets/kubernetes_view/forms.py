@@ -6,18 +6,22 @@ import json
 from typing import TYPE_CHECKING, Final, cast
 
 from holmes.kubernetes.object_masking import ObjectMasker
-from holmes.toolsets.kubernetes_view.contract import ViewError
+from holmes.toolsets.kubernetes_view import ViewError
+from holmes.toolsets.kubernetes_view.helm import masked_values, parse_manifest
 from holmes.toolsets.kubernetes_view.layouts import items_of, show_columns, show_count, show_yaml
-from holmes.toolsets.kubernetes_view.manifests import parse_manifest
-from holmes.toolsets.kubernetes_view.secrets import masked_status, masked_table, without_secrets
-from holmes.toolsets.kubernetes_view.texts import masked_description, masked_text
-from holmes.toolsets.kubernetes_view.values import masked_values
+from holmes.toolsets.kubernetes_view.secrets import (
+    masked_description,
+    masked_status,
+    masked_table,
+    masked_text,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holmes.redaction.redactor import Redactor
-    from holmes.toolsets.kubernetes_view.contract import Json, ViewRequest
+    from holmes.toolsets.kubernetes_view import Json, ViewRequest
 
 _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": masked_status}
 
@@ -72,10 +76,18 @@ def _behind_table(text: str) -> Json:
 
 def _parsed(text: str, author: str) -> Json:
     try:
-        parsed: Json = json.loads(text)
+        parsed: Json = json.loads(text, object_pairs_hook=_of_one_kind)
     except (ValueError, RecursionError) as error:
         raise ViewError(f"what {author} wrote is not JSON") from error
     # Half of a surrogate pair, which JSON can write and nothing else can.
     if "\\ud" in text or "\\uD" in text:
         parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
     return parsed
+
+
+def _of_one_kind(pairs: list[tuple[str, Json]]) -> Json:
+    """The object of `pairs`. Raises `ViewError` for two kinds: readers of JSON disagree on which one is valid."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs) and sum(key == "kind" for key, _ in pairs) > 1:
+        raise ViewError("an object has the key 'kind' twice, so Secrets cannot be found: the output is not shown")
+    return fields

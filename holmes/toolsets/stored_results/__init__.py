@@ -4,7 +4,6 @@ Made in `holmes.app` when results are stored. Reads through the `ResultStore` on
 cluster. Every answer is bounded by the cap of a single result, says how much more there is, and is never spilled again.
 """
 
-from holmes.toolsets.stored_results.tools import TOOL_NAMES, TOOLSET_NAME
-from holmes.toolsets.stored_results.toolset import StoredResultsToolset
+from holmes.toolsets.stored_results.toolset import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
 
 __all__ = ["TOOLSET_NAME", "TOOL_NAMES", "StoredResultsToolset"]

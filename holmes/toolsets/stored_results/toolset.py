@@ -1,23 +1,112 @@
-"""The toolset: which tools are offered, what people read of a call, and which file runs it."""
+"""The toolset `holmes/results`: its tools, their descriptions for the model, and the tool for pictures.
+
+Every description is part of every request, so the descriptions are short.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holmes.toolsets.stored_results.image import show_image
-from holmes.toolsets.stored_results.lines import read_lines
+from holmes.toolsets.stored_results.lines import read_lines, search_result, summarize
 from holmes.toolsets.stored_results.query import run_query
 from holmes.toolsets.stored_results.reader import Reader
-from holmes.toolsets.stored_results.search import search_result
-from holmes.toolsets.stored_results.stats import summarize
-from holmes.toolsets.stored_results.tools import IMAGE_TOOLS, TEXT_TOOLS, TOOLSET_NAME
 from holmes.values.errors import ResultStoreError, ToolError
-from holmes.values.tools import LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, ToolResult
+from holmes.values.messages import Image
+from holmes.values.tools import (
+    IMAGE_TOOL,
+    LINES_TOOL,
+    QUERY_TOOL,
+    SEARCH_TOOL,
+    STATS_TOOL,
+    Parameter,
+    ParameterSchema,
+    Tool,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from holmes.tokens import TokenCounter
-    from holmes.values.tools import ResultStore, Tool, ToolInvocation
+    from holmes.values.json_types import JsonObject
+    from holmes.values.tools import ResultStore, ToolInvocation
+
+TOOLSET_NAME: Final = "holmes/results"
+
+_RESULT_ID = Parameter(name="result_id", schema=ParameterSchema(types=("string",), description="Id in the pointer"))
+
+
+def _text(name: str, description: str) -> Parameter:
+    return Parameter(name=name, schema=ParameterSchema(types=("string",), description=description))
+
+
+def _integer(name: str, description: str, default: int) -> Parameter:
+    schema = ParameterSchema(types=("integer",), description=description)
+    return Parameter(name=name, schema=schema, required=False, default=default)
+
+
+TEXT_TOOLS: Final = (
+    Tool(
+        name=SEARCH_TOOL,
+        description="Find lines of a stored result by regular expression, with line numbers and context.",
+        parameters=(
+            _RESULT_ID,
+            _text("pattern", "Regular expression, matched line by line"),
+            Parameter(name="ignore_case", schema=ParameterSchema(types=("boolean",)), required=False, default=False),
+            _integer("context_lines", "Lines shown before and after each match", 2),
+            _integer("skip_matches", "Leave out the first matches, to see the next", 0),
+        ),
+    ),
+    Tool(
+        name=LINES_TOOL,
+        description="Read a range of lines of a stored result. Long lines are clipped; start_column pages through one.",
+        parameters=(
+            _RESULT_ID,
+            _integer("first_line", "Counts from 1", 1),
+            Parameter(
+                name="last_line",
+                schema=ParameterSchema(types=("integer",), description="Included; 200 lines when left out"),
+                required=False,
+            ),
+            _integer("start_column", "First character of each line, counts from 1", 1),
+        ),
+    ),
+    Tool(
+        name=QUERY_TOOL,
+        description="Run a jq expression over a stored JSON or JSON Lines result. Texts come without quotes.",
+        parameters=(_RESULT_ID, _text("expression", 'For example .items[] | select(.status.phase != "Running")')),
+    ),
+    Tool(
+        name=STATS_TOOL,
+        description="Statistics of a stored result: patterns and levels of logs, columns of tables, keys of JSON.",
+        parameters=(_RESULT_ID,),
+    ),
+)
+IMAGE_TOOLS: Final = (
+    Tool(
+        name=IMAGE_TOOL,
+        description="Look at a stored picture.",
+        parameters=(_text("result", "Id or path in the pointer"),),
+    ),
+)
+TOOL_NAMES: Final = tuple(tool.name for tool in (*TEXT_TOOLS, *IMAGE_TOOLS))
+
+
+async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
+    """The picture of an id or path. Raises `ResultStoreError` and `ToolError`."""
+    content, stored = await reader.read(str(arguments["result"]))
+    if not stored.media_type.startswith("image/"):
+        raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
+    if not reader.vision:
+        raise ToolError("this model cannot look at pictures")
+    image = Image(data=content, media_type=stored.media_type)
+    tokens, cap = reader.counter.image_tokens(image), reader.cap_tokens
+    if tokens > cap:
+        raise ToolError(
+            f"the picture takes about {tokens:,} tokens and a result may take {cap:,}; "
+            "ask for a smaller picture or another source"
+        )
+    text = f"Picture {stored.id}, {stored.media_type}, {stored.size_bytes:,} bytes."
+    return ToolResult(status="success", data=text, images=(image,), spillable=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

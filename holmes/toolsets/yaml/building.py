@@ -1,13 +1,15 @@
-"""Checks one toolset entry against the schema and makes its definition.
+"""Checks one toolset entry against the schema and builds its definition, with warnings about its commands.
 
-Called by the catalogue after overrides are merged. Raises `ConfigError` whose message begins with `file:line`; the
-catalogue turns it into the failure of that one toolset.
+Runs after overrides are merged. Raises `ConfigError` whose message begins with `file:line`; the catalogue turns it into
+the failure of that one toolset. A warning never disables a toolset.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,11 +18,11 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import ValidationError
 
 from holmes.assets import prompt_directory
-from holmes.toolsets.linting import LintWarning, lint_command
 from holmes.toolsets.yaml.definition import (
     DEFAULT_TOOL_TIMEOUT_SECONDS,
     CommandPrerequisite,
     EnvironmentPrerequisite,
+    LintWarning,
     ParameterRule,
     Prerequisite,
     StaticPrerequisite,
@@ -37,15 +39,18 @@ from holmes.toolsets.yaml.schema import (
     StaticPrerequisiteKeys,
     ToolKeys,
     ToolsetKeys,
-    UnknownTransformerKeys,
+    UpstreamTransformerKeys,
     ViewConfigKeys,
     ViewKeys,
 )
+from holmes.toolsets.yaml.shell import locate_marks, mark_of
 from holmes.toolsets.yaml.templates import compile_command, inferred_parameters
 from holmes.values.errors import ConfigError
 from holmes.values.tools import Parameter, ParameterSchema, Tool
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
     from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
@@ -61,6 +66,9 @@ _JSON_SCHEMA_WORDS = frozenset(
 )  # fmt: skip
 
 _Built: TypeAlias = tuple[YamlTool, tuple[LintWarning, ...]]
+_EXPRESSION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_EVAL = re.compile(r"(^|[\s;&|(])eval\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +163,10 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
     )
 
 
-def has_unknown_transformers(keys: ToolsetKeys) -> bool:
-    """Whether the entry asks for transformers that are accepted and ignored."""
+def has_ignored_transformers(keys: ToolsetKeys) -> bool:
+    """Whether the entry has transformers of HolmesGPT, which are ignored."""
     wanted = [*(keys.transformers or ()), *(each for tool in keys.tools for each in tool.transformers or ())]
-    return any(isinstance(each, UnknownTransformerKeys) for each in wanted)
+    return any(isinstance(each, UpstreamTransformerKeys) for each in wanted)
 
 
 def _with_defaults(tool: ToolKeys, keys: ToolsetKeys) -> ToolKeys:
@@ -310,3 +318,32 @@ def _built_in(name: str) -> Path:
     if not path.is_relative_to(folder):
         raise FileNotFoundError(f"{name!r} is outside of the built-in prompts")
     return path
+
+
+def lint_command(
+    template: str, *, tool: str, place: str, declared: Collection[str], used: Collection[str]
+) -> tuple[LintWarning, ...]:
+    """The warnings for one command; `declared` are its parameters, `used` the names that it mentions."""
+    messages = [*_quoted_expressions(template)]
+    if _EVAL.search(template):
+        messages.append("'eval' reads its text twice, so only letters, digits and _@%+=:,./- are accepted as values")
+    messages += [f"the parameter {name!r} is declared and never used" for name in declared if name not in used]
+    return tuple(LintWarning(place=place, tool=tool, message=message) for message in messages)
+
+
+def _quoted_expressions(template: str) -> Iterator[str]:
+    expressions: dict[int, str] = {}
+    numbers = count()
+
+    def remember(found: re.Match[str]) -> str:
+        number = next(numbers)
+        expressions[number] = found.group(1)
+        return mark_of(number)
+
+    script = _EXPRESSION.sub(remember, _STATEMENT.sub("", template))
+    for number, mark in locate_marks(script).items():
+        if mark.place in {"double", "single", "ansi"} and not expressions[number].startswith("env."):
+            yield (
+                f"{{{{ {expressions[number]} }}}} stands inside quotes: take the quotes away, "
+                "values are quoted for the shell already"
+            )

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.toolsets.linting import LintWarning
     from holmes.values.json_types import JsonValue
     from holmes.values.tools import Tool
 
 ParseFormat: TypeAlias = Literal["json", "yaml", "table", "text"]
 
 DEFAULT_TOOL_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintWarning:
+    """`place` is `file:line`, `tool` the tool's name."""
+
+    place: str
+    tool: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from holmes.toolsets.yaml.definition import (
     StaticPrerequisite,
     YamlTool,
 )
-from holmes.toolsets.yaml.environment import process_environment
 from holmes.toolsets.yaml.rendering import render_command
+from holmes.toolsets.yaml.scope import process_environment
 from holmes.values.errors import ConfigError, ToolError, masked
 from holmes.values.texts import shortened
 from holmes.values.tools import Tool

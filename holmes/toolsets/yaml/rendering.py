@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 from jinja2 import TemplateError
 
 from holmes.toolsets.yaml.shell import Mark, locate_marks, replace_marks
-from holmes.toolsets.yaml.templates import compile_command
-from holmes.toolsets.yaml.values import VALUES, ArgumentText, PlacedValue, ValueList, VariableText
+from holmes.toolsets.yaml.templates import VALUES, ArgumentText, PlacedValue, ValueList, VariableText, compile_command
 from holmes.values.errors import ToolError
 from holmes.values.texts import shortened
 

@@ -1,21 +1,59 @@
-"""Keeps commands inside the namespaces that may be read, as far as a command says which it reads.
+"""The cluster, namespaces and variables of a command.
 
-Words are told apart as bash does, also in scripts within quotes. What a program reads by other ways is not seen.
+Defaults lead a command to the chosen context and namespace; a command that names its own keeps them. With
+SCOPED_NAMESPACES a command that names another namespace is refused. The words of a command are split as bash splits
+them, also in scripts within quotes. Programs that reach the cluster in other ways are not recognised.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.scope import objection
+from holmes.kubernetes.scope import default_namespace, objection, scope_of
 from holmes.kubernetes.scope import refuse_outside as refuse_path
 from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from holmes.values.environment import Environment
+    from holmes.values.json_types import JsonObject
+    from holmes.values.tools import Tool
+
+# A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets.
+# The first one is a feature gate, which ends when the feature is stable; the second one stays.
+_WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
+_USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_REQUEST_TIMEOUT: Final = "--request-timeout=30s"
+# bash takes a function from a variable of this form. Later options win, so a command that names a namespace itself goes
+# there; and plugins accept no options before their name, so others than these verbs stay as they are.
+_FUNCTION: Final = """() {{
+  case "$1" in
+    get|describe|logs|events|top|rollout|exec|auth|cp|wait|api-resources|api-versions|explain|cluster-info|diff)
+      command {program} "$1" {options} "${{@:2}}" ;;
+    -*) command {program} {options} "$@" ;;
+    *) command {program} "$@" ;;
+  esac
+}}"""
+# These start the program themselves, which skips the functions; so they start bash, which has them. After a word that
+# may be another command nothing is changed.
+_STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
+_STARTER: Final = """() {{
+  local words=()
+  while (($#)); do
+    case "$1" in
+      kubectl|oc|{starters}) command {program} ${{words[@]+"${{words[@]}}"}} bash -c '"$0" "$@"' "$@"; return ;;
+      -*|[0-9]*|*=*|KILL|TERM|INT|HUP|'{{}}') words+=("$1"); shift ;;
+      *) break ;;
+    esac
+  done
+  command {program} ${{words[@]+"${{words[@]}}"}} "$@"
+}}"""
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
 # The lexer forgets what was quoted: a sign or nothing between quotes is a word, and no separator or comment.
@@ -27,6 +65,55 @@ _LONG_WITH_VALUE: Final = frozenset(
 )
 _NAMESPACES: Final = frozenset({"ns", "namespace", "namespaces"})
 _NODES: Final = frozenset({"no", "node", "nodes"})
+
+
+def process_environment(environment: Environment) -> Environment:
+    """`environment` with the folder of the interpreter at the end of `PATH`.
+
+    Extras install programs such as kubectl there, and it is not on `PATH` when Holmes is run by its full path.
+    kubectl is told to ignore the user's kuberc file.
+    """
+    path = environment.get("PATH") or _USUAL_PATH
+    folder = str(Path(sys.executable).parent)
+    if folder not in path.split(os.pathsep):
+        path = f"{path}{os.pathsep}{folder}"
+    return environment.with_variables({"PATH": path, **_WITHOUT_PREFERENCES})
+
+
+def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
+    """The arguments, with the default namespace of the scope where the tool takes one and none is given.
+
+    Raises `ToolError` for a namespace outside.
+    """
+    scope = scope_of(environment)
+    if not scope or all(parameter.name != "namespace" for parameter in tool.parameters):
+        return arguments
+    given = arguments.get("namespace")
+    if isinstance(given, str) and given and (reason := objection(given, scope)):
+        raise ToolError(reason)
+    return arguments if given else {**arguments, "namespace": default_namespace(environment)}
+
+
+def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapping[str, str]:
+    """Variables that lead commands which name no namespace into the scope.
+
+    With `chosen_cluster` also into the context and the namespace that the user chose, each request with a time limit.
+    """
+    namespace, context = default_namespace(environment), ""
+    if chosen_cluster:
+        namespace = namespace or environment.get("HOLMES_KUBE_NAMESPACE") or ""
+        context = environment.get("HOLMES_KUBE_CONTEXT") or ""
+    options = {
+        _REQUEST_TIMEOUT: chosen_cluster, f"--context={context}": context, f"--namespace={namespace}": namespace
+    }  # fmt: skip
+    wanted = shlex.join(option for option, value in options.items() if value)
+    functions = {program: _FUNCTION.format(program=program, options=wanted) for program in ("kubectl", "oc")}
+    functions |= {program: _STARTER.format(program=program, starters="|".join(_STARTERS)) for program in _STARTERS}
+    helm = {"HELM_NAMESPACE": namespace, "HELM_KUBECONTEXT": context}
+    return {
+        **{f"BASH_FUNC_{program}%%": function for program, function in functions.items() if wanted},
+        **{name: value for name, value in helm.items() if value},
+    }
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:

@@ -1,36 +1,41 @@
-"""Reads a command template: which parameters it uses, and a compiled form whose outputs are marks for the shell.
+"""Compiles command templates so that the output of every expression is a mark, and lists the parameters of a template.
 
-Called by the loader (inference, syntax errors) and by the renderer. Jinja2 runs in its sandbox. What an expression
-gives is never put into the script as text: `{{ x }}`, `{{ "-n " ~ x }}`, `{{ x if x else "" }}` are rewritten so that
-literals of the author stay as they are and every other value goes through `place`. Whatever escapes the rewriting is a
-plain string and is treated as a value, so an oversight quotes too much, never too little.
-Refuses statements that could undo this: macros, calls with blocks, filter blocks, includes, imports, inheritance.
+Jinja2 runs in its sandbox. The value of an expression never becomes text of the script: `{{ x }}`, `{{ "-n " ~ x }}`
+and `{{ x if x else "" }}` are rewritten so that literals of the author stay, and every other value goes through
+`place`. `place` puts a mark into the script and collects the value; the renderer later decides how the value reaches
+the script. A value that escapes the rewriting is a plain string and is treated as a value: a mistake quotes too much,
+never too little. Refuses statements that could undo this: macros, calls with blocks, filter blocks, includes, imports,
+inheritance.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from jinja2 import TemplateSyntaxError, Undefined, meta, nodes
+from jinja2 import TemplateSyntaxError, Undefined, meta, nodes, pass_context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from holmes.toolsets.yaml.values import join, literal, place
+from holmes.toolsets.yaml.shell import mark_of
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jinja2 import Template
+    from jinja2.runtime import Context
 
+# The key of the `ValueList` in a template's context; no identifier, so no template can reach it.
+VALUES = "holmes values"
 # Names of the environment: never parameters.
 RESERVED_NAMES = frozenset({"env", "request_context", "config"})
-
 # What the compiled template calls; a template cannot mention these names because they are no identifiers.
 PLACE = "holmes place"
 LITERAL = "holmes literal"
 JOIN = "holmes join"
-
 _REFUSED_STATEMENTS: tuple[type[nodes.Node], ...] = (
     nodes.Macro,
     nodes.CallBlock,
@@ -42,6 +47,111 @@ _REFUSED_STATEMENTS: tuple[type[nodes.Node], ...] = (
     nodes.Block,
 )
 _Guards: TypeAlias = frozenset[str]
+
+
+class ShellText(str):
+    """Text that is ready for the script: written by the author, or marks."""
+
+    __slots__ = ()
+
+
+class ArgumentText(str):
+    """The text of an argument, as long as no filter made another text of it. Knows the author's word about dashes."""
+
+    __slots__ = ("allow_leading_dash", "parameter")
+
+    parameter: str
+    allow_leading_dash: bool
+
+    @classmethod
+    def of(cls, text: str, *, parameter: str, allow_leading_dash: bool) -> ArgumentText:
+        """The text with where it came from."""
+        made = cls(text)
+        made.parameter = parameter
+        made.allow_leading_dash = allow_leading_dash
+        return made
+
+
+class VariableText(str):
+    """The value of a variable of the environment; the script refers to it by `name` and never shows the value."""
+
+    __slots__ = ("name",)
+
+    name: str
+
+    @classmethod
+    def of(cls, name: str, value: str) -> VariableText:
+        """The value with the variable's name."""
+        made = cls(value)
+        made.name = name
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedValue:
+    """A value that has a mark. `variable` is set when it is a variable of the environment."""
+
+    text: str
+    parameter: str | None = None
+    allow_leading_dash: bool = False
+    variable: str | None = None
+
+
+class ValueList:
+    """The values of one rendering, in order of their marks."""
+
+    def __init__(self) -> None:
+        self.values: list[PlacedValue] = []
+
+    def add(self, text: str) -> ShellText:
+        """A mark for `text`."""
+        if isinstance(text, VariableText):
+            placed = PlacedValue(text=str(text), variable=text.name)
+        elif isinstance(text, ArgumentText):
+            placed = PlacedValue(text=str(text), parameter=text.parameter, allow_leading_dash=text.allow_leading_dash)
+        else:
+            placed = PlacedValue(text=str(text))
+        self.values.append(placed)
+        return ShellText(mark_of(len(self.values) - 1))
+
+
+@pass_context
+def place(context: Context, value: object) -> ShellText:
+    """The filter around everything that a template puts into the script."""
+    return _marked(value, context[VALUES])
+
+
+@pass_context
+def literal(_context: Context, value: object) -> ShellText:
+    """The filter around the author's own text. Takes the context so that Jinja2 does not fold it away."""
+    return ShellText(str(value))
+
+
+@pass_context
+def join(_context: Context, parts: Sequence[str]) -> ShellText:
+    """Texts that are ready already, one behind the other."""
+    return ShellText("".join(parts))
+
+
+def _marked(value: object, values: ValueList) -> ShellText:
+    match value:
+        case ShellText():
+            placed = value
+        case None | Undefined():
+            placed = ShellText("")
+        case bool():
+            placed = ShellText("true" if value else "false")
+        case int() | float():
+            placed = ShellText(str(value))
+        case str():
+            placed = values.add(value)
+        case Mapping():
+            placed = values.add(json.dumps(value, ensure_ascii=False, default=str))
+        case Sequence() | set() | frozenset():
+            placed = ShellText(" ".join(_marked(item, values) for item in value))
+        case _:
+            placed = values.add(str(value))
+    return placed
 
 
 class MissingValue(Undefined):

@@ -1,37 +1,37 @@
-"""A toolset whose tools are commands for bash.
+"""A toolset whose tools are bash commands.
 
-Made by the catalogue, called by the tool executor. Renders the command, runs it in a process group of its own, applies
-the transformers, makes a result of what came out: exit code not 0 is an error, no output is no data, anything else is a
-success. The exit code is the one of the script as bash defines it; a script that wants failures inside a pipe to count
-says `set -o pipefail`.
+Renders the command, runs it in a process group of its own, applies the transformers and makes a result: an exit code
+other than 0 is an error, empty output is no data, anything else is a success. The exit code is that of the script as
+bash defines it; a script in which a failure inside a pipe counts needs `set -o pipefail`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import yaml
+
 from holmes.kubernetes.scope import scope_of
 from holmes.toolsets.process import DEFAULT_OUTPUT_LIMIT_BYTES, ProcessLimits, run_process
-from holmes.toolsets.yaml.chosen_cluster import default_variables, hint, with_namespace
-from holmes.toolsets.yaml.environment import process_environment
-from holmes.toolsets.yaml.output import normalised
 from holmes.toolsets.yaml.rendering import render_command, render_description, render_text
-from holmes.toolsets.yaml.scope import refuse_outside
+from holmes.toolsets.yaml.scope import default_variables, process_environment, refuse_outside, with_namespace
 from holmes.toolsets.yaml.views import Means, seen, view_of
 from holmes.values.errors import ToolError, masked
 from holmes.values.texts import after_placeholder
 from holmes.values.tools import ToolResult
+from holmes.yaml_documents import refuse_deep
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holmes.redaction.redactor import Redactor
     from holmes.toolsets.process import ProcessOutcome
-    from holmes.toolsets.yaml.definition import ViewTransformer, YamlTool, YamlToolsetDefinition
+    from holmes.toolsets.yaml.definition import ParseFormat, ViewTransformer, YamlTool, YamlToolsetDefinition
     from holmes.toolsets.yaml.rendering import RenderedCommand
     from holmes.toolsets.yaml.views import View
     from holmes.values.environment import Environment
@@ -40,8 +40,13 @@ if TYPE_CHECKING:
     from holmes.values.tools import Tool, ToolInvocation
 
 _ERROR_CHARACTERS = 500
+_RELEASE_NOT_FOUND = "release: not found"
 # What is left of a placeholder that begins before the cut.
 _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
+# Parsed JSON takes about seven times its bytes in memory; what is larger stays as the command wrote it.
+_LARGEST_PARSED_CHARACTERS = 5_000_000
+_Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +99,9 @@ class YamlToolset:
             views = tuple(self._view(each, tool, arguments) for each in tool.transformers)
             outcome = await self._run(tool, command, limits)
             if self.definition.chosen_cluster and outcome.return_code:
-                outcome = replace(outcome, stderr=outcome.stderr + hint(outcome.stderr, arguments, self.environment))
+                outcome = replace(
+                    outcome, stderr=outcome.stderr + _release_hint(outcome.stderr, arguments, self.environment)
+                )
             means = Means(redactor=self.redactor, environment=process_environment(self.environment), limits=limits)
             for view in views:
                 outcome = await seen(view, outcome, means)
@@ -163,6 +170,15 @@ class YamlToolset:
         raise ToolError(f"the toolset {self.name!r} has no tool {name!r}")
 
 
+def _release_hint(stderr: str, arguments: JsonObject, environment: Environment) -> str:
+    """What helm, which says no more than `release: not found`, leaves out; empty for any other error."""
+    if _RELEASE_NOT_FOUND not in stderr:
+        return ""
+    namespace = arguments.get("namespace") or environment.get("HOLMES_KUBE_NAMESPACE")
+    place = f", namespace {namespace}" if namespace else ""
+    return f"(release {arguments.get('release')}{place}; helm_list shows every release and its namespace)\n"
+
+
 def _with_stderr(stdout: str, stderr: str) -> str:
     if not stderr.strip():
         return stdout
@@ -184,3 +200,32 @@ def _last_words(text: str) -> str:
     if len(line) <= _ERROR_CHARACTERS:
         return f": {line}"
     return f": …{line[after_placeholder(line, len(line) + 1 - _ERROR_CHARACTERS) :]}"
+
+
+def normalised(text: str, parse: ParseFormat) -> str:
+    """`json` and `yaml` are laid out anew with one value per line, `table` loses the padding of its columns."""
+    if parse == "text" or not text.strip() or len(text) > _LARGEST_PARSED_CHARACTERS:
+        return text
+    match parse:
+        case "json":
+            return _json(text)
+        case "yaml":
+            return _yaml(text)
+        case "table":
+            return "\n".join(re.sub(r" {3,}", "  ", line.rstrip()) for line in text.splitlines()) + "\n"
+
+
+def _json(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=1) + "\n"
+    except (ValueError, RecursionError):
+        return text
+
+
+def _yaml(text: str) -> str:
+    try:
+        refuse_deep(text.encode(), source="")
+        documents = list(yaml.load_all(text, Loader=_Loader))
+        return str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return text

@@ -12,10 +12,9 @@ import sys
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final, cast
 
-from holmes.toolsets.kubernetes_view.contract import FORMS, ViewError, ViewForm, ViewRequest
+from holmes.toolsets.kubernetes_view import FORMS, ViewError, ViewForm, ViewRequest
 from holmes.toolsets.kubernetes_view.forms import view
-from holmes.toolsets.kubernetes_view.secrets import is_harmless_table
-from holmes.toolsets.kubernetes_view.texts import masked_text
+from holmes.toolsets.kubernetes_view.secrets import is_harmless_table, masked_text
 from holmes.toolsets.process import run_process
 from holmes.values.errors import ToolError
 

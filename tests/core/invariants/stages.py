@@ -15,6 +15,7 @@ from holmes.values.messages import AssistantMessage, Message, UserMessage
 from holmes.values.tools import Tool
 from tests.core.truncation.summaries import RecordingSteps
 from tests.support.counting_model import CountingModel, EventLog
+from tests.support.long_form import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-MANY = settings(max_examples=1_000, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)
-FEW = settings(MANY, max_examples=20)
+EXAMPLES = count(long=1_000, short=60)
+MANY = settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)
+FEW = settings(MANY, max_examples=count(long=20, short=5))
 
 TOOLS = (
     Tool(name="kubectl_get", description="Get a resource of the cluster."),

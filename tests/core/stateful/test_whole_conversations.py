@@ -10,6 +10,7 @@ from holmes.core.policies import POLICY_NAMES
 from tests.core.stateful.conversation import PlayedConversation
 from tests.core.stateful.provider import SUMMARISERS
 from tests.core.stateful.scenarios import Interlude, Trouble, scenario_of
+from tests.support.long_form import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ SEEDS = range(1, 12)
 
 @pytest.mark.slow
 @pytest.mark.row("I1", "I2", "I6", "I8", "I9", "I12", "S3", "S7", "K11", "K13", "T10")
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", cases(SEEDS, every=4))
 @pytest.mark.parametrize("policy", POLICY_NAMES)
 async def test_a_whole_conversation_stays_valid_loses_nothing_and_ends_with_a_clear_word(
     policy: str, seed: int, tmp_path: Path

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holmes.diagnosis.facts.denials import denials_in, misses_token
+from holmes.diagnosis.facts.access_review import denials_in, misses_token
 
 LIST_PODS = (
     'pods is forbidden: User "system:serviceaccount:shop:robot" cannot list resource "pods" in API group ""'

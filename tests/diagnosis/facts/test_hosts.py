@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holmes.diagnosis.facts.hosts import host_uses, workload_hosts
+from holmes.diagnosis.facts.edges import host_uses, workload_hosts
 from holmes.kubernetes.cluster_state import ClusterState
 from tests.diagnosis.row_cases import state_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holmes.diagnosis.facts.crashes import crashes_of
-from holmes.diagnosis.facts.last_words import last_words
+from holmes.diagnosis.facts.logs import last_words
 from tests.diagnosis.row_cases import state_of
 
 if TYPE_CHECKING:

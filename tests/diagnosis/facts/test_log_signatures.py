@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holmes.diagnosis.facts.log_signatures import signatures_of
+from holmes.diagnosis.facts.logs import signatures_of
 
 GO_PANIC = """starting web 4.2.0
 panic: runtime error: invalid memory address or nil pointer dereference

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.diagnosis.facts.node_choice import chooses, host_ports, repelling_taints, taint_words
+from holmes.diagnosis.facts.nodes import chooses, host_ports, repelling_taints, taint_words
 from holmes.diagnosis.facts.resources import requested
 from holmes.kubernetes.cluster_object import ClusterObject
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.diagnosis.facts.quantities import amount, quantity, written_amount
+from holmes.diagnosis.facts.resources import amount, quantity, written_amount
 
 
 @pytest.mark.parametrize(

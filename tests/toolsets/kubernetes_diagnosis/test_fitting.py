@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holmes.tokens import TokenCounter
-from holmes.toolsets.kubernetes_diagnosis.fitting import fitting_json
+from holmes.toolsets.kubernetes_diagnosis.toolset import fitting_json
 from holmes.values.findings import DiagnosisReport, Evidence, Finding, Incident, NotChecked, ObjectRef, ScanCost
 from holmes.values.findings_json import report_from_json
 

@@ -1,0 +1,279 @@
+"""Why the API server refused to create a pod, and the admission webhooks that it calls."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.typos import hint
+from holmes.kubernetes.fields import at, child, integer, text, text_map
+from holmes.kubernetes.kinds import WORKLOADS
+from holmes.kubernetes.moments import moment
+from holmes.kubernetes.selectors import matches_map, matches_selector
+from holmes.values.findings import Evidence, ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Severity
+    from holmes.values.json_types import JsonObject
+
+
+_CONFIGURATIONS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+_SLICE_LABEL: Final = "kubernetes.io/service-name"
+_HTTPS: Final = 443
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One webhook of a configuration; `path` is where it lies in it: `webhooks[0]`."""
+
+    configuration: ClusterObject
+    path: str
+    body: JsonObject
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return text(self.body, "name")
+
+    @property
+    def failure_policy(self) -> str:
+        """`Fail` or `Ignore`."""
+        return text(self.body, "failurePolicy") or "Fail"
+
+    @property
+    def service(self) -> ObjectRef | None:
+        """The Service that is asked; None when it is an address outside of the cluster."""
+        service = child(self.body, "clientConfig", "service")
+        if not text(service, "name"):
+            return None
+        return ObjectRef(kind="Service", namespace=text(service, "namespace"), name=text(service, "name"))
+
+    @property
+    def port(self) -> int:
+        """The port of the Service that is asked."""
+        return integer(self.body, "clientConfig", "service", "port") or _HTTPS
+
+    def covers_namespace(self, namespace: ClusterObject) -> bool:
+        """Whether it is asked about objects of the namespace."""
+        return matches_selector(child(self.body, "namespaceSelector"), namespace.labels)
+
+    def trouble(self, state: ClusterState) -> str:
+        """Why its Service cannot answer, as far as lists can tell; empty when it can or when nobody knows."""
+        ref = self.service
+        if ref is None:
+            return ""
+        service = state.find(ref)
+        if service is None:
+            if not state.is_missing("Service", ref.namespace, ref.name):
+                return ""
+            return f"{ref} does not exist{hint(ref.name, (each.name for each in state.of('Service', ref.namespace)))}"
+        ports = [integer(port, "port") for port in service.children("spec", "ports")]
+        if ports and self.port not in ports:
+            return f"{ref} has no port {self.port}, only {', '.join(map(str, ports))}"
+        if text(service.body, "spec", "type") != "ExternalName" and _has_no_ready_endpoint(state, service):
+            return f"{ref} has no ready endpoint"
+        return ""
+
+    def evidence(self, state: ClusterState) -> tuple[Evidence, ...]:
+        """What is asked, what happens when it does not answer, and what is known of the Service."""
+        of = self.configuration
+        asked = self.body.get("clientConfig")
+        service = child(asked, "service")
+        values = [evidence.value(of, f"{self.path}.clientConfig.service", service or text(asked, "url"))]
+        values.append(evidence.value(of, f"{self.path}.failurePolicy", self.failure_policy))
+        found = state.find(self.service) if self.service is not None else None
+        if found is not None:
+            values.append(evidence.field(found, "spec", "selector"))
+        return tuple(values)
+
+
+def webhooks(state: ClusterState) -> Iterator[Webhook]:
+    """All webhooks."""
+    for kind in _CONFIGURATIONS:
+        for configuration in state.of(kind):
+            if configuration.deleted is None:
+                for index, body in enumerate(configuration.children("webhooks")):
+                    yield Webhook(configuration=configuration, path=f"webhooks[{index}]", body=body)
+
+
+def webhook_named(state: ClusterState, name: str, message: str = "") -> Webhook | None:
+    """The webhook with this name; of several the one whose Service the message of a failed call names."""
+    named = [each for each in webhooks(state) if each.name == name]
+    called = [each for each in named if each.service and f"{each.service.name}.{each.service.namespace}.svc" in message]
+    return next(iter((*called, *named)), None)
+
+
+def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
+    """Whether certainly no pod answers for the Service."""
+    if not state.covers("EndpointSlice", service.namespace):
+        return False
+    slices = state.selected("EndpointSlice", service.namespace, {_SLICE_LABEL: service.name})
+    return not any(
+        at(endpoint, "conditions", "ready") is not False for each in slices for endpoint in each.children("endpoints")
+    )
+
+
+def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
+    """What serves the webhook, when it exists and does not answer: its Service and the workloads behind it."""
+    service = state.find(webhook.service) if webhook.service is not None else None
+    if service is None or not webhook.trouble(state):
+        return ()
+    return (service.ref, *workloads_behind(state, service))
+
+
+def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[ObjectRef, ...]:
+    """The outermost workloads whose pods the Service selects, also those that have no pod."""
+    selector = text_map(service.body, "spec", "selector")
+    return tuple(
+        workload.ref
+        for kind in WORKLOADS
+        for workload in state.of(kind, service.namespace)
+        if workload.owner is None
+        and matches_map(selector, text_map(workload.body, "spec", "template", "metadata", "labels"))
+    )
+
+
+_MAKERS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Job")
+QUOTA: Final = re.compile(
+    r"exceeded quota: (?P<quota>[^\s,]+), requested: (?P<requested>.+?),"
+    r" used: (?P<used>.+?), limited: (?P<limited>\S+)",
+    re.IGNORECASE,
+)
+MUST_SPECIFY: Final = re.compile(r"failed quota: (?P<quota>[^\s:]+): must specify (?P<what>.+)", re.IGNORECASE)
+BOUNDS: Final = re.compile(
+    r"(?P<bound>maximum|minimum) (?P<resource>\S+) usage per (?P<type>\w+) is (?P<allowed>\S+?),"
+    r" but (?:(?P<part>limit|request) is (?P<value>[^\s,]+)|no (?P<absent>limit|request) is specified)",
+    re.IGNORECASE,
+)
+RATIO: Final = re.compile(
+    r"(?P<resource>\S+) max limit to request ratio per (?P<type>\w+) is (?P<allowed>\S+?),", re.IGNORECASE
+)
+SERVICE_ACCOUNT: Final = re.compile(
+    r"service ?account (?:(?P<namespace>[^\s/\"]+)/(?P<plain>[^\s:\"]+)|\"(?P<quoted>[^\"]+)\").*not found",
+    re.IGNORECASE,
+)
+POD_SECURITY: Final = re.compile(r"violates PodSecurity \"(?P<level>[^\"]+)\": (?P<violations>.+)", re.IGNORECASE)
+WEBHOOK_FAILED: Final = re.compile(
+    r"failed (?:calling|to call) webhook:? \"(?P<webhook>[^\"]+)\":?(?P<why>.*)", re.IGNORECASE
+)
+WEBHOOK_DENIED: Final = re.compile(
+    r"admission webhook \"(?P<webhook>[^\"]+)\" denied the request(?: without explanation)?:?\s*(?P<why>.*)",
+    re.IGNORECASE,
+)
+POLICY_DENIED: Final = re.compile(
+    r"ValidatingAdmissionPolicy '(?P<policy>[^']+)' with binding '[^']+' denied request:?\s*(?P<why>.*)", re.IGNORECASE
+)
+_KNOWN: Final = (
+    QUOTA, MUST_SPECIFY, BOUNDS, RATIO, SERVICE_ACCOUNT, POD_SECURITY, WEBHOOK_FAILED, WEBHOOK_DENIED, POLICY_DENIED,
+)  # fmt: skip
+_PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creating: )?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A refusal: `maker` asked for pods, `message` is the newest answer and `proof` where it stands.
+
+    `running` counts the pods of the maker's workload that are ready all the same.
+    """
+
+    maker: ClusterObject
+    workload: ClusterObject
+    message: str
+    proof: Evidence
+    since: float
+    running: int
+
+    @property
+    def severity(self) -> Severity:
+        """Critical when nothing of the workload is ready."""
+        return "warning" if self.running else "critical"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is of a kind that has its own rule."""
+        return any(pattern.search(self.message) for pattern in _KNOWN)
+
+
+_REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKeyDictionary()
+
+
+def refusals(state: ClusterState) -> tuple[Refusal, ...]:
+    """All makers of pods that are refused some at present; looked for once for each state."""
+    found = _REFUSALS.get(state)
+    if found is None:
+        found = _REFUSALS[state] = tuple(_refusals(state))
+    return found
+
+
+def _refusals(state: ClusterState) -> Iterator[Refusal]:
+    for kind in _MAKERS:
+        for maker in state.of(kind):
+            if maker.deleted is None and _lacks_pods(maker):
+                refusal = _refusal(state, maker)
+                if refusal is not None:
+                    yield refusal
+
+
+def refused_with(state: ClusterState, pattern: re.Pattern[str]) -> Iterator[tuple[Refusal, re.Match[str]]]:
+    """The refusals whose message has the pattern."""
+    for refusal in refusals(state):
+        found = pattern.search(refusal.message)
+        if found is not None:
+            yield refusal, found
+
+
+def _lacks_pods(maker: ClusterObject) -> bool:
+    match maker.kind:
+        case "ReplicaSet":
+            return maker.integer("spec", "replicas") > maker.integer("status", "replicas")
+        case "StatefulSet":
+            wanted = maker.at("spec", "replicas")
+            return (wanted if isinstance(wanted, int) else 1) > maker.integer("status", "replicas")
+        case "DaemonSet":
+            return maker.integer("status", "desiredNumberScheduled") > maker.integer("status", "currentNumberScheduled")
+        case _:
+            return (
+                not maker.integer("status", "active") and not _is_over(maker) and not maker.boolean("spec", "suspend")
+            )
+
+
+def _is_over(job: ClusterObject) -> bool:
+    return any(text(job.condition(kind), "status") == "True" for kind in ("Complete", "Failed", "SuccessCriteriaMet"))
+
+
+def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
+    """The newest event counts: a condition keeps the message of the first refusal."""
+    condition = maker.condition("ReplicaFailure")
+    stands = text(condition, "status") == "True" and text(condition, "reason") == "FailedCreate"
+    events = state.events_of(maker, "FailedCreate")
+    if maker.kind == "ReplicaSet" and not stands:
+        return None
+    if not events and not stands:
+        return None
+    workload = state.workload_of(maker)
+    since = (moment(text(condition, "lastTransitionTime")) if stands else None) or maker.created
+    if events:
+        message, proof = events[-1].message, evidence.event(events[-1])
+        since = since if stands else events[0].first
+    else:
+        message = " ".join(text(condition, "message").split())
+        proof = evidence.value(maker, "status.conditions[type=ReplicaFailure].message", message)
+    return Refusal(
+        maker=maker,
+        workload=workload,
+        message=_PREFIX.sub("", message),
+        proof=proof,
+        since=since,
+        running=_ready_pods(workload),
+    )
+
+
+def _ready_pods(workload: ClusterObject) -> int:
+    return max(workload.integer("status", key) for key in ("readyReplicas", "numberReady", "ready", "succeeded"))

@@ -1,0 +1,321 @@
+"""The settings that a failing container complains about, and the Services that an init container waits for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.changes import ABSENT, last_rollout
+from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
+from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
+from holmes.diagnosis.facts.pods import container_field
+from holmes.diagnosis.facts.typos import hint, nearest
+from holmes.kubernetes.fields import child, children, text, text_map, texts
+from holmes.kubernetes.selectors import matches_map
+from holmes.values.findings import ObjectRef
+from holmes.values.texts import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.logs import LastWords, LogSignature
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
+
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.:/@%+-]{3,200}")
+_ABSENT: Final = re.compile(
+    r"KeyError: '([A-Z][A-Z0-9_]{1,100})'|\b([A-Z][A-Z0-9_]{1,100}): (?:parameter not set|unbound variable)"
+    r"|variable:? \W?([A-Z][A-Z0-9_]{2,100})|\b([A-Z][A-Z0-9]{1,60}(?:_[A-Z0-9]{1,60}){1,8})\b"
+)
+_QUOTED: Final = re.compile(r"'([^']{1,500})'|\"([^\"]{1,500})\"|`([^`]{1,500})`|=([^\s='\"`]{1,500})")
+_AT_THE_END: Final = re.compile(r"[:\s]([^\s'\"`:]{1,500})$")
+_SHORTEST_VALUE: Final = 4
+_NOT_SHOWN: Final = "(not shown)"
+_MOST_KEYS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blamed:
+    """A setting: its value with its place, and in words. `culprit` is the ConfigMap where it lies, else None."""
+
+    evidence: Evidence
+    words: str
+    culprit: ObjectRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Variable:
+    name: str
+    content: str | None
+    evidence: Evidence
+    words: str
+    config_map: ObjectRef | None = None
+
+
+def blamed_setting(signature: LogSignature, container: Container, state: ClusterState) -> Blamed | None:
+    """The setting that the line of a signature names, None when it names none.
+
+    A ConfigMap is the culprit only when the line complains about configuration, or quotes the very value.
+    """
+    line = signature.line
+    complains = signature.kind in {"missing configuration", "bad argument"}
+    words = frozenset(_WORD.findall(line)) | frozenset(re.findall(r"\w{3,200}", line))
+    variables = tuple(_variables(container, state))
+    return (
+        _named_variable(line, words, variables, complains=complains)
+        or _quoted_value(line, variables, complains=complains)
+        or _named_argument(words, container, state)
+        or _named_file(words, container, state)
+        or (_absent_variable(line, variables, container, state) if complains else None)
+    )
+
+
+def _named_variable(
+    line: str, words: frozenset[str], variables: tuple[_Variable, ...], *, complains: bool
+) -> Blamed | None:
+    for variable in sorted(variables, key=lambda each: -len(each.name)):
+        if variable.name in words:
+            certain = complains or bool(variable.content and variable.content.strip() in _quotations(line))
+            culprit = variable.config_map if certain else None
+            return Blamed(evidence=variable.evidence, words=variable.words, culprit=culprit)
+    return None
+
+
+def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: bool) -> Blamed | None:
+    quoted = _quotations(line) | frozenset(_AT_THE_END.findall(line.rstrip()) if complains else ())
+    for variable in sorted(variables, key=lambda each: -len(each.content or "")):
+        content = (variable.content or "").strip()
+        if len(content) >= _SHORTEST_VALUE and content in quoted:
+            return Blamed(evidence=variable.evidence, words=variable.words, culprit=variable.config_map)
+    return None
+
+
+def _quotations(line: str) -> frozenset[str]:
+    """What stands in quotation marks or behind `=`."""
+    return frozenset(next(filter(None, found), "").strip() for found in _QUOTED.findall(line))
+
+
+def _named_argument(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
+    bare = {word.lstrip("-") for word in words}
+    for field in ("args", "command"):
+        for argument in texts(container.spec, field):
+            flag, _, content = argument.partition("=")
+            flag_named = flag.startswith("-") and len(flag) > 2 and flag.lstrip("-") in bare
+            if flag_named or (len(content) >= _SHORTEST_VALUE and content in words):
+                return Blamed(evidence=container_field(container, state, field), words=f"its {field} hold {argument!r}")
+    return None
+
+
+def _named_file(words: frozenset[str], container: Container, state: ClusterState) -> Blamed | None:
+    """A path below a mounted ConfigMap that has no such key."""
+    volumes = {text(volume, "name"): volume for volume in container.pod.children("spec", "volumes")}
+    for mount in children(container.spec, "volumeMounts"):
+        folder = text(mount, "mountPath").rstrip("/")
+        volume = volumes.get(text(mount, "name"), {})
+        found = state.get("ConfigMap", container.pod.namespace, text(volume, "configMap", "name"))
+        files = [word.rstrip(":.,") for word in words if folder and word.startswith(f"{folder}/")]
+        if found is None or not files or text(mount, "subPath") or children(volume, "configMap", "items"):
+            continue
+        keys = sorted({**child(found.body, "data"), **child(found.body, "binaryData")})
+        missing = files[0].removeprefix(f"{folder}/")
+        if missing in keys:
+            content = text(found.body, "data", missing)
+            said = f"{files[0]} is the key {missing} of {found.ref}"
+            return Blamed(evidence=value(found, f"data.{missing}", content), words=said, culprit=found.ref)
+        said = f"{found.ref} is mounted at {folder} and has no key {missing}{hint(missing, keys)}"
+        return Blamed(evidence=value(found, "data keys", keys[:_MOST_KEYS]), words=said, culprit=found.ref)
+    return None
+
+
+def _absent_variable(
+    line: str, variables: tuple[_Variable, ...], container: Container, state: ClusterState
+) -> Blamed | None:
+    """A name in capitals that looks like a variable which the container does not have."""
+    match = _ABSENT.search(line)
+    wanted = next((name for name in match.groups() if name), "") if match else ""
+    if not wanted or wanted.startswith(("ERR_", "SIG")):
+        return None
+    names = [variable.name for variable in variables]
+    removed = _removed(wanted, container, state)
+    if removed is not None:
+        return removed
+    source = _source_of_all(wanted, container, state)
+    if source is not None:
+        return source
+    evidence = container_field(container, state, "env")
+    unknown = _has_unknown_variables(container, state)
+    lacks = (
+        f"of the variables that could be read none is {wanted}"
+        if unknown
+        else f"the container has no variable {wanted}"
+    )
+    said = f"{lacks}{hint(wanted, names)}"
+    return Blamed(evidence=_only_names(evidence, names) if names else evidence, words=said)
+
+
+def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
+    """Whether all keys of a Secret, or of a ConfigMap that could not be read, are variables as well."""
+    readable = state.covers("ConfigMap", container.pod.namespace)
+    return any(child(each, "secretRef") or not readable for each in children(container.spec, "envFrom"))
+
+
+def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
+    """The variable, when the last rollout of the Deployment took it away."""
+    workload = state.workload_of(container.pod)
+    rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
+    for difference in rollout[2] if rollout else ():
+        if wanted in difference.name.split() and difference.new == ABSENT:
+            said = f"the last rollout removed the variable {wanted}"
+            return Blamed(evidence=value(workload, difference.path, f"{wanted}: {difference}"), words=said)
+    return None
+
+
+def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
+    """The ConfigMap that gives the container its variables and has no such key, when a key of it looks like it."""
+    for source in children(container.spec, "envFrom"):
+        found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
+        if found is None:
+            continue
+        keys, prefix = sorted(text_map(found.body, "data")), text(source, "prefix")
+        near = nearest(wanted.removeprefix(prefix), keys)
+        if near is not None or edited_at(found) > container.pod.created:
+            shown = ", ".join(keys[:_MOST_KEYS])
+            said = f"the container takes its variables from {found.ref}, which has no key {wanted}"
+            said += f"; the nearest is {near}" if near else ""
+            return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
+    return None
+
+
+def _only_names(evidence: Evidence, names: list[str]) -> Evidence:
+    shown = ", ".join(names[:_MOST_KEYS]) + (", …" if len(names) > _MOST_KEYS else "")
+    return replace(evidence, value=f"only {shown}")
+
+
+def _variables(container: Container, state: ClusterState) -> Iterator[_Variable]:
+    namespace = container.pod.namespace
+    for source in children(container.spec, "envFrom"):
+        found = state.get("ConfigMap", namespace, text(source, "configMapRef", "name"))
+        for key, content in text_map(found.body, "data").items() if found is not None else ():
+            if found is not None:
+                yield _from_config_map(text(source, "prefix") + key, key, content, found)
+    for index, variable in enumerate(children(container.spec, "env")):
+        yield _variable(variable, index, container, state)
+
+
+def _variable(variable: JsonObject, index: int, container: Container, state: ClusterState) -> _Variable:
+    name, source = text(variable, "name"), child(variable, "valueFrom", "configMapKeyRef")
+    namespace = container.pod.namespace
+    found = state.get("ConfigMap", namespace, text(source, "name"))
+    key = text(source, "key")
+    if found is not None and key in child(found.body, "data"):
+        return _from_config_map(name, key, text(found.body, "data", key), found)
+    if source and is_optional(source) and state.covers("ConfigMap", namespace):
+        evidence = container_field(container, state, f"env[{index}].valueFrom.configMapKeyRef")
+        ref = ObjectRef(kind="ConfigMap", namespace=namespace, name=text(source, "name"))
+        said = f"{name} is not set, because {ref} has no key {key} and the reference is optional"
+        return _Variable(name=name, content=None, evidence=evidence, words=said, config_map=ref)
+    if child(variable, "valueFrom"):
+        evidence = container_field(container, state, f"env[{index}].valueFrom")
+        return _Variable(name=name, content=None, evidence=evidence, words=f"{name} {_origin(variable, namespace)}")
+    content = text(variable, "value")
+    evidence = container_field(container, state, f"env[{index}].value")
+    if has_secret_name(name):
+        said = f"the variable {name} is set there"
+        return _Variable(name=name, content=None, evidence=replace(evidence, value=_NOT_SHOWN), words=said)
+    said = f"the variable {name} is {content!r}"
+    return _Variable(name=name, content=content, evidence=evidence, words=said)
+
+
+def _origin(variable: JsonObject, namespace: str) -> str:
+    """Where a value comes from that is not known."""
+    for field, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
+        name = text(variable, "valueFrom", field, "name")
+        if name:
+            return f"comes from {kind} {namespace}/{name}"
+    return "is a field of the pod"
+
+
+def _from_config_map(name: str, key: str, content: str, found: ClusterObject) -> _Variable:
+    secret = has_secret_name(name) or has_secret_name(key)
+    shown = _NOT_SHOWN if secret else excerpt(content, 80)
+    return _Variable(
+        name=name,
+        content=None if secret else content,
+        evidence=value(found, f"data.{key}", _NOT_SHOWN if secret else content),
+        words=f"{name} is {shown!r}, the key {key} of {found.ref}",
+        config_map=found.ref,
+    )
+
+
+_LOOKED_UP: Final = re.compile(
+    r"(?:\bnslookup|\bgetent a?hosts|\bdig|\bping(?: -\S{1,9})*|\bnc(?: -\S{1,9}| \d{1,3}(?= ))*|\btelnet) "
+    r"([a-z](?:[a-z0-9-]{0,61}[a-z0-9])?)(?![\w.-])"
+)
+_LINK: Final = re.compile(r"\$\{?(([A-Z][A-Z0-9_]{0,62})_SERVICE_(?:HOST|PORT))\b")
+_LONGEST_SCRIPT: Final = 10_000
+_UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakKeyDictionary()
+
+
+def awaited_services(
+    container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
+) -> tuple[ObjectRef, ...]:
+    """The Services that the container's script, its variables and its log name; they need not exist.
+
+    With `certain` only those that its command or its log waits for: a variable may be meant for later.
+    """
+    pod, script = container.pod, _script(container, only_used=certain)
+    services = {use.service: None for use in host_uses(script, pod.namespace, state)}
+    for name in (*_LOOKED_UP.findall(script[:_LONGEST_SCRIPT]), *_linked(container, script[:_LONGEST_SCRIPT])):
+        services[ObjectRef(kind="Service", namespace=pod.namespace, name=name)] = None
+    for service, failed in failures(state).items():
+        if any(each.blocks and each.pod is pod for each in failed):
+            services[service] = None
+    told = words.blamed if words else ()
+    services |= dict.fromkeys(each for each in told if each.kind == "Service")
+    aliases = {name for alias in pod.children("spec", "hostAliases") for name in texts(alias, "hostnames")}
+    return tuple(each for each in services if each.name not in aliases)
+
+
+def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
+    """Whether the Service does not exist, or no pod behind it is ready although all have had their time.
+
+    A Service of the container's own pod waits for the container, not the other way round.
+    """
+    if state.is_missing("Service", service.namespace, service.name):
+        return True
+    found = state.find(service)
+    selector = text_map(found.body, "spec", "selector") if found is not None else {}
+    if found is None or not selector or found.boolean("spec", "publishNotReadyAddresses"):
+        return False
+    if found.namespace == container.pod.namespace and matches_map(selector, container.pod.labels):
+        return False
+    known = _UNSERVED.setdefault(state, {})
+    if service not in known:
+        pods = state.selected("Pod", service.namespace, selector)
+        waited = all(not is_ready(pod) and state.age_seconds(pod) >= state.grace_seconds for pod in pods)
+        known[service] = state.covers("Pod", service.namespace) and waited
+    return known[service]
+
+
+def _script(container: Container, *, only_used: bool) -> str:
+    """Everything in the container's definition that may name a host, or only what its command uses."""
+    script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
+    variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]
+    used = (f"{name}={value}" for name, value in variables if not only_used or (name and name in script))
+    return "\n".join((script, *used))
+
+
+def _linked(container: Container, script: str) -> Iterator[str]:
+    """The Services behind `$ORDERS_DB_SERVICE_HOST`, variables that the kubelet sets for those that exist."""
+    own = {text(each, "name") for each in children(container.spec, "env")}
+    if children(container.spec, "envFrom"):
+        return
+    for variable, name in _LINK.findall(script):
+        if variable not in own and name != "KUBERNETES":
+            yield name.lower().replace("_", "-")

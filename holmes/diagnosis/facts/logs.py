@@ -1,0 +1,314 @@
+"""What the log of a failing container says: the decisive line, and the objects that it names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.access_review import accounts_blamed
+from holmes.diagnosis.facts.edges import host_uses
+from holmes.diagnosis.facts.evidence import shown
+from holmes.diagnosis.facts.volumes import full_claims
+from holmes.kubernetes.cluster_state import LogKey
+from holmes.kubernetes.fields import text
+from holmes.values.findings import Evidence
+from holmes.values.texts import excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import ObjectRef
+
+
+SignatureKind: TypeAlias = Literal[
+    "out of memory",
+    "access forbidden",
+    "wrong architecture",
+    "address in use",
+    "disk full",
+    "too many open files",
+    "certificate",
+    "authentication",
+    "unknown host",
+    "unreachable",
+    "bad argument",
+    "missing configuration",
+    "permission denied",
+    "crash",
+    "last words",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSignature:
+    """A kind of line, the most telling line of that kind as the application wrote it, and how many there are.
+
+    The kind `last words` stands for the last line before the end, when nothing else is known about it.
+    """
+
+    kind: SignatureKind
+    line: str
+    count: int
+
+
+_LONGEST_LINE_CHARACTERS: Final = 2_000
+_LONGEST_LOG_CHARACTERS: Final = 256 * 1024
+_TAIL_LINES: Final = 12
+_LONGEST_END_CHARACTERS: Final = 300
+_KUBELET_TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
+
+_PATTERNS: Final[dict[SignatureKind, tuple[str, ...]]] = {
+    "out of memory": (r"OutOfMemoryError|heap out of memory|out of memory|MemoryError|cannot allocate memory",),
+    "access forbidden": (r"is forbidden: User",),
+    "wrong architecture": (r"exec format error",),
+    "address in use": (r"address (?:is )?already in use|EADDRINUSE|address in use|bind: address",),
+    "disk full": (r"no space left on device|ENOSPC|disk quota exceeded|disk is full",),
+    "too many open files": (r"too many open files|EMFILE",),
+    "certificate": (
+        r"x509|certificate (?:has expired|verify failed|is not trusted|signed by)",
+        r"CERTIFICATE_VERIFY_FAILED|PKIX path|self[- ]signed certificate|tls: handshake failure",
+        r"tls: failed to verify|bad certificate",
+    ),
+    "authentication": (
+        r"authentication failed|authentication failure|password authentication|access denied for user",
+        r"invalid password|invalid credentials|incorrect (?:username|password)|login failed",
+        r"unauthenticated|NOAUTH|WRONGPASS|401 unauthorized|bad credentials|invalid (?:api )?key\b",
+        r"auth failed|invalid access token",
+    ),
+    "unknown host": (
+        r"no such host|name or service not known|could not resolve|couldn't resolve|ENOTFOUND",
+        r"UnknownHostException|name does not resolve|temporary failure in name resolution|EAI_AGAIN",
+        r"NXDOMAIN|bad address '|unknown host|nodename nor servname|could not translate host name",
+        r"can't resolve|failed to resolve|getaddrinfo|host not found",
+    ),
+    "unreachable": (
+        r"connection refused|ECONNREFUSED|ConnectionRefused|i/o timeout|connection timed out|ETIMEDOUT",
+        r"no route to host|EHOSTUNREACH|network is unreachable|connection reset|ECONNRESET",
+        r"connect(?:ion)? timeout|dial tcp|could not connect|can't connect|cannot connect",
+        r"failed to connect|unable to connect|host is unreachable|server is unavailable",
+        r"context deadline exceeded|no available connection|bad gateway|upstream|service unavailable",
+        r"(?:request|read|dial|connect) timed out|(?:read|connect) ?timeout\b",
+        r"://\S{1,300}.{0,100}(?:timed? ?out|timeout|unavailable|refused)|timed? ?out .{0,60}://",
+    ),
+    "bad argument": (
+        r"unknown (?:flag|option|argument|command|shorthand)|unrecognized (?:option|argument)",
+        r"invalid option|flag provided but not defined|unexpected argument|illegal option",
+        r"unsupported option|invalid (?:flag|argument)",
+    ),
+    "missing configuration": (
+        r"\binvalid (?!memory|opcode|instruction|pointer|argument|operand)|unsupported (?:value|setting|mode|level)",
+        r"\bnot set\b|is unset",
+        r"(?:must|should|has to|needs to) be (?:set|provided|specified|configured|defined)|is required\b",
+        r"are required\b|missing required|required (?:env|config|setting|key|variable|property|parameter)",
+        r"environment variable|unbound variable|KeyError|is not defined|not configured",
+        r"missing (?:env|config|setting)|missing (?:key|variable|value)|no such file or directory",
+        r"FileNotFound|ENOENT|cannot (?:find|open|read|load)|can't (?:find|open|read|load)",
+        r"could not (?:find|open|read|load)|not found|does not exist|no such (?:file|key)",
+        r"invalid (?:value|config|setting|port|url|number|format|syntax|literal)",
+        r"(?:cannot|could not|failed to) parse|parse error|syntax error",
+        r"unknown (?:key|directive|setting|field)|bad number|malformed|unsupported value|missing\b",
+    ),
+    "permission denied": (
+        r"permission denied|EACCES|read-only file system|EROFS|operation not permitted|EPERM",
+        r"access is denied|AccessDenied",
+    ),
+    "crash": (
+        r"\bpanic\b|traceback|\bfatal\b|exception|segmentation fault|segfault|core dumped|stack overflow",
+        r"\bcritical\b|error\b|aborted|unhandled|assertion failed|stack smashing",
+        r"\bfailed\b|already exists|duplicate (?:key|entry|column)|violates|deadlock|corrupt|unable to\b",
+    ),
+}
+_COMPILED: Final = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in _PATTERNS.items()}
+_ANY: Final = re.compile("|".join(pattern.pattern for pattern in _COMPILED.values()), re.IGNORECASE)
+_RANKS: Final = {kind: rank for rank, kind in enumerate(_PATTERNS)}
+_DECISIVE: Final = re.compile(
+    r"\bpanic\b|\bfatal\b|\bcritical\b|exception|caused by|giving up|exiting|shutting down|aborting|cannot start"
+    r"|failed to start|could not start|startup failed|fatal error|Error:|must be set|is required"
+    r"|\bnot set\b|unbound variable",
+    re.IGNORECASE,
+)
+_CONSEQUENCE: Final = re.compile(
+    r"(?:giving up|gave up|gives up|exiting|aborting|aborted|shutting down|terminating|stopping|stopped|quitting"
+    r"|roll(?:ing|ed) back(?: \w{1,40}){0,3}|failed|failure|cannot continue|exit(?:ed)?|exit (?:code|status) \d{1,3})"
+    r"(?: (?:now|after|with|on|due to|because of)(?: [\w:-]{1,40}){1,5})?[\s.!…)\]]{0,5}$",
+    re.IGNORECASE,
+)
+_CALM: Final = re.compile(
+    r"\b(?:debug|trace)\b|level=(?:info|debug|trace)|\"level\": ?\"(?:info|debug|trace)\"|\[info\]|^info\b"
+    r"|\b0 (?:errors|failures|failed)\b|no errors?\b",
+    re.IGNORECASE,
+)
+_FRAME: Final = re.compile(
+    r"^(?:\s+at |\s*File \"|\s+[~^]+\s*$|goroutine \d|\t|exit status \d|npm (?:err!|error)|error Command failed"
+    r"|Traceback \(most recent|created by |\s*\.\.\. \d+ more|\[signal |main\.main\(\)|[-=*#\s]*$)",
+    re.IGNORECASE,
+)
+
+
+def signatures_of(log: str) -> tuple[LogSignature, ...]:
+    """The signatures of a log, the most telling first; none for a log without lines.
+
+    A line weighs more when it says that it is the end, then when it stands among the last 12 lines, then by its kind.
+    Of general errors (`crash`) the first one before the end is told too, and before a last line that only says that it
+    is the end (`giving up`).
+    """
+    lines = _meaningful(log)
+    best: dict[SignatureKind, tuple[tuple[int, int, int], str]] = {}
+    counts: dict[SignatureKind, int] = {}
+    for index, line in enumerate(lines):
+        kind = _kind_of(line)
+        if kind is None:
+            continue
+        counts[kind] = counts.get(kind, 0) + 1
+        weight = (_weight(kind, line, from_end=len(lines) - index), _RANKS[kind], -index)
+        if kind not in best or weight < best[kind][0]:
+            best[kind] = (weight, line)
+    ordered = sorted(best.items(), key=lambda entry: entry[1][0])
+    found = [LogSignature(kind=kind, line=line, count=counts[kind]) for kind, (_, line) in ordered]
+    if not found:
+        return tuple(LogSignature(kind="last words", line=line, count=1) for line in lines[-1:])
+    return tuple(_with_first_error(found, lines))
+
+
+def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[LogSignature]:
+    """With the general error that came first before the end; a mere consequence steps behind it."""
+    for each in found:
+        first = _first_error(each.line, lines) if each.kind == "crash" else None
+        if first is None:
+            yield each
+            continue
+        earlier = LogSignature(kind="crash", line=first, count=1)
+        yield from (earlier, each) if _is_consequence(each.line) else (each, earlier)
+
+
+def _first_error(last: str, lines: list[str]) -> str | None:
+    """The first general error among the last lines that says more than that something failed."""
+    tail = lines[-_TAIL_LINES:]
+    if last not in tail:
+        return None
+    for line in tail[: tail.index(last)]:
+        if _kind_of(line) == "crash" and not _is_consequence(line):
+            return line
+    return None
+
+
+def _is_consequence(line: str) -> bool:
+    """Whether a line only says that the program ends or that something failed, and not why."""
+    return _CONSEQUENCE.search(line[-_LONGEST_END_CHARACTERS:].rstrip()) is not None
+
+
+def _kind_of(line: str) -> SignatureKind | None:
+    """The kind of one line, None for one that tells nothing."""
+    line = line[:_LONGEST_LINE_CHARACTERS]
+    if _ANY.search(line) is None or _CALM.search(line) is not None:
+        return None
+    return next((kind for kind, pattern in _COMPILED.items() if pattern.search(line)), None)
+
+
+def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
+    """0 for the line that ended it, up to 4 for a general error long before the end."""
+    general = kind == "crash"
+    if _DECISIVE.search(line) is not None:
+        return 1 if general else 0
+    if from_end <= _TAIL_LINES:
+        return 2 if general else 1
+    return 4 if general else 3
+
+
+def _meaningful(log: str) -> list[str]:
+    """The lines without the kubelet's times, stack frames and empty ones; at most the last 256 Ki characters."""
+    return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
+
+
+def _lines(log: str) -> Iterator[str]:
+    for raw in log.splitlines():
+        yield _KUBELET_TIME.sub("", excerpt(raw, _LONGEST_LINE_CHARACTERS), count=1).rstrip()
+
+
+_QUOTED_CHARACTERS: Final = 240
+_MOST_LINES: Final = 3
+_ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication", "certificate", "crash"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastWords:
+    """What the log tells: the signatures, most telling first, the lines as evidence.
+
+    `blamed` are the Services that they name, and the ServiceAccounts that they say lack a right.
+    """
+
+    signatures: tuple[LogSignature, ...]
+    evidence: tuple[Evidence, ...]
+    blamed: tuple[ObjectRef, ...]
+
+    @property
+    def first(self) -> LogSignature:
+        """The most telling signature."""
+        return self.signatures[0]
+
+    @property
+    def quote(self) -> str:
+        """The most telling line for a sentence, cut."""
+        return excerpt(self.first.line.strip(), _QUOTED_CHARACTERS)
+
+
+_WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | None]]] = WeakKeyDictionary()
+
+
+def wanted_logs(container: Container) -> tuple[LogKey, ...]:
+    """The logs that tell why a container failed: of the instance that failed."""
+    previous = not container.terminated and bool(container.last_terminated)
+    return (LogKey(pod=container.pod.ref, container=container.name, previous=previous),)
+
+
+def last_words(container: Container, state: ClusterState) -> LastWords | None:
+    """What the container said in its log or its termination message, None for neither. Read once for each state."""
+    # Also for known words: the state counts which rules ask for logs, and only those run again with them.
+    logs = state.logs
+    known = _WORDS.setdefault(state, {})
+    place = (container.pod.uid, container.name)
+    if place not in known:
+        known[place] = _read(container, state, logs)
+    return known[place]
+
+
+def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> LastWords | None:
+    for key in _readable(container, state, logs):
+        signatures = signatures_of(logs.get(key, ""))
+        if signatures:
+            instance = " (previous)" if key.previous else ""
+            return _words(key.pod, f"log of container {key.container}{instance}", signatures, state)
+    state_name = "state" if container.terminated else "lastState"
+    signatures = signatures_of(text(container.terminated or container.last_terminated, "message"))
+    path = f"{container.status_path}.{state_name}.terminated.message"
+    return _words(container.pod.ref, path, signatures, state) if signatures else None
+
+
+def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
+    """Its own logs, then those of the same container of other pods of the same owner: few logs are read in all."""
+    wanted = wanted_logs(container)[0]
+    for previous in dict.fromkeys((wanted.previous, False, True)):
+        yield LogKey(pod=wanted.pod, container=wanted.container, previous=previous)
+    owner = container.pod.owner
+    for key in logs if owner is not None else ():
+        sibling = state.find(key.pod)
+        if sibling is None or sibling.owner is None or owner is None:
+            continue
+        if key.container == container.name and sibling.owner.uid == owner.uid:
+            yield key
+
+
+def _words(place: ObjectRef, path: str, signatures: tuple[LogSignature, ...], state: ClusterState) -> LastWords:
+    told, pod = signatures[:_MOST_LINES], state.find(place)
+    blamed: dict[ObjectRef, None] = {}
+    for each in told:
+        if each.kind in _ABOUT_HOSTS:
+            blamed |= dict.fromkeys(use.service for use in host_uses(each.line, place.namespace, state))
+        if pod is not None:
+            blamed |= dict.fromkeys((*accounts_blamed(each.line, pod), *full_claims(each.line, pod)))
+    evidence = tuple(Evidence(object=place, path=path, value=shown(each.line)) for each in told)
+    return LastWords(signatures=signatures, evidence=evidence, blamed=tuple(blamed))

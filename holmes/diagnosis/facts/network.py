@@ -1,0 +1,293 @@
+"""Ports of Services and containers, backends of Ingresses, and what NetworkPolicies allow."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.templates import labels_of
+from holmes.kubernetes.fields import at, child, children, integer, text, text_map, texts
+from holmes.kubernetes.selectors import matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePort:
+    """A port of a Service. `target` is a number or the name of a container's port; `index` is its place in the list."""
+
+    index: int
+    name: str
+    port: int
+    protocol: str
+    target: int | str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerPort:
+    """A port that a container declares."""
+
+    container: str
+    name: str
+    number: int
+    protocol: str
+
+
+def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
+    """The ports of a Service. Without a target port they lead to the same number."""
+    return tuple(_port(index, port) for index, port in enumerate(service.children("spec", "ports")))
+
+
+def _port(index: int, port: JsonObject) -> ServicePort:
+    target = at(port, "targetPort")
+    number = integer(port, "port")
+    named = isinstance(target, str) and not target.isdigit()
+    return ServicePort(
+        index=index,
+        name=text(port, "name"),
+        port=number,
+        protocol=text(port, "protocol") or "TCP",
+        target=str(target) if named else int(str(target)) if _is_number(target) else number,
+    )
+
+
+def _is_number(target: object) -> bool:
+    return (isinstance(target, int) and not isinstance(target, bool)) or (isinstance(target, str) and target.isdigit())
+
+
+def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
+    """The ports that the containers of a pod's spec declare; init containers only where they go on running."""
+    containers = [each for each in children(spec, "initContainers") if text(each, "restartPolicy") == "Always"]
+    for container in (*children(spec, "containers"), *containers):
+        for port in children(container, "ports"):
+            yield ContainerPort(
+                container=text(container, "name"),
+                name=text(port, "name"),
+                number=integer(port, "containerPort"),
+                protocol=text(port, "protocol") or "TCP",
+            )
+
+
+def target_ports(service: ClusterObject, pod: ClusterObject) -> frozenset[int]:
+    """The numbers of the pod's ports that the Service leads to."""
+    declared = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
+    targets = (port.target for port in service_ports(service))
+    return frozenset(declared.get(each, 0) if isinstance(each, str) else each for each in targets) - {0}
+
+
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A Service that an Ingress sends to. `port` is its number or name; `path` is where the backend lies."""
+
+    ingress: ClusterObject
+    service: str
+    port: int | str
+    path: str
+
+    @property
+    def port_path(self) -> str:
+        """Where the port lies."""
+        return f"{self.path}.port.{'number' if isinstance(self.port, int) else 'name'}"
+
+
+def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
+    """The Services behind an Ingress: the default one first, then those of its rules."""
+    yield from _backend(ingress, ingress.child("spec", "defaultBackend"), "spec.defaultBackend")
+    for index, rule in enumerate(ingress.children("spec", "rules")):
+        for position, entry in enumerate(children(rule, "http", "paths")):
+            place = f"spec.rules[{index}].http.paths[{position}].backend"
+            yield from _backend(ingress, child(entry, "backend"), place)
+
+
+def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator[Backend]:
+    """Backends that a controller takes from annotations (`use-annotation`) are no Services."""
+    name = text(backend, "service", "name")
+    port_name = text(backend, "service", "port", "name")
+    if name and port_name != "use-annotation":
+        port = integer(backend, "service", "port", "number") or port_name
+        yield Backend(ingress=ingress, service=name, port=port, path=f"{path}.service")
+
+
+def ingress_class(ingress: ClusterObject) -> str:
+    """The class of an Ingress, from its field or from the old annotation; empty when it has none."""
+    return ingress.text("spec", "ingressClassName") or ingress.annotations.get(_CLASS_ANNOTATION, "")
+
+
+def has_address(ingress: ClusterObject) -> bool:
+    """Whether a controller has given the Ingress an address."""
+    return bool(ingress.children("status", "loadBalancer", "ingress"))
+
+
+Direction: TypeAlias = Literal["Ingress", "Egress"]
+_RULES: Final = {"Ingress": "ingress", "Egress": "egress"}
+_PEERS: Final = {"Ingress": "from", "Egress": "to"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """A pod that connects to a port of another pod. `port` is the number at the server's pod, not the Service's."""
+
+    client: ClusterObject
+    server: ClusterObject
+    port: int
+    protocol: str = "TCP"
+
+    def here(self, direction: Direction) -> ClusterObject:
+        """The pod to which policies of this direction apply."""
+        return self.server if direction == "Ingress" else self.client
+
+    def peer(self, direction: Direction) -> ClusterObject:
+        """The pod at the other end."""
+        return self.client if direction == "Ingress" else self.server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleMatch:
+    """How far a rule of a policy fits a connection. `path` is where it lies in the policy."""
+
+    path: str
+    peer: bool
+    port: bool
+
+
+def rules_of(policy: ClusterObject, direction: Direction) -> tuple[JsonObject, ...]:
+    """The rules of one direction."""
+    return policy.children("spec", _RULES[direction])
+
+
+def applies(policy: ClusterObject, direction: Direction) -> bool:
+    """Whether the policy restricts this direction. By default it restricts what comes in, and out if it has rules."""
+    types = texts(policy.body, "spec", "policyTypes")
+    if types:
+        return direction in types
+    return direction == "Ingress" or policy.at("spec", "egress") is not None
+
+
+def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
+    """Whether the policy is about the pod. Pods in the network of their node are beyond all policies."""
+    return (
+        policy.namespace == pod.namespace
+        and policy.deleted is None
+        and not pod.boolean("spec", "hostNetwork")
+        and matches_selector(policy.child("spec", "podSelector"), pod.labels)
+    )
+
+
+def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObject, ...]:
+    """The pods that the policy is about, those aside that are done."""
+    pods = labels_of(state).pods
+    wanted = text_map(policy.body, "spec", "podSelector", "matchLabels")
+    candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
+    return tuple(pod for pod in candidates if selects(policy, pod))
+
+
+class Policies:
+    """The policies of a state by the pods that they select, looked up once."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.idle: dict[str, list[ClusterObject]] = defaultdict(list)
+        self._by_pod: dict[str, list[ClusterObject]] = defaultdict(list)
+        for policy in state.of("NetworkPolicy"):
+            pods = selected_by(state, policy)
+            if not pods:
+                self.idle[policy.namespace].append(policy)
+            for pod in pods:
+                self._by_pod[pod.uid].append(policy)
+
+    def restricting(self, pod: ClusterObject, direction: Direction) -> tuple[ClusterObject, ...]:
+        """The policies that close this direction of the pod to everything that they do not allow."""
+        return tuple(each for each in self._by_pod.get(pod.uid, ()) if applies(each, direction))
+
+
+_POLICIES: WeakKeyDictionary[ClusterState, Policies] = WeakKeyDictionary()
+
+
+def policies_of(state: ClusterState) -> Policies:
+    """The policies of a state, looked up once."""
+    found = _POLICIES.get(state)
+    if found is None:
+        found = _POLICIES[state] = Policies(state)
+    return found
+
+
+def is_blocked(state: ClusterState, connection: Connection, direction: Direction) -> bool:
+    """Whether no policy allows the connection in this direction although one restricts it."""
+    policies = policies_of(state).restricting(connection.here(direction), direction)
+    return bool(policies) and not any(allows(state, each, connection, direction) for each in policies)
+
+
+def allows(state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction) -> bool:
+    """Whether a rule of the policy allows the connection, whatever pods the policy selects."""
+    return any(match.peer and match.port for match in matches(state, policy, connection, direction))
+
+
+def matches(
+    state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction
+) -> tuple[RuleMatch, ...]:
+    """How far each rule of the policy fits the connection."""
+    found = []
+    for index, rule in enumerate(rules_of(policy, direction)):
+        peers, ports = children(rule, _PEERS[direction]), children(rule, "ports")
+        other = connection.peer(direction)
+        found.append(
+            RuleMatch(
+                path=f"spec.{_RULES[direction]}[{index}]",
+                peer=not peers or any(peer_matches(state, policy.namespace, peer, other) for peer in peers),
+                port=not ports or any(_port_matches(port, connection) for port in ports),
+            )
+        )
+    return tuple(found)
+
+
+def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: ClusterObject) -> bool:
+    """Whether one entry of `from` or `to` of a policy in the namespace means the pod."""
+    block = child(peer, "ipBlock")
+    if block:
+        return _in_block(block, pod.text("status", "podIP"))
+    if isinstance(at(peer, "namespaceSelector"), dict):
+        home = state.get("Namespace", "", pod.namespace)
+        selector = child(peer, "namespaceSelector")
+        if selector and home is not None:
+            labels = {"kubernetes.io/metadata.name": home.name, **home.labels}
+            if not matches_selector(selector, labels):
+                return False
+    elif pod.namespace != namespace:
+        return False
+    return matches_selector(child(peer, "podSelector"), pod.labels)
+
+
+def _in_block(block: JsonObject, address: str) -> bool:
+    """An address that is not known may lie in the block."""
+    try:
+        found = ipaddress.ip_address(address)
+        within = found in ipaddress.ip_network(text(block, "cidr"), strict=False)
+        return within and not any(found in ipaddress.ip_network(each, strict=False) for each in texts(block, "except"))
+    except ValueError:
+        return not address
+
+
+def _port_matches(port: JsonObject, connection: Connection) -> bool:
+    if (text(port, "protocol") or "TCP") != connection.protocol:
+        return False
+    wanted = at(port, "port")
+    if wanted is None:
+        return True
+    if isinstance(wanted, str) and not wanted.isdigit():
+        declared = container_ports(connection.server.child("spec"))
+        return any(
+            each.name == wanted and each.number == connection.port and each.protocol == connection.protocol
+            for each in declared
+        )
+    first = int(wanted) if isinstance(wanted, int | str) else 0
+    return first <= connection.port <= max(first, integer(port, "endPort"))

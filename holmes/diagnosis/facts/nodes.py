@@ -1,0 +1,135 @@
+"""Nodes: which ones a pod may use, and which ones leave the cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import children, integer, text, text_map, texts
+from holmes.kubernetes.selectors import matches_map, matches_selector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.json_types import JsonObject
+
+
+AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+CONTROL_PLANE_TAINTS: Final = frozenset({"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"})
+CORDON_TAINT: Final = "node.kubernetes.io/unschedulable"
+PROBLEM_PREFIX: Final = "node.kubernetes.io/"
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+def chooses(spec: JsonObject, node: ClusterObject) -> bool:
+    """Whether `nodeSelector` and required node affinity of a pod's spec allow the node."""
+    selector = text_map(spec, "nodeSelector")
+    if selector and not matches_map(selector, node.labels):
+        return False
+    terms = children(spec, *AFFINITY)
+    return not terms or matches_terms(terms, node)
+
+
+def matches_terms(terms: Iterable[JsonObject], node: ClusterObject) -> bool:
+    """Whether one of several node selector terms matches the node. An empty term matches nothing."""
+    return any(
+        (children(term, "matchExpressions") or children(term, "matchFields"))
+        and all(expression_holds(each, node.labels) for each in children(term, "matchExpressions"))
+        and all(expression_holds(each, {"metadata.name": node.name}) for each in children(term, "matchFields"))
+        for term in terms
+    )
+
+
+def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
+    """Whether labels of a node satisfy one expression, which may also compare numbers."""
+    operator = text(expression, "operator")
+    if operator not in {"Gt", "Lt"}:
+        return matches_selector({"matchExpressions": [dict(expression)]}, labels)
+    bound, own = next(iter(texts(expression, "values")), ""), labels.get(text(expression, "key"), "")
+    if not (bound.lstrip("-").isdecimal() and own.lstrip("-").isdecimal()):
+        return False
+    return int(own) > int(bound) if operator == "Gt" else int(own) < int(bound)
+
+
+def repelling_taints(spec: JsonObject, node: ClusterObject) -> Iterator[JsonObject]:
+    """The taints of a node that keep the pod away."""
+    tolerations = children(spec, "tolerations")
+    for taint in node.children("spec", "taints"):
+        if text(taint, "effect") in _REPELLING and not any(_tolerates(each, taint) for each in tolerations):
+            yield taint
+
+
+def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
+    if text(toleration, "effect") not in {"", text(taint, "effect")}:
+        return False
+    key, exists = text(toleration, "key"), text(toleration, "operator") == "Exists"
+    if not key:
+        return exists
+    return key == text(taint, "key") and (exists or text(toleration, "value") == text(taint, "value"))
+
+
+def taint_words(taint: JsonObject) -> str:
+    """A taint as kubectl writes it: `dedicated=gpu:NoSchedule`."""
+    value = text(taint, "value")
+    return f"{text(taint, 'key')}{f'={value}' if value else ''}:{text(taint, 'effect')}"
+
+
+def host_ports(spec: JsonObject) -> Iterator[tuple[str, int, str]]:
+    """Path, port and protocol of every port of the node that a pod's spec takes: `containers[0].ports[0].hostPort`."""
+    for key in ("containers", "initContainers"):
+        for index, container in enumerate(children(spec, key)):
+            if key == "initContainers" and text(container, "restartPolicy") != "Always":
+                continue
+            for position, port in enumerate(children(container, "ports")):
+                if integer(port, "hostPort"):
+                    where = f"{key}[{index}].ports[{position}].hostPort"
+                    yield where, integer(port, "hostPort"), text(port, "protocol") or "TCP"
+
+
+_LEAVING: Final = frozenset(
+    {
+        "ToBeDeletedByClusterAutoscaler",
+        "DeletionCandidateOfClusterAutoscaler",
+        "karpenter.sh/disrupted",
+        "karpenter.sh/disruption",
+        "node.cloudprovider.kubernetes.io/shutdown",
+        "cloud.google.com/impending-node-termination",
+        "aws-node-termination-handler/spot-itn",
+        "aws-node-termination-handler/scheduled-maintenance",
+        "aws-node-termination-handler/asg-lifecycle-termination",
+        "aws-node-termination-handler/rebalance-recommendation",
+    }
+)
+
+
+def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
+    """The nodes that are neither joining nor being removed by whoever scales the cluster."""
+    for node in state.of("Node"):
+        if node.deleted is None and state.age_seconds(node) >= state.grace_seconds and not _leaves(node):
+            yield node
+
+
+def is_virtual(node: ClusterObject) -> bool:
+    """Whether a program pretends to be a node: its version and its number of places are its own affair."""
+    fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
+    return fargate or node.labels.get("type") == "virtual-kubelet"
+
+
+def _leaves(node: ClusterObject) -> bool:
+    return any(text(taint, "key") in _LEAVING for taint in node.children("spec", "taints"))
+
+
+def events_by_node(state: ClusterState, *reasons: str) -> dict[str, list[ClusterEvent]]:
+    """The events of each node with these reasons, oldest first.
+
+    By name: a kubelet writes the node's name where other events have the uid.
+    """
+    found: dict[str, list[ClusterEvent]] = defaultdict(list)
+    for event in state.events:
+        if event.kind == "Node" and event.reason in reasons:
+            found[event.name].append(event)
+    for events in found.values():
+        events.sort(key=lambda event: event.last)
+    return found

@@ -1,0 +1,243 @@
+"""References of pod templates to ConfigMaps, Secrets and other objects, and the references that cannot be resolved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from holmes.diagnosis.facts.evidence import edited_at, is_optional, value
+from holmes.diagnosis.facts.typos import meant, nearest
+from holmes.kubernetes.fields import child, children, text
+from holmes.kubernetes.moments import written
+from holmes.values.findings import ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+    from holmes.values.json_types import JsonObject
+
+
+Use: TypeAlias = Literal["variable", "variables", "volume", "account", "pull secret", "class"]
+_ENV: Final = (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret"))
+_ENV_FROM: Final = (("configMapRef", "ConfigMap"), ("secretRef", "Secret"))
+_FIELDS: Final[tuple[tuple[str, str, Use], ...]] = (
+    ("serviceAccountName", "ServiceAccount", "account"),
+    ("priorityClassName", "PriorityClass", "class"),
+    ("runtimeClassName", "RuntimeClass", "class"),
+)
+_CLUSTER_WIDE: Final = frozenset({"PriorityClass", "RuntimeClass"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A reference. `path` is that of the name below the pod's spec, `key_path` that of the key, empty without one.
+
+    `user` says in words who refers: `variable PORT of container web`, `volume settings`.
+    """
+
+    kind: str
+    name: str
+    path: str
+    use: Use
+    user: str
+    optional: bool = False
+    key: str = ""
+    key_path: str = ""
+    container: str = ""
+
+    @property
+    def namespaced(self) -> bool:
+        """Whether the object lies in the pod's namespace."""
+        return self.kind not in _CLUSTER_WIDE
+
+
+def references_of(spec: JsonObject) -> Iterator[Reference]:
+    """Every reference of a pod's spec, in its order; empty names are left out."""
+    for each in _references(spec):
+        if each.name:
+            yield each
+
+
+def _references(spec: JsonObject) -> Iterator[Reference]:
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(children(spec, kind)):
+            yield from _of_container(container, f"{kind}[{index}]")
+    for index, volume in enumerate(children(spec, "volumes")):
+        yield from _of_volume(volume, f"volumes[{index}]")
+    for index, secret in enumerate(children(spec, "imagePullSecrets")):
+        path = f"imagePullSecrets[{index}].name"
+        yield Reference(kind="Secret", name=text(secret, "name"), path=path, use="pull secret", user="the pull secrets")
+    for field, kind, use in _FIELDS:
+        yield Reference(kind=kind, name=text(spec, field), path=field, use=use, user=f"the field {field}")
+
+
+def _of_container(container: JsonObject, path: str) -> Iterator[Reference]:
+    name = text(container, "name")
+    for index, variable in enumerate(children(container, "env")):
+        for field, kind in _ENV:
+            source = child(variable, "valueFrom", field)
+            place = f"{path}.env[{index}].valueFrom.{field}"
+            yield Reference(
+                kind=kind,
+                name=text(source, "name"),
+                path=f"{place}.name",
+                use="variable",
+                user=f"variable {text(variable, 'name')} of container {name}",
+                optional=is_optional(source),
+                key=text(source, "key"),
+                key_path=f"{place}.key",
+                container=name,
+            )
+    for index, entry in enumerate(children(container, "envFrom")):
+        for field, kind in _ENV_FROM:
+            source = child(entry, field)
+            yield Reference(
+                kind=kind,
+                name=text(source, "name"),
+                path=f"{path}.envFrom[{index}].{field}.name",
+                use="variables",
+                user=f"container {name}",
+                optional=is_optional(source),
+                container=name,
+            )
+
+
+def _of_volume(volume: JsonObject, path: str) -> Iterator[Reference]:
+    user = f"volume {text(volume, 'name')}"
+    yield from _of_source(child(volume, "configMap"), "ConfigMap", "name", (f"{path}.configMap", user))
+    yield from _of_source(child(volume, "secret"), "Secret", "secretName", (f"{path}.secret", user))
+    for index, source in enumerate(children(volume, "projected", "sources")):
+        place = f"{path}.projected.sources[{index}]"
+        yield from _of_source(child(source, "configMap"), "ConfigMap", "name", (f"{place}.configMap", user))
+        yield from _of_source(child(source, "secret"), "Secret", "name", (f"{place}.secret", user))
+    yield Reference(
+        kind="PersistentVolumeClaim",
+        name=text(volume, "persistentVolumeClaim", "claimName"),
+        path=f"{path}.persistentVolumeClaim.claimName",
+        use="volume",
+        user=user,
+    )
+
+
+def _of_source(source: JsonObject, kind: str, name_field: str, place: tuple[str, str]) -> Iterator[Reference]:
+    """The object of a volume and each key that the volume picks."""
+    path, user = place
+    name, optional = text(source, name_field), is_optional(source)
+    where = f"{path}.{name_field}"
+    yield Reference(kind=kind, name=name, path=where, use="volume", user=user, optional=optional)
+    for index, item in enumerate(children(source, "items")):
+        yield Reference(
+            kind=kind,
+            name=name,
+            path=where,
+            use="volume",
+            user=user,
+            optional=optional,
+            key=text(item, "key"),
+            key_path=f"{path}.items[{index}].key",
+        )
+
+
+_RESOURCES: Final = {
+    "ConfigMap": "configmap",
+    "Secret": "secret",
+    "PersistentVolumeClaim": "persistentvolumeclaim",
+    "ServiceAccount": "serviceaccount",
+    "PriorityClass": "priorityclass",
+    "RuntimeClass": "runtimeclass",
+}
+_MOST_KEYS: Final = 12
+_RETRY_GRACES: Final = 3
+_SLACK_SECONDS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """What is missing. `path` is the wrong field below the pod's spec.
+
+    `culprit` is None when the workload that refers is wrong; `proof` shows what exists instead.
+    """
+
+    title: str
+    path: str
+    culprit: ObjectRef | None
+    what: str
+    hint: str
+    proof: tuple[Evidence, ...]
+    next_check: str
+
+
+def missing_object(reference: Reference, namespace: str, state: ClusterState) -> Missing:
+    """The fault of an object that does not exist."""
+    place = namespace if reference.namespaced else ""
+    ref = ObjectRef(kind=reference.kind, namespace=place, name=reference.name)
+    existing = [each.name for each in state.of(reference.kind, place)]
+    typo, near = meant(reference.name, existing), nearest(reference.name, existing)
+    option = f" -n {namespace}" if reference.namespaced else ""
+    return Missing(
+        title=f"{reference.kind} is missing",
+        path=reference.path,
+        culprit=None if typo else ref,
+        what=f"{ref} does not exist",
+        hint=f"; the name is probably a misspelling of {typo}" if typo else f"; the nearest is {near}" if near else "",
+        proof=(),
+        next_check=f"kubectl{option} get {_RESOURCES[reference.kind]}",
+    )
+
+
+def missing_key(reference: Reference, workload: ClusterObject, state: ClusterState) -> Missing:
+    """The fault of a key that the object does not have. Keys of a Secret are not known."""
+    namespace = workload.namespace
+    ref = ObjectRef(kind=reference.kind, namespace=namespace, name=reference.name)
+    found = state.get(reference.kind, namespace, reference.name)
+    keys = _config_keys(found) if found is not None and reference.kind == "ConfigMap" else ()
+    near = nearest(reference.key, keys)
+    proof: tuple[Evidence, ...] = ()
+    if found is not None and reference.kind == "ConfigMap":
+        shown = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")
+        proof = (value(found, "data keys", shown or "(none)"),)
+    changed = found is not None and edited_at(found) > _template_changed(workload, state) + _SLACK_SECONDS
+    typo = meant(reference.key, keys) is not None and not changed
+    hint = f"; the nearest existing key is {near}" if near else ""
+    if found is not None and changed:
+        hint += f"; {ref} was changed at {written(edited_at(found))}, after the workload"
+    return Missing(
+        title=f"Key is missing in {reference.kind}",
+        path=reference.key_path,
+        culprit=None if typo else ref,
+        what=f"{ref} has no key {reference.key}",
+        hint=hint,
+        proof=proof,
+        next_check=f"kubectl -n {namespace} describe {_RESOURCES[reference.kind]} {reference.name}",
+    )
+
+
+def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:
+    """Whether what the kubelet misses is there by now, and so new that it may not have tried again."""
+    found = state.get(reference.kind, namespace, reference.name)
+    unknown = reference.kind == "Secret" and bool(reference.key)
+    if found is None or unknown or lacks_key(reference, namespace, state):
+        return False
+    return state.now - edited_at(found) <= _RETRY_GRACES * state.grace_seconds
+
+
+def _config_keys(config_map: ClusterObject) -> tuple[str, ...]:
+    """The keys of a ConfigMap."""
+    return tuple(sorted({**child(config_map.body, "data"), **child(config_map.body, "binaryData")}))
+
+
+def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool:
+    """Whether the ConfigMap exists and has certainly not the key of the reference."""
+    if reference.kind != "ConfigMap" or not reference.key:
+        return False
+    found = state.get("ConfigMap", namespace, reference.name)
+    return found is not None and reference.key not in _config_keys(found)
+
+
+def _template_changed(workload: ClusterObject, state: ClusterState) -> float:
+    """When the workload's template got its present form: the newest ReplicaSet of a Deployment."""
+    newest = max((each.created for each in state.owned_by(workload, "ReplicaSet")), default=None)
+    return edited_at(workload) if newest is None else newest

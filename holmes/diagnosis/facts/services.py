@@ -1,0 +1,223 @@
+"""The pods behind a Service: which ones its selector matches, which are ready, which workload it was meant for."""
+
+from __future__ import annotations
+
+import difflib
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts.changes import replica_sets_newest_first
+from holmes.diagnosis.facts.edges import is_ready
+from holmes.diagnosis.facts.templates import labels_of
+from holmes.kubernetes.fields import at, children, text, text_map
+from holmes.kubernetes.moments import moment
+from holmes.kubernetes.selectors import matches_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from holmes.diagnosis.facts.templates import PodTemplate
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+
+
+_SERVICE_OF_SLICE: Final = "kubernetes.io/service-name"
+_SLICES: WeakKeyDictionary[ClusterState, Mapping[tuple[str, str], tuple[ClusterObject, ...]]] = WeakKeyDictionary()
+_CONTROLLERS: Final = frozenset({"kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver"})
+
+
+def selector_of(service: ClusterObject) -> dict[str, str]:
+    """The labels that the pods of the Service must have; empty when its endpoints are made by somebody else."""
+    return text_map(service.body, "spec", "selector") if service.text("spec", "type") != "ExternalName" else {}
+
+
+def is_headless(service: ClusterObject) -> bool:
+    """Whether clients connect to the pods themselves."""
+    return service.text("spec", "clusterIP") == "None"
+
+
+def selecting_services(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
+    """The Services that choose pods by labels and are not being deleted; with `young` also those within the grace."""
+    for service in state.of("Service"):
+        if service.deleted is None and selector_of(service) and (young or _is_old(state, service)):
+            yield service
+
+
+def _is_old(state: ClusterState, each: ClusterObject) -> bool:
+    return state.age_seconds(each) >= state.grace_seconds
+
+
+def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """The pods that the Service's selector matches and that are neither done nor being deleted."""
+    found = labels_of(state).pods.selected(service.namespace, selector_of(service))
+    return tuple(pod for pod in found if pod.deleted is None)
+
+
+def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
+    """The EndpointSlices of the Service."""
+    slices = _SLICES.get(state)
+    if slices is None:
+        grouped: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
+        for each in state.of("EndpointSlice"):
+            grouped[each.namespace, each.labels.get(_SERVICE_OF_SLICE, "")].append(each)
+        slices = _SLICES[state] = {key: tuple(group) for key, group in grouped.items()}
+    return slices.get((service.namespace, service.name), ())
+
+
+def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
+    """Whether a request to the Service finds somebody: in doubt yes."""
+    if service.text("spec", "type") == "ExternalName":
+        return True
+    slices = _slices_of(state, service)
+    if any(_serves(endpoint) for each in slices for endpoint in children(each.body, "endpoints")):
+        return True
+    selector = selector_of(service)
+    if not selector:
+        return not state.covers("EndpointSlice", service.namespace) or bool(slices)
+    if not state.covers("Pod", service.namespace):
+        return True
+    pods = pods_behind(state, service)
+    if service.boolean("spec", "publishNotReadyAddresses") and pods:
+        return True
+    return any(is_ready(pod) for pod in pods)
+
+
+def _serves(endpoint: Mapping[str, object]) -> bool:
+    """An endpoint without the condition counts as ready."""
+    conditions = endpoint.get("conditions")
+    ready = conditions.get("ready") if isinstance(conditions, dict) else None
+    return bool(endpoint.get("addresses")) and ready is not False
+
+
+def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
+    """How long the pod is not ready; a pod that does not run yet counts from its creation."""
+    since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
+    return state.now - (since if since is not None and not is_ready(pod) else pod.created)
+
+
+def edited_at(each: ClusterObject) -> float:
+    """When somebody other than a controller last wrote the object, seconds since the epoch: at least its creation."""
+    times = [
+        moment(text(entry, "time")) or 0.0
+        for entry in each.children("metadata", "managedFields")
+        if not at(entry, "subresource") and text(entry, "manager") not in _CONTROLLERS
+    ]
+    return max((each.created, *times))
+
+
+def was_edited(each: ClusterObject) -> bool:
+    """Whether somebody changed the object after it had been created."""
+    return edited_at(each) > each.created + 1
+
+
+_ALIKE: Final = 0.7
+_ROLE_WORDS: Final = ("role", "leader", "active", "master", "primary", "replica", "writer", "standby", "slot")
+_MADE_BY_CONTROLLERS: Final = frozenset({"pod-template-hash", "controller-revision-hash", "pod-template-generation"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """A selector and the labels of the workload that it comes closest to. `keys` are those that differ."""
+
+    template: PodTemplate
+    keys: tuple[str, ...]
+    score: float
+
+    @property
+    def workload(self) -> ClusterObject:
+        """The workload."""
+        return self.template.workload
+
+    def differences(self, selector: Mapping[str, str]) -> str:
+        """What differs, in words."""
+        labels = self.template.labels
+        return ", ".join(
+            f"{key}: the selector wants {selector[key]!r}, the pods have "
+            + (repr(labels[key]) if key in labels else f"no label {key!r}{_other_key(selector[key], labels)}")
+            for key in self.keys
+        )
+
+
+def _other_key(value: str, labels: Mapping[str, str]) -> str:
+    key = next((key for key, found in labels.items() if found == value), None)
+    return f" (but {key}={value})" if key else ""
+
+
+def nearest_workload(state: ClusterState, name: str, namespace: str, selector: Mapping[str, str]) -> Mismatch | None:
+    """The workload whose pods come closest to the selector of `name`, None when none looks like it."""
+    alike = _Likeness()
+    candidates = [
+        Mismatch(
+            template=template,
+            keys=tuple(sorted(key for key, value in selector.items() if template.labels.get(key) != value)),
+            score=_score(name, selector, template, alike),
+        )
+        for template in labels_of(state).templates.of(namespace)
+        if template.workload.kind not in {"Job", "CronJob"} and template.labels
+    ]
+    likely = [each for each in candidates if each.score >= 1]
+    return max(likely, key=lambda each: (each.score, -len(each.keys), each.workload.name), default=None)
+
+
+def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike: _Likeness) -> float:
+    """Equal labels count one, similar ones nearly as much, the same name as much as a label."""
+    score = 0.0
+    for key, value in selector.items():
+        found = template.labels.get(key)
+        if found == value:
+            score += 1.0
+        elif found is not None:
+            score += alike(value, found)
+        elif value in template.labels.values():
+            score += 0.9
+    workload = template.workload.name
+    return score + (1.0 if workload == name else alike(name, workload))
+
+
+class _Likeness:
+    """How much names look like each other, below 1; quick for one name against many."""
+
+    def __init__(self) -> None:
+        self._matchers: dict[str, difflib.SequenceMatcher[str]] = {}
+
+    def __call__(self, name: str, other: str) -> float:
+        """The likeness, 0 when they do not look alike."""
+        matcher = self._matchers.get(name)
+        if matcher is None:
+            matcher = self._matchers[name] = difflib.SequenceMatcher(None, b=name.lower())
+        matcher.set_seq1(other.lower())
+        if matcher.real_quick_ratio() < _ALIKE or matcher.quick_ratio() < _ALIKE:
+            return 0.0
+        ratio = matcher.ratio()
+        return ratio * 0.9 if ratio >= _ALIKE else 0.0
+
+
+def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapping[str, str]) -> ClusterObject | None:
+    """An older ReplicaSet of the workload whose pods the selector still matched, None when there is none."""
+    if workload.kind != "Deployment":
+        return None
+    older = replica_sets_newest_first(state, workload)[1:]
+    return next(
+        (
+            each
+            for each in older
+            if matches_map(selector, text_map(each.body, "spec", "template", "metadata", "labels"))
+        ),
+        None,
+    )
+
+
+def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
+    """Whether the labels that differ are set on running pods on purpose: leaders, roles, revisions."""
+    if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
+        return True
+    pods = state.pods_of(mismatch.workload)
+    for key in mismatch.keys:
+        words = key.rpartition("/")[2].lower()
+        by_name = any(word in words for word in _ROLE_WORDS) and key not in mismatch.template.labels
+        on_pods = key not in mismatch.template.labels and any(key in pod.labels for pod in pods)
+        if not (by_name or on_pods):
+            return False
+    return bool(mismatch.keys) and bool(selector)

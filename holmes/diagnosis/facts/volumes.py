@@ -1,0 +1,215 @@
+"""PersistentVolumeClaims that wait, and volumes that are full."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
+
+from holmes.diagnosis.facts import evidence
+from holmes.diagnosis.facts.pods import containers_of
+from holmes.diagnosis.facts.resources import amount
+from holmes.diagnosis.facts.unscheduled import claims_of
+from holmes.kubernetes.fields import child, children, text, texts
+from holmes.kubernetes.selectors import matches_selector
+from holmes.values.findings import ObjectRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holmes.diagnosis.facts.pods import Container
+    from holmes.kubernetes.cluster_object import ClusterObject
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import Evidence
+
+
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_DEFAULTS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+_ORDINAL: Final = re.compile(r"\d+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The claim template of a StatefulSet that a claim was made from, and where it lies there."""
+
+    workload: ClusterObject
+    path: str
+
+
+def class_name(claim: ClusterObject) -> str | None:
+    """The name of the storage class, None when the claim leaves it to the cluster, empty when it wants none."""
+    found = claim.at("spec", "storageClassName")
+    return found if isinstance(found, str) else claim.annotations.get(_OLD_CLASS)
+
+
+def is_default(storage_class: ClusterObject) -> bool:
+    """Whether claims without a class get this one."""
+    return any(storage_class.annotations.get(key) == "true" for key in _DEFAULTS)
+
+
+def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterObject]:
+    """The claims that have been waiting for a volume for longer than so many graces."""
+    for claim in state.of("PersistentVolumeClaim"):
+        pending = claim.deleted is None and claim.text("status", "phase") == "Pending"
+        if pending and state.age_seconds(claim) >= graces * state.grace_seconds:
+            yield claim
+
+
+def pods_by_claim(state: ClusterState) -> dict[tuple[str, str], list[ClusterObject]]:
+    """The pods that are not done, by namespace and name of each claim that they use."""
+    found = _USERS.get(state)
+    if found is None:
+        found = _USERS[state] = defaultdict(list)
+        for pod in state.of("Pod"):
+            if pod.text("status", "phase") not in {"Succeeded", "Failed"}:
+                for _, name in claims_of(pod):
+                    found[pod.namespace, name].append(pod)
+    return found
+
+
+_USERS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], list[ClusterObject]]]] = WeakKeyDictionary()
+
+
+def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | None:
+    """The claim template that the claim was made from, known by its name: `data-catalog-0`."""
+    for workload in state.of("StatefulSet", claim.namespace):
+        for index, template in enumerate(workload.children("spec", "volumeClaimTemplates")):
+            head = f"{text(template, 'metadata', 'name')}-{workload.name}-"
+            if claim.name.startswith(head) and _ORDINAL.fullmatch(claim.name[len(head) :]):
+                return Template(workload=workload, path=f"spec.volumeClaimTemplates[{index}]")
+    return None
+
+
+def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: object) -> Evidence:
+    """A field of the claim's spec, at the claim template where it was written if there is one."""
+    template = template_of_claim(state, claim)
+    if template is None:
+        return evidence.value(claim, f"spec.{path}", found)
+    return evidence.value(template.workload, f"{template.path}.spec.{path}", found)
+
+
+def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, str], ...]:
+    """Why a volume cannot be bound to a claim, each with the field of the volume that says so."""
+    found: list[tuple[str, str]] = []
+    wanted_class, own_class = class_name(claim) or "", volume.text("spec", "storageClassName")
+    if wanted_class != own_class:
+        found.append(("spec.storageClassName", f"its class is {own_class or '(none)'}, not {wanted_class or '(none)'}"))
+    lacking = set(texts(claim.at("spec"), "accessModes")) - set(texts(volume.at("spec"), "accessModes"))
+    if lacking:
+        found.append(("spec.accessModes", f"it does not offer access mode {', '.join(sorted(lacking))}"))
+    asked = claim.text("spec", "resources", "requests", "storage")
+    size = volume.text("spec", "capacity", "storage")
+    if amount(asked) > amount(size):
+        found.append(("spec.capacity.storage", f"it has {size}, less than {asked}"))
+    if (claim.text("spec", "volumeMode") or "Filesystem") != (volume.text("spec", "volumeMode") or "Filesystem"):
+        found.append(("spec.volumeMode", f"its mode is {volume.text('spec', 'volumeMode') or 'Filesystem'}"))
+    if not matches_selector(claim.child("spec", "selector"), volume.labels):
+        found.append(("metadata.labels", "its labels do not match the claim's selector"))
+    if _is_taken(claim, volume):
+        holder = volume.child("spec", "claimRef")
+        phase = volume.text("status", "phase") or "taken"
+        found.append(("spec.claimRef", f"it is {phase} for {text(holder, 'namespace')}/{text(holder, 'name')}"))
+    return tuple(found)
+
+
+def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
+    holder = child(volume.body, "spec", "claimRef")
+    if not holder:
+        return False
+    same = (text(holder, "namespace"), text(holder, "name")) == (claim.namespace, claim.name)
+    return not same or text(holder, "uid") not in {"", claim.uid}
+
+
+def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
+    """Whether the claim's class binds only when a pod is placed, and none has been yet."""
+    storage_class = state.get("StorageClass", "", class_name(claim) or "")
+    if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
+        return False
+    return "volume.kubernetes.io/selected-node" not in claim.annotations
+
+
+def classless_volumes(state: ClusterState, name: str) -> tuple[ClusterObject, ...]:
+    """The volumes that carry a class by name, which need not exist as an object."""
+    return tuple(each for each in state.of("PersistentVolume") if each.text("spec", "storageClassName") == name)
+
+
+def node_terms(volume: ClusterObject) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Label keys and values of the nodes where the volume can be used."""
+    return tuple(
+        (text(each, "key"), texts(each, "values"))
+        for term in children(volume.body, "spec", "nodeAffinity", "required", "nodeSelectorTerms")
+        for each in children(term, "matchExpressions")
+    )
+
+
+_NO_SPACE: Final = re.compile(r"no space left on device|\bENOSPC\b|disk quota exceeded", re.IGNORECASE)
+_FILE: Final = re.compile(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullMount:
+    """A mount without space. `index` is its position among the mounts, `position` that of its volume in the pod.
+
+    `claim` is None for a volume that is not a claim's.
+    """
+
+    file: str
+    path: str
+    index: int
+    volume: str
+    position: int
+    claim: ObjectRef | None
+
+
+def says_full(line: str) -> bool:
+    """Whether the line says that a disk is full."""
+    return _NO_SPACE.search(line) is not None
+
+
+def files_in(line: str) -> tuple[str, ...]:
+    """The absolute paths in a line."""
+    return tuple(_FILE.findall(line))
+
+
+def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
+    """The claims whose mounts a line about a full disk names."""
+    if not says_full(line):
+        return ()
+    found = (full_mount(container, line) for container in containers_of(pod))
+    return tuple(dict.fromkeys(mount.claim for mount in found if mount is not None and mount.claim is not None))
+
+
+def full_mount(container: Container, line: str) -> FullMount | None:
+    """The innermost mount that a file in the line lies in."""
+    for file in files_in(line):
+        found = [
+            (len(path), index, path, text(mount, "name"))
+            for index, mount in enumerate(children(container.spec, "volumeMounts"))
+            for path in [text(mount, "mountPath").rstrip("/")]
+            if path and (file == path or file.startswith(f"{path}/"))
+        ]
+        if found:
+            _, index, path, name = max(found)
+            return _mount(container.pod, name, (file, path, index))
+    return None
+
+
+def _mount(pod: ClusterObject, name: str, place: tuple[str, str, int]) -> FullMount:
+    volumes = pod.children("spec", "volumes")
+    position = next((at for at, each in enumerate(volumes) if text(each, "name") == name), 0)
+    claim = text(volumes[position], "persistentVolumeClaim", "claimName") if volumes else ""
+    file, path, index = place
+    return FullMount(
+        file=file,
+        path=path,
+        index=index,
+        volume=name,
+        position=position,
+        claim=ObjectRef(kind="PersistentVolumeClaim", namespace=pod.namespace, name=claim) if claim else None,
+    )

@@ -1,0 +1,157 @@
+"""Chooses, compares and masks the incidents of reports.
+
+An incident belongs to a namespace when any of its objects does: the culprit of a fault in `shop` may be elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from holmes.kubernetes.fields import text_map
+from holmes.kubernetes.selectors import matches_map
+from holmes.values.findings import SEVERITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holmes.kubernetes.cluster_state import ClusterState
+    from holmes.values.findings import DiagnosisReport, Finding, Incident, ObjectRef, Severity
+
+
+_SHORT_NAMES: Final = {
+    "po": "pod", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset", "ds": "daemonset",
+    "cj": "cronjob", "svc": "service", "ing": "ingress", "cm": "configmap", "sa": "serviceaccount",
+    "pvc": "persistentvolumeclaim", "pv": "persistentvolume", "sc": "storageclass", "hpa": "horizontalpodautoscaler",
+    "pdb": "poddisruptionbudget", "netpol": "networkpolicy", "no": "node", "ns": "namespace", "quota": "resourcequota",
+    "limits": "limitrange",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentFilter:
+    """Which incidents are wanted. Empty fields want everything.
+
+    `severity` is the mildest that is wanted, `labels` those of the affected objects, `resource` is `kind/name` or a
+    bare name.
+    """
+
+    severity: Severity = "info"
+    kinds: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    resource: str = ""
+
+
+def in_scope(incident: Incident, state: ClusterState, namespaces: Sequence[str], wanted: IncidentFilter) -> bool:
+    """Whether the incident is one of those that were asked for."""
+    if SEVERITIES.index(incident.severity) > SEVERITIES.index(wanted.severity):
+        return False
+    refs = _involved(incident)
+    if namespaces and not any(ref.namespace in namespaces for ref in refs):
+        return False
+    if wanted.kinds and not {plain_kind(kind) for kind in wanted.kinds} & {ref.kind.lower() for ref in refs}:
+        return False
+    if wanted.labels and not any(_has_labels(ref, state, dict(wanted.labels)) for ref in refs):
+        return False
+    return not wanted.resource or any(_is_named(ref, wanted.resource) for ref in refs)
+
+
+def _involved(incident: Incident) -> tuple[ObjectRef, ...]:
+    """Every object that the incident names."""
+    refs = [incident.culprit, *incident.affected]
+    for finding in (*incident.findings, *incident.symptoms):
+        refs += [finding.subject, finding.culprit, *finding.because]
+    return tuple(dict.fromkeys(refs))
+
+
+def plain_kind(written: str) -> str:
+    """A kind as kubectl takes it (`deploy`, `deployments`, `Deployment`), as one lower-case word."""
+    plain = written.strip().lower().partition(".")[0]
+    if plain in _SHORT_NAMES:
+        return _SHORT_NAMES[plain]
+    for plural, singular in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("s", "")):
+        if plain.endswith(plural):
+            return plain.removesuffix(plural) + singular
+    return plain
+
+
+def _is_named(ref: ObjectRef, resource: str) -> bool:
+    kind, slash, name = resource.partition("/")
+    if not slash:
+        kind, name = "", resource
+    if kind and plain_kind(kind) != ref.kind.lower():
+        return False
+    return ref.name == name
+
+
+def _has_labels(ref: ObjectRef, state: ClusterState, labels: dict[str, str]) -> bool:
+    found = state.find(ref)
+    if found is None:
+        return False
+    template = text_map(found.body, "spec", "template", "metadata", "labels")
+    return matches_map(labels, found.labels) or matches_map(labels, template)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Incidents by their ids.
+
+    `gone` are those of the earlier report that the later one does not have although it looked; `unknown` those where it
+    did not look.
+    """
+
+    new: tuple[Incident, ...]
+    gone: tuple[Incident, ...]
+    unknown: tuple[Incident, ...]
+
+
+def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool = False) -> Comparison:
+    """How `later` differs from `earlier`; each part in its report's order.
+
+    `narrowed` says that the later report was asked for some rules, kinds or objects only.
+    """
+    missing = [incident for incident in earlier.incidents if incident.id not in {each.id for each in later.incidents}]
+    before = {incident.id for incident in earlier.incidents}
+    return Comparison(
+        new=tuple(incident for incident in later.incidents if incident.id not in before),
+        gone=tuple(incident for incident in missing if not narrowed and _was_looked_at(incident, later)),
+        unknown=tuple(incident for incident in missing if narrowed or not _was_looked_at(incident, later)),
+    )
+
+
+def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
+    """Whether the report would have the incident if it were still there."""
+    namespace = incident.culprit.namespace
+    if report.namespaces and namespace and namespace not in report.namespaces:
+        return False
+    return not any(incident.rule_id in each.rules for each in report.not_checked)
+
+
+def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
+    """The report with `mask` applied to everything that quotes the cluster, to equal texts once."""
+    mask = cache(mask)
+    return replace(
+        report,
+        incidents=tuple(_masked_incident(incident, mask) for incident in report.incidents),
+        not_checked=tuple(replace(gap, why=mask(gap.why)) for gap in report.not_checked),
+    )
+
+
+def _masked_incident(incident: Incident, mask: Callable[[str], str]) -> Incident:
+    return replace(
+        incident,
+        cause=mask(incident.cause),
+        findings=tuple(_masked_finding(finding, mask) for finding in incident.findings),
+        symptoms=tuple(_masked_finding(finding, mask) for finding in incident.symptoms),
+        changed_before=tuple(replace(change, what=mask(change.what)) for change in incident.changed_before),
+    )
+
+
+def _masked_finding(finding: Finding, mask: Callable[[str], str]) -> Finding:
+    """A value is masked together with its path: the name of a field says that its value is secret."""
+    evidence = tuple(
+        replace(each, value=mask(f"{each.path}: {each.value}").removeprefix(f"{each.path}: "))
+        for each in finding.evidence
+    )
+    return replace(finding, cause=mask(finding.cause), next_check=mask(finding.next_check), evidence=evidence)

@@ -1,0 +1,63 @@
+"""Wrappers around a toolset: one masks its results, one offers only some of its tools."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, overload
+
+from holmes.redaction.redactor import redact_off_loop
+from holmes.redaction.views import strip_escape_sequences
+from holmes.values.tools import WrapperToolset
+
+if TYPE_CHECKING:
+    from holmes.redaction.redactor import Redactor
+    from holmes.values.tools import Tool, ToolInvocation, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted(WrapperToolset):
+    """Masks every result of the wrapped toolset, and the line that describes a call.
+
+    Without a redactor only escape sequences are removed.
+    """
+
+    redactor: Redactor | None
+
+    def describe(self, invocation: ToolInvocation) -> str:
+        """The wrapped toolset's line, masked."""
+        line = self.inner.describe(invocation)
+        return strip_escape_sequences(line) if self.redactor is None else self.redactor.redact(line)
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """The wrapped result with masked `data`, `error` and `invocation`; the same object when nothing was secret."""
+        result = await self.inner.call(invocation)
+        data = await self._masked(result.data)
+        error = await self._masked(result.error)
+        ran = await self._masked(result.invocation)
+        if data is result.data and error is result.error and ran is result.invocation:
+            return result
+        return replace(result, data=data, error=error, invocation=ran)
+
+    @overload
+    async def _masked(self, text: str) -> str: ...
+    @overload
+    async def _masked(self, text: None) -> None: ...
+    async def _masked(self, text: str | None) -> str | None:
+        if text is None:
+            return None
+        if self.redactor is not None:
+            return await redact_off_loop(self.redactor, text)
+        return await asyncio.to_thread(strip_escape_sequences, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected(WrapperToolset):
+    """The tools of the wrapped toolset whose names are in `names`, in their own order."""
+
+    names: frozenset[str]
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model can call."""
+        return tuple(tool for tool in self.inner.tools if tool.name in self.names)
