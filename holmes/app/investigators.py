@@ -20,8 +20,7 @@ from holmes.investigations.queue.budget import Budget, Budgeted
 from holmes.investigations.records.periodic import repeat, running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
-from holmes.telemetry.replays import ReplayNotes
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import ReplayNotes, RunAttributes
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from holmes.cli.commands.session import Session, SessionParts, question_mask
 from holmes.cli.render.rendering import choose_renderer
 from holmes.cli.render.terminal import is_terminal, one_line, write_line
 from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
-from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
-from holmes.sources.label_matchers import matches_all
+from holmes.sources import AlertmanagerAccess, SourceUnreachable, fetch_alerts, matches_all
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import AlertGroup, NewInvestigation
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
-    from holmes.sources.label_matchers import LabelMatcher
+    from holmes.sources import LabelMatcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

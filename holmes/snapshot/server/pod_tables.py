@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import at, boolean, child, children, integer, text
 from holmes.snapshot.server.selectors import shown_labels
-from holmes.snapshot.server.tables.layout import NONE, Cells, Layout, age, columns, container_cells, name_of, since
+from holmes.snapshot.server.table_layout import NONE, Cells, Layout, age, columns, container_cells, name_of, since
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import at, child, children, integer, text, texts
 from holmes.snapshot.server.selectors import shown_labels, shown_selector
-from holmes.snapshot.server.tables.layout import NONE, Cells, Layout, age, columns, limited, name_of, scalar
+from holmes.snapshot.server.table_layout import NONE, Cells, Layout, age, columns, limited, name_of, scalar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

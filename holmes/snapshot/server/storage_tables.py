@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import at, boolean, child, children, text, text_map, texts
-from holmes.snapshot.server.tables.layout import NONE, UNSET, Cells, Layout, age, columns, name_of, scalar
+from holmes.snapshot.server.table_layout import NONE, UNSET, Cells, Layout, age, columns, name_of, scalar
 
 if TYPE_CHECKING:
     from datetime import datetime

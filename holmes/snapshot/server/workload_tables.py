@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import at, boolean, child, children, integer, text
+from holmes.kubernetes.fields import at, boolean, child, children, instant, integer, text
 from holmes.snapshot.server.selectors import shown_labels, shown_selector
-from holmes.snapshot.server.tables.layout import (
+from holmes.snapshot.server.table_layout import (
     NONE,
     UNSET,
     Cells,
@@ -20,7 +20,6 @@ from holmes.snapshot.server.tables.layout import (
     scalar,
     since,
 )
-from holmes.snapshot.times import moment
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -112,10 +111,10 @@ def _job(item: JsonObject, now: datetime) -> Cells:
 
 
 def _job_duration(item: JsonObject, now: datetime) -> str:
-    started = moment(text(item, "status", "startTime"))
+    started = instant(text(item, "status", "startTime"))
     if started is None:
         return ""
-    ended = moment(text(item, "status", "completionTime")) or now
+    ended = instant(text(item, "status", "completionTime")) or now
     return human_duration((ended - started).total_seconds())
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from holmes.kubernetes.fields import at, text
-from holmes.snapshot.times import moment
+from holmes.kubernetes.fields import at, instant, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -72,7 +71,7 @@ def age(item: JsonObject, now: datetime) -> str:
 
 def since(timestamp: str, now: datetime) -> str:
     """How long ago `timestamp` was, as kubectl says it."""
-    then = moment(timestamp)
+    then = instant(timestamp)
     return UNKNOWN if then is None else human_duration((now - then).total_seconds())
 
 

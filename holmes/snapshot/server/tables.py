@@ -1,8 +1,4 @@
-"""The tables of custom resources, as their definition describes them.
-
-Columns are read by the simple JSONPath that the API server accepts in a definition: fields, indexes, `[*]` and filters
-like `[?(@.type=="Ready")]`; anything else finds nothing.
-"""
+"""Finds the layout of a kind, and makes the `Table` that kubectl shows."""
 
 from __future__ import annotations
 
@@ -11,13 +7,77 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import children, integer, text
-from holmes.snapshot.server.tables.layout import Cells, Column, Layout, age, columns, name_of, since
+from holmes.snapshot.discovery import crd_of
+from holmes.snapshot.server import cluster_tables, network_tables, pod_tables, storage_tables, workload_tables
+from holmes.snapshot.server.table_layout import Cells, Column, Layout, age, columns, name_of, since
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from holmes.snapshot.discovery import ResourceType
+    from holmes.snapshot.recording import Recording
     from holmes.values.json_types import JsonObject, JsonScalar, JsonValue
+
+_BUILT_IN: Final = {
+    **pod_tables.LAYOUTS,
+    **workload_tables.LAYOUTS,
+    **network_tables.LAYOUTS,
+    **cluster_tables.LAYOUTS,
+    **storage_tables.LAYOUTS,
+}
+# Kinds without columns of their own: roles, limit ranges, definitions of custom resources.
+_PLAIN: Final = Layout(
+    columns=columns("Name", "Created At:date"),
+    cells=lambda item, _: [name_of(item), text(item, "metadata", "creationTimestamp")],
+)
+
+
+def layout_of(recording: Recording, kind: ResourceType) -> Layout:
+    """The columns of `kind` and how to fill them."""
+    built_in = _BUILT_IN.get((kind.group, kind.plural))
+    if built_in is not None:
+        return built_in
+    for definition in recording.items("apiextensions.k8s.io", "customresourcedefinitions"):
+        if crd_of(definition) == (kind.group, kind.plural):
+            return custom_layout(definition, kind.version)
+    return _PLAIN
+
+
+def table(
+    layout: Layout, items: Sequence[JsonObject], *, now: datetime, metadata: JsonObject, include: str
+) -> JsonObject:
+    """The `Table` of `items`. `include` is how much of each object goes with its row: None, Metadata or Object."""
+    rows: list[JsonValue] = []
+    for item in sorted(items, key=layout.order) if layout.order else items:
+        row: dict[str, JsonValue] = {"cells": layout.cells(item, now)}
+        if include == "Object":
+            row["object"] = item
+        elif include != "None":
+            row["object"] = partial(item)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": [
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": column.format,
+                "description": "",
+                "priority": 1 if column.wide else 0,
+            }
+            for column in layout.columns
+        ],
+        "rows": rows,
+    }
+
+
+def partial(item: JsonObject) -> JsonObject:
+    """The metadata of an object alone."""
+    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.get("metadata", {})}
+
 
 _STEP = re.compile(
     r"\.(?P<field>(?:[^.\[\]\\]|\\.)+)"

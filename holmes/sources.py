@@ -7,18 +7,83 @@ Gives back the bytes of its API, bounded in size and time; what they mean is rea
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-import httpx
+import regex
 
-from holmes.values.errors import ConfigError, HolmesError
+from holmes.toolsets.patterns import LONGEST_OF_USERS, bounded_pattern
+from holmes.values.errors import ConfigError, HolmesError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from holmes.sources.label_matchers import LabelMatcher
+    import httpx
+
+Operator: TypeAlias = Literal["=", "!=", "=~", "!~"]
+_MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(.*?)\s*", re.DOTALL)
+_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMatcher:
+    """One condition. A label that is missing is empty; an expression must match the whole value."""
+
+    label: str
+    operator: Operator
+    value: str
+
+    def __str__(self) -> str:
+        """As Alertmanager's API takes it."""
+        return f"{self.label}{self.operator}{json.dumps(self.value, ensure_ascii=False)}"
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the condition holds."""
+        value = labels.get(self.label, "")
+        if self.operator in {"=", "!="}:
+            return (value == self.value) is (self.operator == "=")
+        found = regex.fullmatch(self.value, value, timeout=_SECONDS) is not None
+        return found is (self.operator == "=~")
+
+
+def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
+    """Whether all conditions hold. Raises `ConfigError` for an expression that takes for ever."""
+    try:
+        return all(matcher.matches(labels) for matcher in matchers)
+    except TimeoutError:
+        raise ConfigError("a regular expression of --alertmanager-label takes too long; write a simpler one") from None
+
+
+def parse_matcher(text: str) -> LabelMatcher:
+    """A matcher such as `severity=critical` or `namespace=~"shop|legacy"`. Raises `ConfigError`."""
+    match = _MATCHER.fullmatch(text)
+    if match is None:
+        message = f'{text!r} is no matcher of labels: write for example severity=critical or namespace=~"shop|legacy"'
+        raise ConfigError(message)
+    operator: Operator = match[2]  # type: ignore[assignment]  # the expression allows nothing else
+    value = _unquoted(match[3], text)
+    if operator in {"=~", "!~"}:
+        try:
+            bounded_pattern(value, name=match[1], longest=LONGEST_OF_USERS)
+        except ToolError as error:
+            raise ConfigError(f"--alertmanager-label {text!r}: {error}") from None
+    return LabelMatcher(label=match[1], operator=operator, value=value)
+
+
+def _unquoted(value: str, text: str) -> str:
+    if not value.startswith('"'):
+        return value
+    try:
+        unquoted = json.loads(value, strict=False)
+    except (ValueError, RecursionError):
+        unquoted = None
+    if not isinstance(unquoted, str):
+        raise ConfigError(f"{text!r}: the quotation marks do not close")
+    return unquoted
+
 
 MAX_BYTES: Final = 50_000_000
 _CONNECT_SECONDS: Final = 10.0
@@ -46,6 +111,8 @@ async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatch
 
     Raises `SourceUnreachable`, and `ConfigError` for an address that is none.
     """
+    import httpx
+
     address, own_user = _address(access.url)
     username = access.username or own_user[0]
     auth = httpx.BasicAuth(username, access.password or own_user[1]) if username else None
@@ -76,7 +143,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
             f"Alertmanager at {address} refuses with {response.status_code}; check --alertmanager-username and "
             "--alertmanager-password"
         )
-    if response.status_code != httpx.codes.OK:
+    if not response.is_success:
         raise SourceUnreachable(
             f"Alertmanager at {address} answered {response.status_code} to {_PATH}; is it an Alertmanager of version "
             "0.16 or later?"
