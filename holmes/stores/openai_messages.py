@@ -1,0 +1,181 @@
+"""Messages in the format of OpenAI's chat, from and to values.
+
+For files of other programs; what goes to a provider is the business of `holmes.llm`. Content that Holmes has no word
+for (audio, files, pictures by address) is kept as the text of its JSON. Raises `ValueError` that names the key.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, assert_never
+
+from holmes.core.truncation.mask_texts import looks_masked
+from holmes.values.messages import (
+    AssistantMessage,
+    Image,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolCallId,
+    ToolMessage,
+    UserMessage,
+    joined_text,
+)
+
+if TYPE_CHECKING:
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, Part
+
+_ROLES = "system, developer, user, assistant, tool"
+
+
+class Decoder:
+    """Reads messages in order: a result is named by the call before it."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def decode(self, raw: object) -> Message:
+        """One message. Raises `ValueError` when it is none."""
+        fields = _object(raw, "a message")
+        match fields.get("role"):
+            case "system" | "developer":
+                return SystemMessage(text=joined_text(_parts(fields)))
+            case "user":
+                return UserMessage(parts=_parts(fields))
+            case "assistant":
+                return self._assistant(fields)
+            case "tool":
+                return self._result(fields)
+            case None:
+                raise ValueError("'role' is missing")
+            case role:
+                raise ValueError(f"unknown 'role' {role!r}; known are {_ROLES}")
+
+    def _assistant(self, fields: Mapping[str, object]) -> AssistantMessage:
+        raw_calls = fields.get("tool_calls") or ()
+        if not isinstance(raw_calls, list | tuple):
+            raise ValueError("'tool_calls' is not a list")  # noqa: TRY004  callers handle one error
+        calls = tuple(_call(raw) for raw in raw_calls)
+        self._names.update({call.id: call.name for call in calls})
+        text = joined_text(_parts(fields)) if fields.get("content") is not None else ""
+        return AssistantMessage(text=text, tool_calls=calls)
+
+    def _result(self, fields: Mapping[str, object]) -> ToolMessage:
+        call_id = _string(fields, "tool_call_id")
+        name = fields.get("name")
+        parts = _parts(fields)
+        return ToolMessage(
+            call_id=ToolCallId(call_id),
+            tool_name=name if isinstance(name, str) and name else self._names.get(call_id, "tool"),
+            status="success",
+            parts=parts,
+            masked=looks_masked(joined_text(parts)),
+        )
+
+
+def encoded(message: Message, original: JsonObject) -> JsonObject:
+    """`message` on the wire; other fields as in `original`, the message whose place it takes, if it takes one's."""
+    match message:
+        case SystemMessage():
+            return {"role": "system", **original, "content": message.text}
+        case UserMessage():
+            return {"role": "user", **original, "content": _content(message.parts)}
+        case AssistantMessage():
+            return _encoded_reply(message, original)
+        case ToolMessage():
+            return {**original, "role": "tool", "tool_call_id": message.call_id, "content": _content(message.parts)}
+        case _:
+            assert_never(message)
+
+
+def _encoded_reply(message: AssistantMessage, original: JsonObject) -> JsonObject:
+    calls: JsonValue = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.tool_calls
+    ]
+    return {**original, "role": "assistant", "content": message.text, **({"tool_calls": calls} if calls else {})}
+
+
+def _content(parts: tuple[Part, ...]) -> JsonValue:
+    """Plain text where there is no picture."""
+    if not any(isinstance(part, Image) for part in parts):
+        return joined_text(parts)
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, Text)
+        else {"type": "image_url", "image_url": _url(part)}
+        for part in parts
+    ]
+
+
+def _url(image: Image) -> JsonObject:
+    return {"url": f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"}
+
+
+def _call(raw: object) -> ToolCall:
+    call = _object(raw, "'tool_calls' entry")
+    function = _object(call.get("function"), "'function' of 'tool_calls'")
+    arguments = function.get("arguments", "{}")
+    return ToolCall(
+        id=ToolCallId(_string(call, "id")),
+        name=_string(function, "name"),
+        arguments=arguments if isinstance(arguments, str) else json.dumps(arguments),
+    )
+
+
+def _parts(fields: Mapping[str, object]) -> tuple[Part, ...]:
+    if "content" not in fields:
+        raise ValueError("'content' is missing")
+    content = fields["content"]
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(text=content),)
+    if not isinstance(content, list):
+        raise ValueError("'content' is neither text nor a list of parts")  # noqa: TRY004  callers handle one error
+    return tuple(_part(_object(part, "'content' entry")) for part in content)
+
+
+def _part(part: Mapping[str, object]) -> Part:
+    text = part.get("text")
+    if isinstance(text, str):
+        return Text(text=text)
+    if part.get("type") == "image_url":
+        url = part.get("image_url")
+        image = _image(url.get("url") if isinstance(url, Mapping) else url)
+        if image is not None:
+            return image
+    return Text(text=json.dumps(part, ensure_ascii=False))
+
+
+def _image(url: object) -> Image | None:
+    """The picture of a data URL."""
+    if not isinstance(url, str) or not url.startswith("data:"):
+        return None
+    header, _, data = url.removeprefix("data:").partition(",")
+    media_type, _, encoding = header.partition(";")
+    if encoding != "base64":
+        return None
+    try:
+        return Image(data=base64.b64decode(data, validate=True), media_type=media_type)
+    except binascii.Error:
+        return None
+
+
+def _object(raw: object, what: str) -> Mapping[str, object]:
+    if not isinstance(raw, Mapping):
+        raise ValueError(f"{what} is not an object")  # noqa: TRY004  callers handle one error
+    return raw
+
+
+def _string(fields: Mapping[str, object], name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        raise ValueError(f"{name!r} is missing")
+    if not isinstance(value, str):
+        raise ValueError(f"{name!r} is not text")  # noqa: TRY004  callers handle one error
+    return value
