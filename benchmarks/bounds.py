@@ -25,7 +25,6 @@ sys.path.insert(0, str(ROOT))
 
 import httpx
 
-from holmes.core.history import History
 from holmes.core.tools_utils.output_changes import output_change
 from holmes.diagnosis.facts.access_review import denials_in
 from holmes.diagnosis.facts.logs import signatures_of
@@ -38,6 +37,7 @@ from holmes.redaction.redactor import redact_off_loop
 from holmes.redaction.views import strip_escape_sequences
 from holmes.server.bodies import json_depth
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.toolsets.kubernetes_view.helm import masked_values
 from holmes.toolsets.patterns import bounded_pattern
 from holmes.triage.intents import intent_of

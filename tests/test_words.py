@@ -15,10 +15,10 @@ NOT_YET: Final = frozenset(
     {
         *("app", "assets.py", "cli", "core", "destinations", "diagnosis", "evidence", "investigations", "kubernetes"),
         *("llm", "previews", "prompts.py", "redaction", "server", "settings", "snapshot", "sources", "stores"),
-        *("telemetry", "tokens", "toolsets", "triage", "values", "yaml_documents.py"),
+        *("telemetry", "tokens", "triage", "values", "yaml_documents.py"),
         *("CHANGELOG.md", "configuration.md", "context-management.md", "deploy.md", "diagnosis.md", "models.md"),
         *("observability.md", "rules.md", "serving.md", "snapshots.md", "toolsets.md"),
-        *("helm/holmes", "toolsets/helm.yaml", "prompts/system.jinja2", "prompts/compaction.jinja2"),
+        *("helm/holmes",),
         *("help",),
     }
 )

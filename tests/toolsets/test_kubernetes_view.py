@@ -237,7 +237,7 @@ def test_a_wrong_expression_is_an_error_of_one_program_line() -> None:
 
 def test_broken_input_shows_nothing() -> None:
     done = _view(["yaml"], f"password: {_PLANTED}")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "what kubectl wrote is not JSON\n")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "the output of kubectl is not JSON\n")
     done = _view(["manifest"], f"kind: Secret\n data: {{p: {_PLANTED}}}: x")
     assert (done.returncode, done.stdout) == (1, "")
     assert _PLANTED not in done.stderr

@@ -137,12 +137,12 @@ async def test_nothing_found_is_no_data_and_no_variable_of_ours_is_seen(monkeypa
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("[range(1e12)]", "took longer than 1 seconds|takes more memory than is allowed"),
+        ("[range(1e12)]", "took longer than 1 seconds|exceeded the memory limit"),
         ("last(repeat(1))", "took longer than 1 seconds"),
         ("def f: f; f", "took longer than 1 seconds"),
-        ('"x" * 1e9', "took longer than 1 seconds|takes more memory than is allowed"),
+        ('"x" * 1e9', "took longer than 1 seconds|exceeded the memory limit"),
         ("repeat(1) | select(false)", "took longer than 1 seconds"),
-        ("def f: [f]; f", "took longer than 1 seconds|takes more memory than is allowed"),
+        ("def f: [f]; f", "took longer than 1 seconds|exceeded the memory limit"),
     ],
 )
 async def test_a_hostile_expression_ends_with_a_clear_error_and_leaves_no_process(expression: str, reason: str) -> None:

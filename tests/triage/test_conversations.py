@@ -50,7 +50,7 @@ OUTPUT = st.one_of(
         [report_to_json(SHOP), report_to_json(report()), "", "{}", '{"incidents": 3, "version": 1}', "[]", "null"]
     ),
     st.integers(0, 10_000).map(lambda seed: output_text(seed, 60)),
-    st.sampled_from(["Deployment shop/cart: 1/1 ready", "Error: pods is forbidden", "there is no 'x'", "NAME\nshop\n"]),
+    st.sampled_from(["Deployment shop/cart: 1/1 ready", "Error: pods is forbidden", "'x' not found", "NAME\nshop\n"]),
 )
 RESULT = st.builds(
     lambda status, text: ToolResult(status=status, data=text, error=text or None),

@@ -34,7 +34,7 @@ async def test_an_exit_code_is_an_error_that_keeps_both_outputs() -> None:
     assert (result.status, result.return_code) == ("error", 4)
     assert result.data == "out\nstderr:\nError: Forbidden\n"
     assert result.error == "exit code 4: Error: Forbidden"
-    assert (await run_command("exit 1")).error == "exit code 1, nothing was written"
+    assert (await run_command("exit 1")).error == "exit code 1, no output"
 
 
 async def test_the_error_line_is_short_and_leaves_out_the_log_of_go_programs() -> None:
@@ -76,7 +76,7 @@ async def test_a_tool_that_floods_is_stopped_and_keeps_what_it_wrote_first() -> 
     assert result.status == "error"
     assert len(result.data) == 1024 * 1024
     assert result.error is not None
-    assert "wrote more than 1 MiB" in result.error
+    assert "output exceeds 1 MiB" in result.error
 
 
 async def test_a_tool_over_the_memory_limit_says_so() -> None:
@@ -84,7 +84,7 @@ async def test_a_tool_over_the_memory_limit_says_so() -> None:
     result = await run(replace(toolset, memory_limit_mb=200))
     assert result.status == "error"
     assert result.error is not None
-    assert result.error.startswith("killed by the memory limit of 200 MB")
+    assert result.error.startswith("killed at the memory limit of 200 MB")
 
 
 async def test_cancelling_a_call_leaves_no_process_behind() -> None:

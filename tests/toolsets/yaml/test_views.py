@@ -80,7 +80,7 @@ async def test_of_output_that_is_not_whole_nothing_is_shown(form: str, end: str)
         assert PLANTED not in str(result)
         assert ENCODED not in str(result)
         if end == "yes":
-            assert "nothing of it can be shown" in str(result.error)
+            assert "no output can be shown" in str(result.error)
 
 
 @pytest.mark.parametrize("form", ["yaml", "jq", "columns", "count", "values", "table"])
@@ -101,7 +101,7 @@ async def test_a_failed_command_keeps_its_exit_code_and_what_may_be_seen() -> No
 
 
 async def test_a_wrong_argument_is_a_failure_like_that_of_a_program() -> None:
-    for form, said in (("jq", "jq: "), ("columns", "columns are written"), ("count", "use jq for it")):
+    for form, said in (("jq", "jq: "), ("columns", "invalid column"), ("count", "use jq")):
         result = await run(viewed('echo "$TEXT"', form, "a["))
         assert (result.status, result.return_code) == ("error", 1)
         assert said in str(result.error)
@@ -165,7 +165,7 @@ def test_a_view_is_checked_when_its_file_is_read() -> None:
     for config, said in (
         ("{form: tabel}", "unknown form 'tabel'; available: text, describe"),
         ("{form: table}", "the form 'table' needs 'objects'"),
-        ("{form: jq, argumet: .}", "unknown key 'argumet': did you mean 'argument'"),
+        ("{form: jq, argumet: .}", "unknown key 'argumet'; did you mean 'argument'"),
         ("{argument: .}", "config.form: Field required"),
         ("{form: jq}}, {name: kubernets_view", "unknown transformer 'kubernets_view'; did you mean 'kubernetes_view'?"),
         ("{form: jq}}, {nam: x", "unknown transformer None; available: kubernetes_view, llm_summarize"),
