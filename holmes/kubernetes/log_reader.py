@@ -86,7 +86,7 @@ async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline:
         return "", " ".join(str(error).split())
     text = body[: limits.bytes].decode("utf-8", "replace")
     text = without_last_word(text) if len(body) >= limits.bytes else text
-    return ("", "the node no longer has this log") if _LOG_IS_GONE.match(text) else (text, "")
+    return ("", "the node has already deleted this log") if _LOG_IS_GONE.match(text) else (text, "")
 
 
 def _shown(key: LogKey) -> str:

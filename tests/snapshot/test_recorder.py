@@ -225,7 +225,7 @@ async def test_schemas_are_recorded_and_served_when_they_are_wanted(api: Kuberne
 
 async def test_a_folder_that_cannot_be_made_is_a_clear_error(api: KubernetesApi, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot create the folder .*: File exists"):
+    with pytest.raises(ConfigError, match=r"cannot create the folder .*: File exists"):
         await record_in(api, tmp_path, tmp_path / "file" / "recording")
 
 
@@ -398,7 +398,7 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(api: KubernetesApi, tm
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(HolmesError, match="cannot write recording .*: File too large; its files were removed"):
+        with pytest.raises(HolmesError, match=r"cannot write recording .*: File too large; its files were removed"):
             asyncio.run(record(api, tmp_path / "recording", RecordOptions(logs=None)))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
