@@ -116,7 +116,7 @@ MISSING_SETTINGS = incident(
         CHECKOUT_POD,
         SETTINGS,
         "ConfigMap shop/checkout-settings does not exist, but container app of Deployment shop/checkout takes its "
-        "environment from it; the nearest existing one is 'checkout-setting'",
+        "environment from it; the closest existing name is 'checkout-setting'",
         Evidence(object=CHECKOUT, path="spec.template.spec.containers[0].envFrom[0].configMapRef.name",
                  value="checkout-settings"),
         Evidence(object=CHECKOUT_POD, path="status.containerStatuses[0].state.waiting.message",
