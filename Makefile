@@ -78,12 +78,14 @@ benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/alerts.py
 	$(BIN)/python benchmarks/serving.py
 
-# Hashes of everything, no index addresses. The image gets the same versions, without what only development needs.
+# Hashes of everything, no index addresses. The image gets the same versions, without the development tools and without the
+# extra `auth-provider`: kubeconfig files with the deprecated field are for workstations.
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --all-extras --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --all-extras --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
+	  --extra kubectl --extra otel --extra server --extra vertex \
+	  --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
 
 clean:
 	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist build

@@ -5,6 +5,9 @@ process and its children, as the operating system accounts it. Exits with 1 when
 
 - `holmes --help` and `holmes version` use at most 5 times the CPU of `python -c pass` and of `import click` together;
 - from the start of `holmes ask` to the first request to the model takes at most 1.2 times a bare `import litellm`.
+
+Also prints the installed size of each package that `holmes ask` needs, and of each extra, from the files that the
+distributions record.
 """
 
 from __future__ import annotations
@@ -15,11 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.support.command_line import Home, provider_config
 from tests.support.kubernetes_api import document, kubernetes_api, write_kubeconfig
@@ -28,6 +35,8 @@ from tests.support.openai_server import OpenAIServer, Reply
 CPU_RUNS = 15
 REQUEST_RUNS = 7
 MAX_HELP_RATIO = 5.0
+LARGEST_PACKAGES = 25
+MEGABYTE = 1_000_000
 MAX_FIRST_REQUEST_RATIO = 1.2
 
 
@@ -95,8 +104,52 @@ def measure_first_request(folder: Path) -> bool:
     return ratio <= MAX_FIRST_REQUEST_RATIO
 
 
+def closure(name: str, extras: Iterable[str]) -> set[str]:
+    """The packages that `name` with `extras` needs on this machine; packages that are not installed are left out."""
+    found: set[str] = set()
+    seen: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(canonicalize_name(name), frozenset(extras))]
+    while waiting:
+        package, wanted = current = waiting.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        try:
+            requires = distribution(package).requires or []
+        except PackageNotFoundError:
+            continue
+        found.add(package)
+        for requirement in map(Requirement, requires):
+            marker = requirement.marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in ("", *wanted)):
+                waiting.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
+    return found - {canonicalize_name(name)}
+
+
+def installed_bytes(package: str) -> int:
+    """The size of all files that the package has recorded."""
+    files = distribution(package).files or []
+    paths = (Path(str(file.locate())) for file in files)
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def print_sizes() -> None:
+    """Print the size of what `holmes ask` needs by package, and what each extra adds to it."""
+    sizes = {package: installed_bytes(package) for package in closure("holmes", ())}
+    print(f"Installed for `holmes ask`: {sum(sizes.values()) / MEGABYTE:.0f} MB in {len(sizes)} packages")
+    ordered = sorted(sizes.items(), key=lambda entry: -entry[1])
+    for package, size in ordered[:LARGEST_PACKAGES]:
+        print(f"  {package:<24} {size / MEGABYTE:6.1f} MB")
+    print(f"  {'all others':<24} {sum(size for _, size in ordered[LARGEST_PACKAGES:]) / MEGABYTE:6.1f} MB")
+    for extra in sorted(distribution("holmes").metadata.get_all("Provides-Extra") or []):
+        added = {package: installed_bytes(package) for package in closure("holmes", [extra]) - sizes.keys()}
+        names = ", ".join(sorted(added, key=lambda package: -added[package])[:3])
+        print(f"  extra {extra:<18} {sum(added.values()) / MEGABYTE:6.1f} MB more ({names})")
+
+
 def main() -> int:
-    """Print both tables; 1 when a promise is broken."""
+    """Print all tables; 1 when a promise is broken."""
+    print_sizes()
     with tempfile.TemporaryDirectory() as folder:
         environment = Home.make(Path(folder) / "empty").environment()
         print(f"CPU of a process, median of {CPU_RUNS}")

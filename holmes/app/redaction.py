@@ -7,8 +7,8 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.redaction.redactor import RedactingFilter, Redactor
+from holmes.redaction.views import strip_escape_sequences
 from holmes.stores.secret_key import KEY_BYTES, load_or_create_key
 from holmes.values.errors import mask_errors
 

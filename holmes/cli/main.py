@@ -51,15 +51,9 @@ def _add_env_file(context: click.Context, _: click.Parameter, path: Path | None)
     """Before anything reads a variable. Raises `ConfigError`."""
     if path is None or context.resilient_parsing:
         return
-    # Imported here: only who names a file needs them.
-    from holmes.settings.errors import SettingsError
     from holmes.settings.process import add_env_file
-    from holmes.values.errors import ConfigError
 
-    try:
-        add_env_file(path)
-    except SettingsError as error:
-        raise ConfigError(str(error)) from None
+    add_env_file(path)
 
 
 def _env_file_option() -> click.Option:
@@ -121,14 +115,9 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Find the root cause of Kubernetes problems."""
     # Imported here: `holmes --help` does not need them.
-    from holmes.settings.errors import SettingsError
     from holmes.settings.process import trust_own_authorities
-    from holmes.values.errors import ConfigError
 
-    try:
-        trust_own_authorities()
-    except SettingsError as error:
-        raise ConfigError(str(error)) from error
+    trust_own_authorities()
 
 
 @cli.command()

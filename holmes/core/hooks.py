@@ -1,61 +1,69 @@
-"""Declared reactions of the loop: when something is true at the start or the end of a turn, do something (C8).
+"""Declared hooks: when a condition holds at the start or the end of a turn, the loop runs an action.
 
-Values and the pure decision which hooks are due. Made by `holmes.app` from the settings; evaluated by the loop. A turn
-is one round of the agent. Refuses to run anything itself.
+Values, validated straight from the configuration, and the pure decision which hooks are due. Nothing is run here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, get_args
+
+from annotated_types import Ge, Gt, Le, MinLen
 
 from holmes.values.messages import ToolCallId, user_text
 
 if TYPE_CHECKING:
-    from holmes.values.json_types import JsonObject
+    from collections.abc import Mapping
+
     from holmes.values.messages import ToolMessage, UserMessage
 
 AUTO_COMPACT_ID = "_auto_compact"
 _CALL_ID = re.compile(r"hook-(.+)-\d+")
+_Name: TypeAlias = Annotated[str, MinLen(1)]
+
+
+class _Declared:
+    """A part of a declaration; unknown keys are errors."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPressure:
-    """Tokens / (window - output reserve) is above `threshold`; None stands for the policy's own triggers."""
+class ContextPressure(_Declared):
+    """Tokens / (window - output reserve) is above `threshold`; None stands for the triggers of the policy."""
 
-    threshold: float | None = None
+    threshold: Annotated[float, Gt(0), Le(1)] | None = None
     type: Literal["context_pressure"] = "context_pressure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnCount:
-    """It is turn number `count`; counts from 1."""
+class TurnCount(_Declared):
+    """The turn has number `count`, counting from 1."""
 
-    count: int
+    count: Annotated[int, Ge(1)]
     type: Literal["turn_count"] = "turn_count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalls:
-    """More than `threshold` tools were called in this run."""
+class ToolCalls(_Declared):
+    """The run has made more than `threshold` tool calls."""
 
-    threshold: int
+    threshold: Annotated[int, Ge(0)]
     type: Literal["tool_calls"] = "tool_calls"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MessageCount:
+class MessageCount(_Declared):
     """The history has more than `threshold` messages."""
 
-    threshold: int
+    threshold: Annotated[int, Ge(0)]
     type: Literal["message_count"] = "message_count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Always:
-    """Every time."""
-
+class Always(_Declared):
     type: Literal["always"] = "always"
 
 
@@ -63,39 +71,39 @@ Condition: TypeAlias = ContextPressure | TurnCount | ToolCalls | MessageCount | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactContext:
-    """Compact the history. What is None is as the policy says."""
+class CompactContext(_Declared):
+    """Compact the history. A field that is None leaves the value of the policy."""
 
     strategy: Literal["summarize", "truncate"] | None = None
-    keep_recent: int | None = None
-    summary_max_tokens: int | None = None
+    keep_recent: Annotated[int, Ge(0)] | None = None
+    summary_max_tokens: Annotated[int, Ge(1)] | None = None
     type: Literal["compact_context"] = "compact_context"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InjectMessage:
-    """Add a message. A `system` one becomes a marked user message, so that the prefix stays."""
+class InjectMessage(_Declared):
+    """Add a message. A `system` message becomes a marked user message, so that the cached prefix stays valid."""
 
-    message: str
+    message: _Name
     role: Literal["system", "user"] = "system"
     type: Literal["inject_message"] = "inject_message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallTool:
-    """Call a tool; its result joins the history. `module` is the toolset (any when empty), `action` the tool."""
+class CallTool(_Declared):
+    """Call the tool `action` and add its result. `module` is the toolset; empty: any. `params` is a JSON object."""
 
-    action: str
+    action: _Name
     module: str = ""
-    params: JsonObject = field(default_factory=dict)
+    params: dict[str, object] = field(default_factory=dict)
     type: Literal["module_action"] = "module_action"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Log:
-    """Say a line. `{turn}`, `{tokens}` and `{messages}` are filled in."""
+class Log(_Declared):
+    """Show a line. Replaces `{turn}`, `{tokens}` and `{messages}`."""
 
-    message: str
+    message: _Name
     type: Literal["log"] = "log"
 
 
@@ -104,47 +112,56 @@ Moment: TypeAlias = Literal["turn_start", "turn_end"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hook:
-    """One hook. `cooldown_seconds` is the least time between two firings."""
+class Hook(_Declared):
+    """One hook. `cooldown` is the minimum time between two firings, in seconds."""
 
-    id: str
+    id: _Name
     condition: Condition
     action: Action
     on: Moment = "turn_end"
-    cooldown_seconds: float = 0.0
+    cooldown: Annotated[float, Ge(0)] = 0.0
+
+
+def hook_keys(types: tuple[str | int, ...]) -> tuple[str, ...]:
+    """The keys of the condition or action whose type is in `types`, or else of a hook."""
+    for part in (*get_args(Condition), *get_args(Action)):
+        defaults = {each.name: each.default for each in fields(part)}
+        if defaults["type"] in types:
+            return tuple(defaults)
+    return tuple(each.name for each in fields(Hook))
 
 
 def hook_call_id(hook_id: str, turn: int) -> ToolCallId:
-    """The id of the call that a hook makes in a turn."""
+    """The id of the tool call of a hook in a turn."""
     return ToolCallId(f"hook-{hook_id}-{turn}")
 
 
 def hook_of(call_id: str) -> str | None:
-    """The id of the hook that made a call, None for a call of the model."""
+    """The id of the hook that made a call; None for a call of the model."""
     match = _CALL_ID.fullmatch(call_id)
     return match[1] if match else None
 
 
 def hook_note(hook_id: str, result: ToolMessage) -> UserMessage:
-    """How the result joins the conversation, since no provider knows a call that its model did not make."""
+    """The result as a note: providers reject results of calls that their model did not make."""
     note = user_text(f"[Hook {hook_id!r} called {result.tool_name}]\n{result.text}", kind="note")
     return replace(note, stored=result.stored)
 
 
 def auto_compact_hook(threshold: float | None) -> Hook:
-    """What `auto_compact: true` stands for; without `threshold` it is due when the policy's own triggers are."""
+    """The hook of `auto_compact: true`. Without `threshold` it follows the triggers of the policy."""
     return Hook(
         id=AUTO_COMPACT_ID,
         on="turn_start",
         condition=ContextPressure(threshold=threshold),
         action=CompactContext(),
-        cooldown_seconds=30.0,
+        cooldown=30.0,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnState:
-    """What conditions look at. `pressure` is tokens / (window - reserve); `triggered` is the policy's own triggers."""
+    """Input of conditions. `pressure` is tokens / (window - reserve); `triggered`: a trigger of the policy fired."""
 
     turn: int
     tokens: int
@@ -155,7 +172,6 @@ class TurnState:
 
 
 def is_due(condition: Condition, state: TurnState) -> bool:
-    """Whether `condition` holds."""
     match condition:
         case ContextPressure(threshold=None):
             return state.triggered
@@ -172,13 +188,13 @@ def is_due(condition: Condition, state: TurnState) -> bool:
 
 
 class HookClock:
-    """Which hooks may fire: remembers when each fired last. One for each run."""
+    """Applies the cooldown of hooks within one run."""
 
     def __init__(self) -> None:
         self._fired_at_seconds: dict[str, float] = {}
 
     def due(self, hooks: tuple[Hook, ...], moment: Moment, state: TurnState, now_seconds: float) -> tuple[Hook, ...]:
-        """The hooks of `moment` that are due now, in order; they count as fired."""
+        """The hooks of `moment` that are due, in order. Marks them as fired."""
         due = tuple(
             hook
             for hook in hooks
@@ -189,4 +205,4 @@ class HookClock:
 
     def _rested(self, hook: Hook, now_seconds: float) -> bool:
         fired_at = self._fired_at_seconds.get(hook.id)
-        return fired_at is None or now_seconds - fired_at >= hook.cooldown_seconds
+        return fired_at is None or now_seconds - fired_at >= hook.cooldown

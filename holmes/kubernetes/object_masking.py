@@ -12,8 +12,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.redaction.names import strength_of
+from holmes.redaction.views import strip_escape_sequences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -137,8 +137,7 @@ def causes(error: BaseException) -> list[BaseException]:
     below: BaseException | None = error
     while below is not None and len(found) < _MAX_CAUSES and below not in found:
         found.append(below)
-        original = getattr(below, "original_exception", None)
-        below = original if isinstance(original, BaseException) else below.__cause__ or below.__context__
+        below = below.__cause__ or below.__context__
     return found
 
 

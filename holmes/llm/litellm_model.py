@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 from holmes.llm import litellm_loader
 from holmes.llm.codec import MessageCodec
 from holmes.llm.errors import UnusableAnswer, describe_failure, model_error
-from holmes.llm.limits import resolve_limits
+from holmes.llm.limits import resolve_limits, served_window_tokens
 from holmes.llm.litellm_stream import read_stream
-from holmes.llm.model_facts import LOCAL_PROVIDERS, model_facts
-from holmes.llm.prompt_cache import cache_marks, mark_for_cache
-from holmes.llm.readiness import usable_api_key
+from holmes.llm.model_facts import LOCAL_PROVIDERS, model_facts, usable_api_key
 from holmes.llm.reply_assembler import ReplyAssembler
-from holmes.llm.request_arguments import fixed_arguments, prompt_characters, reply_arguments
+from holmes.llm.request_arguments import (
+    cache_marks,
+    fixed_arguments,
+    mark_for_cache,
+    prompt_characters,
+    reply_arguments,
+)
 from holmes.llm.retries import AttemptFailed, RetryPolicy, with_retries
-from holmes.llm.served_window import served_window_tokens
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 from holmes.llm.usage import Billing, counts_of, estimated_counts
 from holmes.values.events import AttemptDiscarded
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.litellm_stream import StreamUsage
     from holmes.llm.model_facts import ModelFacts
-    from holmes.llm.prompt_cache import CacheMarks
+    from holmes.llm.request_arguments import CacheMarks
     from holmes.llm.watched_answer import AnswerLimits
     from holmes.values.model import EmitEvent, FinishReason, ModelLimits, ModelRequest
 
@@ -162,22 +165,8 @@ class LitellmModel:
     async def _attempt(self, ready: _Ready, request: ModelRequest, emit: EmitEvent) -> ModelReply:
         """One request. Raises `AttemptFailed`."""
         assembler = ReplyAssembler()
-        stream: Any = None
-        timeout_seconds = self._config.request_timeout_seconds
         try:
-            async with asyncio.timeout(timeout_seconds):
-                stream = await ready.litellm.acompletion(**self._arguments(ready, request))
-                if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
-                    again = {**self._arguments(ready, request), "drop_params": False}
-                    stream = await ready.litellm.acompletion(**again)
-            usage = await read_stream(
-                stream,
-                assembler,
-                emit,
-                litellm=ready.litellm,
-                timeout_seconds=timeout_seconds,
-                limits=self._answer_limits,
-            )
+            usage = await self._streamed(ready, request, assembler, emit)
         except ready.transport_errors as error:
             failure = describe_failure(error)
             raise AttemptFailed(
@@ -187,10 +176,26 @@ class LitellmModel:
                 streamed_text=assembler.has_text,
                 stats=self._estimate(ready, request, assembler) if assembler.characters else None,
             ) from error
-        finally:
-            if stream is not None:
-                await stream.aclose()
         return self._reply(ready, request, assembler, self._stats(ready, request, assembler, usage))
+
+    async def _streamed(
+        self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler, emit: EmitEvent
+    ) -> StreamUsage:
+        from holmes.llm.watched_answer import AnswerLimits, watched_answer
+
+        stream: Any = None
+        timeout_seconds = self._config.request_timeout_seconds
+        with watched_answer(self._answer_limits or AnswerLimits()) as watch:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    stream = await ready.litellm.acompletion(**self._arguments(ready, request))
+                    if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
+                        again = {**self._arguments(ready, request), "drop_params": False}
+                        stream = await ready.litellm.acompletion(**again)
+                return await read_stream(stream, assembler, emit, watch=watch, timeout_seconds=timeout_seconds)
+            finally:
+                if stream is not None:
+                    await stream.aclose()
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
         """What litellm is called with; fresh for each attempt, because litellm changes what it is given."""

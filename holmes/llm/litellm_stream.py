@@ -17,9 +17,8 @@ from holmes.llm.errors import StreamCut, UnusableAnswer, causes, unusable_answer
 from holmes.values.events import TextDelta
 
 if TYPE_CHECKING:
-    from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.reply_assembler import ReplyAssembler
-    from holmes.llm.watched_answer import AnswerLimits
+    from holmes.llm.watched_answer import AnswerLimits, AnswerWatch
     from holmes.values.model import EmitEvent
 
 # What code says that meets data of another shape than it was written for; the errors of JSON, Unicode and pydantic are
@@ -44,35 +43,34 @@ async def read_stream(
     assembler: ReplyAssembler,
     emit: EmitEvent,
     *,
-    litellm: LitellmModule,
+    watch: AnswerWatch,
     timeout_seconds: float,
-    limits: AnswerLimits | None = None,
 ) -> StreamUsage:
     """Read to the end, emitting `TextDelta`.
 
     `timeout_seconds` is for each piece. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or what litellm raises.
     """
-    from holmes.llm.watched_answer import AnswerLimits, watch
-
-    reader = _Reader(stream, assembler, limits or AnswerLimits(), timeout_seconds)
-    watched = watch(stream, litellm, reader.limits)
+    reader = _Reader(stream, assembler, watch.limits, timeout_seconds)
     try:
         while (text := await reader.next_text()) is not None:
             if text:
                 await emit(TextDelta(text=text))
     except reader.failures as error:
-        foreign = watched.foreign_content() if watched is not None and assembler.is_empty else None
+        foreign = watch.foreign_content() if assembler.is_empty else None
         if foreign is None:
             raise
         raise foreign from error
     finally:
-        if watched is not None:  # litellm closes only what the OpenAI client opened
-            await watched.aclose()
+        await watch.aclose()
     return reader.usage()
 
 
 class _Reader:
-    """Takes the stream apart, piece by piece."""
+    """Takes the stream apart, piece by piece.
+
+    The pieces do not say whether the provider ended the reply or litellm did, nor who counted the tokens. Only the
+    stream's `received_finish_reason` and `chunks` do, which litellm does not document. So its version is pinned.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
-"""Watches the answer of a provider below litellm: its bytes, and what it says about usage. Made by `read_stream`.
+"""Watches the HTTP answers that litellm reads: their origin, their size, and their beginning.
 
-litellm waits for the end of a line however long it grows, drops whatever is not an event, and gives up an answer that
-came whole because of a number beside it. It imports httpx, so it is imported where it is used, after litellm.
+A redirect to another origin would send it the prompt and the key. litellm waits for the end of a line of any length,
+and drops content that is not an event. A response hook of httpx sees all of this, below litellm. Import this module
+after litellm: it imports httpx.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import html
 import re
 import zlib
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +21,11 @@ from holmes.llm.errors import UnusableAnswer, named_status, provider_text
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from holmes.llm.litellm_loader import LitellmModule
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 _BEGINNING_BYTES = 16_384
 _DECOMPRESSED_BYTES = 65_536
+_MAX_PLACE_CHARACTERS = 200
 _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
 
 
@@ -41,7 +43,50 @@ class AnswerLimits:
     seconds: float = 3600.0
 
 
-class WatchedBytes(httpx.AsyncByteStream):
+class RedirectRefused(httpx.RequestError):
+    """The provider redirected to another origin. `place` is the address without user, query and fragment."""
+
+    def __init__(self, place: str, request: httpx.Request) -> None:
+        super().__init__(f"it redirects to another place, {place}, and the prompt is not sent there", request=request)
+        self.place = place
+
+
+class AnswerWatch:
+    """The answer to one request to a model."""
+
+    def __init__(self, limits: AnswerLimits) -> None:
+        self.limits = limits
+        self._body: _WatchedBytes | None = None
+
+    def see(self, response: httpx.Response) -> None:
+        """Watch the body of `response`; a later response of the same request takes its place."""
+        self._body = _WatchedBytes(response, self.limits)
+
+    def foreign_content(self) -> UnusableAnswer | None:
+        """What came in place of events, in the provider's own words; None when nothing came or it was events."""
+        return None if self._body is None else self._body.foreign_content()
+
+    async def aclose(self) -> None:
+        """Close the connection: litellm closes only those of the OpenAI client."""
+        if self._body is not None:
+            await self._body.aclose()
+
+
+_current: ContextVar[AnswerWatch | None] = ContextVar("answer_watch", default=None)
+
+
+@contextmanager
+def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
+    """Watch the answers to what this task sends until the end of the block."""
+    watch = AnswerWatch(limits)
+    token = _current.set(watch)
+    try:
+        yield watch
+    finally:
+        _current.reset(token)
+
+
+class _WatchedBytes(httpx.AsyncByteStream):
     """The body of an answer, with its beginning kept for the diagnosis. Raises `UnusableAnswer` for too much of it.
 
     It takes over `response`, and its decompression with it: a few compressed bytes may stand for a line without end.
@@ -104,48 +149,63 @@ def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  
             return
 
 
-class ChunksWithSoundUsage:
-    """The chunks of the OpenAI client without usage that cannot be counted, for which litellm would end the reply."""
+def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that strict checking accepts
+    """Put the hook into every client that litellm opens from now on. Call it once.
 
-    def __init__(self, inner: Any, litellm: LitellmModule) -> None:  # noqa: ANN401  the client's AsyncStream
-        self._inner = inner
-        self._litellm = litellm
-
-    def __aiter__(self) -> ChunksWithSoundUsage:
-        return self
-
-    async def __anext__(self) -> Any:  # noqa: ANN401  the client's chunk
-        chunk = await anext(self._inner)
-        usage = getattr(chunk, "usage", None)
-        if usage is not None and not self._can_be_counted(usage):
-            chunk.usage = None
-        return chunk
-
-    async def aclose(self) -> None:
-        """Close the connection."""
-        await self._inner.close()
-
-    def _can_be_counted(self, usage: Any) -> bool:  # noqa: ANN401  whatever stands under `usage`
-        try:
-            self._litellm.Usage(**usage.model_dump(warnings=False))
-        except (AttributeError, TypeError, ValueError):
-            return False
-        return True
-
-
-def watch(stream: Any, litellm: LitellmModule, limits: AnswerLimits) -> WatchedBytes | None:  # noqa: ANN401  litellm's
-    """Watch the answer that litellm's `stream` reads; None when it cannot be reached (cloud clients without httpx).
-
-    Must be called before the first piece is read.
+    litellm takes a client from its caller for some providers only, and the kind differs by provider. So the functions
+    that make clients are wrapped, private ones too: a client without the hook would take the key to another origin.
     """
-    source = getattr(stream, "completion_stream", None)
-    response = getattr(source, "response", None)
-    if isinstance(response, httpx.Response):
-        stream.completion_stream = ChunksWithSoundUsage(source, litellm)
-    else:
-        # litellm's own readers hold the lines of the response, a generator that has not started, and nothing else.
-        frame = getattr(getattr(source, "streaming_response", None), "ag_frame", None)
-        response = frame.f_locals.get("self") if frame is not None else None
-    if not isinstance(response, httpx.Response) or response.is_stream_consumed:
-        return None
-    return WatchedBytes(response, limits)
+    from openai import _base_client as openai_clients
+
+    handlers = litellm.llms.custom_httpx.http_handler
+    for owner, name, is_async in (
+        (openai_clients, "AsyncHttpxClientWrapper", True),  # what the SDK takes where litellm gives it none
+        (openai_clients, "SyncHttpxClientWrapper", False),
+        (handlers.AsyncHTTPHandler, "create_client", True),
+        (handlers.HTTPHandler, "create_client", False),
+        (litellm.llms.openai.common_utils.BaseOpenAILLM, "_get_async_http_client", True),
+        (litellm.llms.openai.common_utils.BaseOpenAILLM, "_get_sync_http_client", False),
+    ):
+        described = owner.__dict__[name]
+        made = _hooked(getattr(described, "__func__", described), is_async=is_async)
+        setattr(owner, name, staticmethod(made) if isinstance(described, staticmethod) else made)
+
+
+def _hooked(make: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
+    """`make`, whose clients have the hook."""
+
+    def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  a client of httpx, or None
+        client = make(*args, **keywords)
+        if client is not None:
+            hooks = client.event_hooks
+            hook = _see if is_async else _refuse_foreign_origin
+            client.event_hooks = {**hooks, "response": [hook, *hooks["response"]]}
+        return client
+
+    return made
+
+
+async def _see(response: httpx.Response) -> None:
+    _refuse_foreign_origin(response)
+    watch = _current.get()
+    if watch is not None and response.is_success:
+        watch.see(response)
+
+
+def _refuse_foreign_origin(response: httpx.Response) -> None:
+    if not response.has_redirect_location:
+        return
+    try:
+        target = httpx.URL(response.headers["location"])
+        if target.scheme and not target.host:  # as httpx reads `http:///x`: its port is that of the scheme
+            target = target.copy_with(host=response.request.url.host)
+        target = response.request.url.join(target)
+    except httpx.InvalidURL:
+        return  # httpx refuses it itself
+    if _origin(target) != _origin(response.request.url):
+        place = str(target.copy_with(username=None, password=None, query=None, fragment=None))
+        raise RedirectRefused(excerpt(place, _MAX_PLACE_CHARACTERS), response.request)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holmes.previews.budget import Block, Layout, StructuredPreview, compose
-from holmes.previews.cells import number_of
 from holmes.previews.excerpts import clip_around
 from holmes.previews.log_lines import mask
-from holmes.previews.severity import severe_position, word_severity
+from holmes.previews.severity import number_of, severe_position, word_severity
 from holmes.previews.tables import read_rows
 
 if TYPE_CHECKING:

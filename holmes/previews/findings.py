@@ -10,9 +10,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.previews.cells import Spread, badness_of, condition_is_bad, image_parts, number_of
 from holmes.previews.excerpts import clip_around
-from holmes.previews.severity import severe_position, word_severity
+from holmes.previews.severity import (
+    Spread,
+    badness_of,
+    condition_is_bad,
+    image_parts,
+    number_of,
+    severe_position,
+    word_severity,
+)
 from holmes.previews.tables import rare_values
 from holmes.previews.tree import Place, node_path
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.previews.budget import Block, Composed, Layout, StructuredPreview, compose, guess_tokens
-from holmes.previews.cells import badness_of
 from holmes.previews.excerpts import clip_around, lines_in_pieces
 from holmes.previews.findings import Finding, describe, find_odd
 from holmes.previews.json_walk import JsonWalk
-from holmes.previews.severity import word_severity
+from holmes.previews.severity import badness_of, word_severity
 from holmes.previews.tree import Tree, path_of
 from holmes.previews.yaml_read import YamlReader
 

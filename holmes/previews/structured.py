@@ -37,7 +37,7 @@ def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Str
 
     CPU work, about 60 ms per MB, in small steps: for large texts call it off the event loop.
     """
-    from holmes.previews.detect import detect
+    from holmes.previews.log_lines import detect
 
     read = _reader(detect(text))
     return read(text, cap_tokens, counter) or text_preview(text, cap_tokens, counter)

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holmes.previews.budget import Block, Layout, StructuredPreview, compose
-from holmes.previews.cells import Spread, badness_of, image_parts, number_of
-from holmes.previews.detect import table_header
 from holmes.previews.excerpts import clip_around, lines_in_pieces
+from holmes.previews.log_lines import table_header
+from holmes.previews.severity import Spread, badness_of, image_parts, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Final
 from holmes.redaction.kinds import PASSWORD, Span
 from holmes.redaction.names import NAME_CHARACTERS, label_of, strength_of
 from holmes.redaction.pieces import KEYWORDS
-from holmes.redaction.value_ends import BLOCK_SCALAR, QUOTE, closing_quote, column_of, indented_block
 from holmes.redaction.values import (
+    BLOCK_SCALAR,
+    QUOTE,
+    closing_quote,
+    column_of,
+    indented_block,
     is_object_name,
     is_prose,
     is_reference,

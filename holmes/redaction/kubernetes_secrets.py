@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.redaction.kinds import Span
 from holmes.redaction.names import label_of
-from holmes.redaction.value_ends import (
+from holmes.redaction.values import (
     BLOCK_SCALAR,
     QUOTE,
     closes,
     closing_quote,
     column_of,
     indented_block,
+    is_variable,
     lines_from,
 )
-from holmes.redaction.values import is_variable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,16 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.settings.errors import SettingsError
 from holmes.settings.located import mapping_at, nearest, refuse_unknown_keys, spell
 from holmes.settings.setting import setting_of
 from holmes.settings.settings import GROUPS
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from holmes.settings.located import YamlFile
     from holmes.settings.setting import Setting
-    from holmes.settings.yaml_file import YamlFile
     from holmes.yaml_documents import KeyPath
 
 UPSTREAM_KEYS = frozenset(
@@ -79,7 +79,7 @@ def config_keys() -> tuple[str, ...]:
 
 
 def read_keys(file: YamlFile) -> FileKeys:
-    """What `file` says. Raises `SettingsError` for a key that nobody knows, or a setting that is given twice."""
+    """What `file` says. Raises `ConfigError` for a key that nobody knows, or a setting that is given twice."""
     meanings = _meanings()
     given: dict[str, KeyInFile] = {}
     ignored: list[str] = []
@@ -89,12 +89,12 @@ def read_keys(file: YamlFile) -> FileKeys:
         if meant is None:
             if spelled not in UPSTREAM_KEYS:
                 message = f"{file.place(*path)}: unknown key {spell(path)!r}; {_advice(path, meanings)}"
-                raise SettingsError(message)
+                raise ConfigError(message)
             ignored.append(spelled)
         elif meant in given:
             other = spell(given[meant].path)
             message = f"{file.place(*path)}: {spell(path)!r} is another name of {other!r}: remove one of them"
-            raise SettingsError(message)
+            raise ConfigError(message)
         elif value is not None:
             given[meant] = KeyInFile(path=path, value=value)
     return FileKeys(given=given, ignored=tuple(ignored))

@@ -1,138 +1,360 @@
-"""How the conversation is kept inside the model's window: large results, masking, compaction.
+"""The keys below `context:`: how the conversation is kept within the context window of the model.
 
-Every key stands below `context:`, in the config file for all models and in an entry of the model list for one. None
-means: as the named policy says. What other systems call the same thing (a variable in lower case at the top level,
-`compaction:`, `execution:`) is accepted as well; docs/configuration.md lists these names.
+`CONTEXT_KEYS` gives each field of the context policy its key and its documentation; type, bounds and default come from
+the field in `holmes.core.policy`. An unset key leaves the value of the named policy. The config file sets keys for all
+models, an entry of the model list for one model. Names that other systems document are accepted as well.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, get_type_hints
 
-from pydantic import Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+)
 
-from holmes.settings.context_compaction import KeepSettings, SummarySettings, TriggerSettings
-from holmes.settings.hooks import HookList  # noqa: TC001  pydantic reads it
+from holmes.core.hooks import AUTO_COMPACT_ID, Action, CallTool, CompactContext, Condition, Hook
+from holmes.core.policy import ContextPolicy
+from holmes.settings.model import ModelAccess
 from holmes.settings.setting import CommaSeparated, Setting, SettingsGroup
 
+if TYPE_CHECKING:
+    from typing import Self
 
-class MaskingSettings(SettingsGroup):
-    """Masking. All None: as the named policy says."""
-
-    prune: Annotated[bool | None, Setting(aliases=("compaction.prune",), shown_default="true")] = None
-    """Whether old tool results are masked: replaced by a line that says what they were and where they are stored."""
-
-    mask_kind: Annotated[Literal["fingerprint", "preview", "path"] | None, Setting(shown_default="fingerprint")] = None
-    """What stays of a masked result, and which of the limits below count."""
-
-    mask_every_step: Annotated[bool | None, Setting(shown_default="false")] = None
-    """Whether results are masked before every request, instead of in one batch when the provider's prompt cache is
-    lost anyway.
-    """
-
-    mask_protected_tools: Annotated[CommaSeparated | None, Setting(shown_default="skill, fetch_skill")] = None
-    """Tools whose results are never masked."""
-
-    mask_protect_rounds: Annotated[int | None, Setting(shown_default="2"), Field(ge=0)] = None
-    """`fingerprint`: results of the newest rounds that are not masked."""
-
-    mask_protect_tokens: Annotated[int | None, Setting(shown_default="40000"), Field(ge=0)] = None
-    """`fingerprint`: tokens of the newest results that are not masked; less on a small window."""
-
-    mask_minimum_tokens: Annotated[int | None, Setting(shown_default="20000"), Field(ge=0)] = None
-    """`fingerprint`: nothing is masked when fewer tokens come free; less on a small window."""
-
-    max_total_tokens: Annotated[int | None, Setting(shown_default="20000"), Field(ge=0)] = None
-    """`preview`: nothing is masked in a conversation of fewer tokens. When it is set, nothing that is smaller is
-    summarised either; with `preview`, or with `context_manage_mode`, more than that is.
-    """
-
-    max_tool_message_tokens: Annotated[int | None, Setting(shown_default="2000"), Field(ge=0)] = None
-    """`preview`: results of fewer tokens are not masked."""
-
-    keep_recent_count: Annotated[int | None, Setting(shown_default="1"), Field(ge=0)] = None
-    """`preview`: the newest messages that are not masked. When it is set, they are not summarised either, unless
-    `keep_recent` says otherwise.
-    """
-
-    mask_older_than_messages: Annotated[int | None, Setting(shown_default="10"), Field(ge=0)] = None
-    """`path`: results in the newest messages that are not masked."""
-
-    mask_larger_than_characters: Annotated[int | None, Setting(shown_default="4000"), Field(ge=0)] = None
-    """`path`: results of fewer characters are not masked."""
-
-
-class ToolResultSettings(SettingsGroup):
-    """What happens to one large result. All None: as the named policy says."""
-
-    tool_max_allocated_context_window_pct: Annotated[
-        float | None, Setting("TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_PCT", shown_default="15")
-    ] = None
-    """The largest tool result that stays in the conversation, in percent of the window. Outside (0, 100]: only the
-    next limit counts.
-    """
-
-    tool_max_allocated_context_window_tokens: Annotated[
-        int | None, Setting("TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_TOKENS", shown_default="25000"), Field(gt=0)
-    ] = None
-    """The largest tool result that stays in the conversation, in tokens. Larger ones are stored and previewed."""
-
-    tool_result_available_share: Annotated[float | None, Setting(), Field(ge=0, le=1)] = None
-    """A further limit for a tool result: this share of what is still free in the window. 0: no such limit."""
-
-    tool_result_limit: Annotated[int | None, Setting("TOOL_RESULT_LIMIT"), Field(ge=0)] = None
-    """A further limit for a tool result, in characters. 0: no such limit."""
-
-    round_cap_factor: Annotated[float | None, Setting(shown_default="2"), Field(ge=0)] = None
-    """All results of one round together may take this many times what one may take. 0: no limit for the round."""
-
-    preview_max_tokens: Annotated[int | None, Setting(shown_default="1500"), Field(gt=0)] = None
-    """The largest preview of a stored result, in tokens; a small window gets a smaller one."""
-
-    supervisor_msg_char_limit: Annotated[
-        int | None, Setting("SUPERVISOR_MSG_CHAR_LIMIT", shown_default="30000"), Field(gt=0)
-    ] = None
-    """The longest question, file or piped text that stays in the conversation, in characters."""
-
-
+Name = Annotated[str, Field(min_length=1)]
+ModelChoice = Annotated[
+    Annotated[Name, Tag("<name>")] | Annotated[ModelAccess, Tag("<mapping>")],
+    Discriminator(lambda raw: "<mapping>" if isinstance(raw, (Mapping, ModelAccess)) else "<name>"),
+]
 PolicyName = Literal["altimate", "balanced", "digitorn", "flowllm", "holmesgpt", "octo"]
 
 
-class _GeneralSettings(SettingsGroup):
-    policy: Annotated[PolicyName | None, Setting("HOLMES_CONTEXT_POLICY", shown_default="balanced")] = None
-    """The policy that everything below starts from: our own, or what the documents of another system say."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextKey:
+    """The field of the policy that a key sets. With `zero_is_off`, 0 stands for None."""
 
-    counting: Annotated[Literal["exact", "estimate"] | None, Setting(shown_default="exact")] = None
-    """Whether tokens are counted with a tokenizer or estimated from the kind of text, and counted only near a limit."""
-
-
-class _FeatureSettings(SettingsGroup):
-    citations: Annotated[bool | None, Setting(shown_default="true")] = None
-    """Whether the model cites lines of stored results, which are checked before the answer shows them."""
-
-    unchanged_answers: Annotated[bool | None, Setting(shown_default="true")] = None
-    """Whether a repeated call is answered with what has changed."""
-
-    hooks: Annotated[HookList | None, Setting(aliases=("hooks",))] = None
-    """What to do when something is true at the start or end of a turn: a list of `id`, `on`, `condition`, `action` and
-    `cooldown` (seconds).
-    """
+    field: str
+    meaning: str
+    env: str | None = None
+    aliases: tuple[str, ...] = ()
+    zero_is_off: bool = False
 
 
-class ContextSettings(
-    _FeatureSettings,
-    SummarySettings,
-    KeepSettings,
-    TriggerSettings,
-    MaskingSettings,
-    ToolResultSettings,
-    _GeneralSettings,
-):
-    """The context window. The table shows the parts from the last base to the first."""
+def _key(field: str, meaning: str, *aliases: str, env: str | None = None, zero_is_off: bool = False) -> ContextKey:
+    return ContextKey(field=field, meaning=meaning, env=env, aliases=aliases, zero_is_off=zero_is_off)
+
+
+CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
+    "counting": _key("counting", "Count tokens with a tokenizer, or estimate them and count only near a limit."),
+    "tool_max_allocated_context_window_pct": _key(
+        "spill.max_pct",
+        "Maximum size of a tool result in the conversation, in percent of the context window. Outside (0, 100], only "
+        "the next limit applies.",
+        env="TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_PCT",
+    ),
+    "tool_max_allocated_context_window_tokens": _key(
+        "spill.max_tokens",
+        "Maximum size of a tool result in the conversation, in tokens. Larger results are stored, and a preview "
+        "replaces them.",
+        env="TOOL_MAX_ALLOCATED_CONTEXT_WINDOW_TOKENS",
+    ),
+    "tool_result_available_share": _key(
+        "spill.available_share",
+        "Additional limit of a tool result: this share of the free part of the context window. 0 disables it.",
+        zero_is_off=True,
+    ),
+    "tool_result_limit": _key(
+        "spill.char_limit",
+        "Additional limit of a tool result, in characters. 0 disables it.",
+        env="TOOL_RESULT_LIMIT",
+        zero_is_off=True,
+    ),
+    "round_cap_factor": _key(
+        "spill.round_factor",
+        "Maximum size of all results of one turn together, as a multiple of the limit of one result. 0 disables it.",
+        zero_is_off=True,
+    ),
+    "preview_max_tokens": _key(
+        "spill.preview_max_tokens",
+        "Maximum size of the preview of a stored result, in tokens; smaller for a small context window.",
+    ),
+    "supervisor_msg_char_limit": _key(
+        "spill.user_message_char_limit",
+        "Maximum size of a question, file or piped text in the conversation, in characters.",
+        env="SUPERVISOR_MSG_CHAR_LIMIT",
+    ),
+    "prune": _key(
+        "masking.enabled",
+        "Mask old tool results: replace each with a short form that names the stored result.",
+        "compaction.prune",
+    ),
+    "mask_kind": _key(
+        "masking.kind",
+        "What remains of a masked result: a line, a preview or a path. Also selects which of the limits below apply.",
+    ),
+    "mask_every_step": _key(
+        "masking.every_step",
+        "Mask before every request, instead of in batches when the prompt cache of the provider is lost anyway.",
+    ),
+    "mask_protected_tools": _key("masking.protected_tools", "Never mask results of these tools."),
+    "mask_protect_rounds": _key("masking.protect_rounds", "`fingerprint`: number of newest turns that are not masked."),
+    "mask_protect_tokens": _key(
+        "masking.protect_tokens",
+        "`fingerprint`: size of the newest results that are not masked, in tokens; smaller for a small context window.",
+    ),
+    "mask_minimum_tokens": _key(
+        "masking.minimum_tokens",
+        "`fingerprint`: minimum number of tokens that masking must free; smaller for a small context window.",
+    ),
+    "max_total_tokens": _key(
+        "masking.max_total_tokens",
+        "`preview`: mask only in conversations above this size, in tokens. If set, smaller conversations are not "
+        "summarised either. With `preview` or `context_manage_mode`, it also triggers summaries.",
+    ),
+    "max_tool_message_tokens": _key(
+        "masking.max_tool_message_tokens", "`preview`: mask only results above this size, in tokens."
+    ),
+    "keep_recent_count": _key(
+        "masking.keep_recent_messages",
+        "`preview`: number of newest messages that are not masked. If set, they are not summarised either, unless "
+        "`keep_recent` is set.",
+    ),
+    "mask_older_than_messages": _key(
+        "masking.older_than_messages", "`path`: number of newest messages that are not masked."
+    ),
+    "mask_larger_than_characters": _key(
+        "masking.larger_than_characters", "`path`: mask only results above this size, in characters."
+    ),
+    "enable_conversation_history_compaction": _key(
+        "trigger.enabled",
+        "Compact a long conversation before it exceeds the context window. If false, compact only after the provider "
+        "rejects a request as too long.",
+        "compaction.auto",
+        env="ENABLE_CONVERSATION_HISTORY_COMPACTION",
+    ),
+    "context_window_compaction_threshold_pct": _key(
+        "trigger.threshold_pct",
+        "Compact above this share of the context window, in percent, including the reply. 0 disables this trigger.",
+        env="CONTEXT_WINDOW_COMPACTION_THRESHOLD_PCT",
+        zero_is_off=True,
+    ),
+    "summarization_trigger_tokens": _key(
+        "trigger.tokens",
+        "Compact above this number of tokens. 0 disables this trigger.",
+        env="SUMMARIZATION_TRIGGER_TOKENS",
+        zero_is_off=True,
+    ),
+    "summarization_trigger_fraction": _key(
+        "trigger.fraction",
+        "Compact above this share of the context window, 0 to 1, without the reply. 0 disables this trigger.",
+        env="SUMMARIZATION_TRIGGER_FRACTION",
+        zero_is_off=True,
+    ),
+    "summarization_trigger_messages": _key(
+        "trigger.messages", "Compact above this number of messages. 0 disables this trigger.", zero_is_off=True
+    ),
+    "compression_trigger": _key(
+        "trigger.pressure",
+        "Compact above this share, 0 to 1, of the context window without `output_reserved`. 0 disables this trigger.",
+        zero_is_off=True,
+    ),
+    "output_reserved": _key(
+        "trigger.output_reserved",
+        "Number of tokens reserved for the reply, and maximum size of a reply; at most a quarter of the context "
+        "window. Default: the output limit of the model. A thinking budget is added.",
+    ),
+    "reserved": _key(
+        "trigger.reserved",
+        "Compact if fewer tokens are free, or fewer than the output limit of the model if that is larger. 0 disables "
+        "this trigger.",
+        "compaction.reserved",
+        zero_is_off=True,
+    ),
+    "strategy": _key("strategy", "Summarise old messages, or remove them."),
+    "context_manage_mode": _key(
+        "mode", "`compact` only masks, `compress` only summarises, `auto` masks and then summarises if necessary."
+    ),
+    "auto_ratio": _key(
+        "safety.auto_ratio",
+        "`auto`: do not summarise if masking leaves at most this share of the tokens. 0: if the context window has "
+        "room again.",
+        zero_is_off=True,
+    ),
+    "keep_recent": _key(
+        "keep.messages",
+        "Number of newest messages to keep verbatim, regardless of their size, in whole turns. 0: only tokens count.",
+    ),
+    "summarization_keep_tokens": _key(
+        "keep.tail_tokens",
+        "Maximum number of tokens to keep verbatim. If unset, at most a fifth of the context window; if set, at most "
+        "half of it.",
+        env="SUMMARIZATION_KEEP_TOKENS",
+    ),
+    "keep_fraction": _key(
+        "keep.fraction",
+        "`truncate`: share of the conversation to keep. 0, or unset with `keep_recent`: as much as after a summary.",
+        zero_is_off=True,
+    ),
+    "compaction_cooldown_rounds": _key(
+        "safety.cooldown_rounds",
+        "Number of turns after a compaction without another one, unless the context window is full.",
+    ),
+    "compaction_max_attempts": _key(
+        "safety.max_attempts",
+        "Maximum number of compactions in a row; then the user must start a new conversation.",
+    ),
+    "emergency_share": _key(
+        "safety.emergency_share",
+        "After the provider rejects a conversation, cut it to this share of the context window.",
+    ),
+    "summary_max_tokens": _key(
+        "summary.max_tokens",
+        "Maximum size of a summary, in tokens. Default: an eighth of the context window, at most 4096.",
+    ),
+    "group_token_threshold": _key(
+        "summary.group_token_threshold",
+        "Summarise a longer history in groups of this size, in tokens. 0: all at once.",
+        zero_is_off=True,
+    ),
+    "chat_id": _key(
+        "summary.chat_id", "Name under which summarised groups are stored. Default: a new one for each conversation."
+    ),
+    "verify_entities": _key("summary.verify_entities", "Check summaries for names that they lost or invented."),
+    "citations": _key(
+        "evidence.citations", "Let the model cite lines of stored results, and check them before the answer is shown."
+    ),
+    "unchanged_answers": _key("evidence.unchanged_answers", "Answer a repeated tool call with the changes only."),
+}
+"""The keys that set one field of the policy, in the order of docs/configuration.md."""
+
+
+class _HookParts(BaseModel):
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    condition: Annotated[Condition, Field(discriminator="type")]
+    action: Annotated[Action, Field(discriminator="type")]
+
+
+def _hook_parts(raw: object) -> object:
+    """The hook with its condition and action validated by their type. YAML reads the key `on` as true."""
+    if not isinstance(raw, Mapping):
+        return raw
+    spelled = {"on" if key is True else str(key): value for key, value in raw.items()}
+    parts = _HookParts.model_validate({name: spelled[name] for name in _HookParts.model_fields if name in spelled})
+    return {**spelled, "condition": parts.condition, "action": parts.action}
+
+
+def _checked_hooks(hooks: tuple[Hook, ...]) -> tuple[Hook, ...]:
+    ids = [hook.id for hook in hooks]
+    for hook in hooks:
+        if ids.count(hook.id) > 1:
+            message = f"duplicate id {hook.id!r}"
+            raise ValueError(message)
+        if hook.id == AUTO_COMPACT_ID and not isinstance(hook.action, CompactContext):
+            message = f"the id {hook.id!r} is reserved for a hook with the action compact_context"
+            raise ValueError(message)
+        if isinstance(hook.action, CallTool) and not _is_json(hook.action.params):
+            message = f"the params of {hook.id!r} must be JSON: text, numbers, true, false, null, lists and objects"
+            raise ValueError(message)
+    return hooks
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+HookList = Annotated[tuple[Annotated[Hook, BeforeValidator(_hook_parts)], ...], AfterValidator(_checked_hooks)]
+
+
+class _ContextSettings(SettingsGroup):
+    """The context window."""
 
     section: ClassVar[str] = "context"
 
-    def with_overrides(self, own: ContextSettings) -> ContextSettings:
-        """These settings with what `own` sets in place of theirs."""
+    policy: Annotated[PolicyName | None, Setting("HOLMES_CONTEXT_POLICY", shown_default="balanced")] = None
+    """The policy that all keys of this table start from: `balanced`, or the documented policy of another system."""
+
+    auto_compact: Annotated[bool | None, Setting()] = None
+    """True: a hook compacts at the start of a turn, at most every 30 seconds, unless one of `hooks` compacts. False:
+    no such hook and no triggers, unless `enable_conversation_history_compaction` is true. Unset: the triggers, and the
+    hook only with the policy `digitorn`.
+    """
+
+    summary_model: Annotated[ModelChoice | None, Setting(aliases=("context.summary_brain",))] = None
+    """The model that writes summaries: a name, or the keys of an entry of the model list. Default: the model that
+    answers.
+    """
+
+    hooks: Annotated[HookList | None, Setting(aliases=("hooks",))] = None
+    """Actions at the start or the end of a turn: a list of `id`, `on`, `condition`, `action` and `cooldown` (seconds).
+    """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **values: object) -> None: ...
+
+        def __getattr__(self, key: str) -> Any: ...  # noqa: ANN401  the fields of CONTEXT_KEYS
+
+    def with_overrides(self, own: Self) -> Self:
+        """These settings, overridden by the keys that `own` sets."""
         names = type(own).model_fields
         return self.model_copy(update={name: getattr(own, name) for name in names if getattr(own, name) is not None})
+
+
+def policy_field(policy: ContextPolicy, path: str) -> object:
+    """The value of `part.field`, or of a field of the policy itself."""
+    value: object = policy
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _shown(value: object) -> str | None:
+    """A default as the documentation shows it."""
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ", ".join(value)
+        case float():
+            return f"{value:g}"
+        case _:
+            return str(value)
+
+
+def _field(key: ContextKey) -> tuple[Any, Any]:
+    part, _, name = key.field.rpartition(".")
+    owner = type(policy_field(ContextPolicy(), part)) if part else ContextPolicy
+    kind = get_type_hints(owner, include_extras=True)[name]
+    if kind == tuple[str, ...]:
+        kind = CommaSeparated
+    default = _shown(policy_field(ContextPolicy(), key.field))
+    setting = Setting(key.env, aliases=key.aliases, shown_default=default)
+    return Annotated[kind | None, setting], Field(default=None, description=key.meaning)
+
+
+if TYPE_CHECKING:
+    ContextSettings = _ContextSettings
+else:
+    ContextSettings = create_model(
+        "ContextSettings",
+        __base__=_ContextSettings,
+        __doc__=_ContextSettings.__doc__,
+        **{name: _field(key) for name, key in CONTEXT_KEYS.items()},
+    )

@@ -12,24 +12,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ValidationError
 
-from holmes.settings.alerts import AlertSettings
+from holmes.settings.alerts import AlertSettings, SourceSettings
 from holmes.settings.config_keys import FileKeys, read_keys, upstream_variables
 from holmes.settings.context import ContextSettings
-from holmes.settings.errors import SettingsError
-from holmes.settings.investigation import InvestigationSettings
-from holmes.settings.investigations import InvestigationsSettings
-from holmes.settings.located import first_location, name_of, path_in_file, reason, value_at
-from holmes.settings.model import BUILTIN_MODEL, MODEL_WITH_KEY, ModelSettings
-from holmes.settings.model_access import refuse_lost_keys
+from holmes.settings.investigation import InvestigationSettings, StorageSettings, ToolSettings
+from holmes.settings.located import YamlFile, first_location, name_of, path_in_file, read_yaml_file, reason, value_at
+from holmes.settings.model import BUILTIN_MODEL, MODEL_WITH_KEY, ModelSettings, refuse_lost_keys
 from holmes.settings.model_list import ModelEntry, ModelList, read_model_list
-from holmes.settings.server import ServerSettings
+from holmes.settings.server import InvestigationsSettings, ServerSettings, TelemetrySettings
 from holmes.settings.setting import Setting, SettingsGroup, setting_of
 from holmes.settings.settings import Settings
-from holmes.settings.sources import SourceSettings
-from holmes.settings.storage import StorageSettings
-from holmes.settings.telemetry import TelemetrySettings
-from holmes.settings.tools import ToolSettings
-from holmes.settings.yaml_file import YamlFile, read_yaml_file
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from holmes.yaml_documents import KeyPath
@@ -79,7 +72,7 @@ def load_settings(
     """The settings from `overrides` (by config key; None and () mean not given), `environment` and `file`.
 
     Without `file`, `config.yaml` of the folder is read if it is there. An empty variable counts as unset. Raises
-    `SettingsError` that names the variable, option or `file:line`.
+    `ConfigError` that names the variable, option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)
@@ -118,7 +111,7 @@ def load_settings(
         api_key_is_option=bool(given.get("api_key")),
     )
     if unusable := settings.unusable_model():
-        raise SettingsError(unusable)
+        raise ConfigError(unusable)
     return settings
 
 
@@ -128,12 +121,12 @@ def expand_home(path: Path, home: Path) -> Path:
 
 
 def _folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Where the configuration is. Raises `SettingsError` when somebody named a folder that is not there."""
+    """Where the configuration is. Raises `ConfigError` when somebody named a folder that is not there."""
     named = environment.get("HOLMES_CONFIGPATH_DIR", "").strip()
     folder = expand_home(Path(named) if named else DEFAULT_FOLDER, home)
     if named and not folder.is_dir():
         message = f"HOLMES_CONFIGPATH_DIR={named!r}: there is no such folder"
-        raise SettingsError(message)
+        raise ConfigError(message)
     return folder
 
 
@@ -145,7 +138,7 @@ def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -
 
 def _refuse_unset(file: YamlFile | None) -> None:
     for message in file.unset.values() if file else ():
-        raise SettingsError(message)
+        raise ConfigError(message)
 
 
 def _context(sources: _Sources) -> ContextSettings:
@@ -156,7 +149,7 @@ def _context(sources: _Sources) -> ContextSettings:
 
 
 def _group(group: type[Group], sources: _Sources) -> Group:
-    """One group with its values. Raises `SettingsError` for a value of the wrong kind."""
+    """One group with its values. Raises `ConfigError` for a value of the wrong kind."""
     values: dict[str, object] = {}
     places: dict[str, _Given] = {}
     for name, field in group.model_fields.items():
@@ -164,7 +157,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
         if given is not None:
             if isinstance(given.value, str) and "\0" in given.value:
                 message = f"{_place(given, (), sources)}: a NUL character is not allowed"
-                raise SettingsError(message)
+                raise ConfigError(message)
             places[name] = given
             values[name] = given.value
         elif isinstance(field.default, Path):
@@ -172,7 +165,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
     try:
         made = group.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(_bad_value(group, error, places, sources)) from None
+        raise ConfigError(_bad_value(group, error, places, sources)) from None
     return made.model_copy(update=_expanded_paths(made, sources.home))
 
 
@@ -232,4 +225,4 @@ def _check_files(tools: ToolSettings) -> None:
     for file in tools.custom_toolsets:
         if not file.is_file():
             message = f"custom toolset file {str(file)!r}: there is no such file"
-            raise SettingsError(message)
+            raise ConfigError(message)

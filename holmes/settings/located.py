@@ -1,23 +1,106 @@
-"""Finds the line of what is wrong below a key of a file, and says it in one line and in the words of a person.
+"""Reads a file of settings, and describes errors in it by line and key, in the words of a person.
 
-What pydantic calls the place of a mistake contains names of its own (the kind of a condition, for example); here these
-are left out, so that what remains is the path in the file.
+Replaces `{{ env.NAME }}` with variables. Rejects duplicate keys and a top level that is not a mapping. The locations of
+pydantic contain names of its own, such as the type of a condition; the path in the file leaves them out.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.settings.errors import SettingsError
-from holmes.settings.hooks import hook_keys
+from holmes.core.hooks import hook_keys
+from holmes.values.errors import ConfigError
+from holmes.yaml_documents import KeyPath, YamlDocument, YamlError, read_document
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import ValidationError
 
-    from holmes.settings.yaml_file import YamlFile
-    from holmes.yaml_documents import KeyPath
+_ENV_REFERENCE = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    """The content of a file.
+
+    `unset` says, for each place that refers to a variable that is not set, what to do; its text is left as it is.
+    """
+
+    path: Path
+    content: Mapping[str, object]
+    document: YamlDocument
+    unset: Mapping[KeyPath, str] = field(default_factory=dict)
+
+    def references(self) -> frozenset[str]:
+        """The variables that the file refers to, whoever puts them in place."""
+        return frozenset(_references_of(self.document.content))
+
+    def place(self, *path: str | int) -> str:
+        """`file:line` of a key, or of the nearest key above it that is known."""
+        return self.document.place(path)
+
+
+def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tuple[str, ...] = ()) -> YamlFile:
+    """Read `path` and put variables in place of `{{ env.NAME }}`, except below the top-level `raw_keys`.
+
+    Raises `ConfigError` when the file cannot be read, is not YAML, has a key twice, or is not a mapping.
+    """
+    try:
+        document = read_document(path)
+    except YamlError as error:
+        raise ConfigError(str(error)) from None
+    content = {} if document.content is None else document.content
+    if not isinstance(content, Mapping):
+        message = f"{path}: the file must hold keys and values, it holds a {type(content).__name__}"
+        raise ConfigError(message)
+    references = _References(document, environment)
+    replaced = {
+        str(key): value if key in raw_keys else references.replace(value, (str(key),)) for key, value in content.items()
+    }
+    return YamlFile(path=path, content=replaced, document=document, unset=references.unset)
+
+
+class _References:
+    """Puts variables in place of the references of one file, and collects those that are not set."""
+
+    def __init__(self, document: YamlDocument, environment: Mapping[str, str]) -> None:
+        self._document = document
+        self._environment = environment
+        self.unset: dict[KeyPath, str] = {}
+
+    def replace(self, value: object, path: KeyPath) -> object:
+        """`value` with everything below it replaced."""
+        if isinstance(value, str):
+            return _ENV_REFERENCE.sub(lambda match: self._variable(match, path), value)
+        if isinstance(value, Mapping):
+            return {key: self.replace(item, (*path, str(key))) for key, item in value.items()}
+        if isinstance(value, Sequence):
+            return [self.replace(item, (*path, index)) for index, item in enumerate(value)]
+        return value
+
+    def _variable(self, match: re.Match[str], path: KeyPath) -> str:
+        name = match[1]
+        if name in self._environment:
+            return self._environment[name]
+        self.unset[path] = (
+            f"{self._document.place(path)}: {spell(path)!r} refers to the variable {name!r}, which is not set: "
+            "set it, or remove the reference"
+        )
+        return match[0]
+
+
+def _references_of(value: object) -> set[str]:
+    if isinstance(value, str):
+        return set(_ENV_REFERENCE.findall(value))
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    return set().union(*map(_references_of, value)) if isinstance(value, Sequence) else set()
+
 
 _WORDS = {
     "bool_parsing": "must be true or false",
@@ -31,6 +114,7 @@ _WORDS = {
     "string_too_short": "must not be empty",
     "missing": "is missing",
     "dict_type": "must be an object: keys and values",
+    "dataclass_type": "must be an object: keys and values",
     "model_type": "must be an object: keys and values",
     "model_attributes_type": "must be an object: keys and values",
     "tuple_type": "must be a list",
@@ -61,21 +145,21 @@ _WRITTEN_AS: Mapping[str | int, tuple[KeyPath, ...]] = {
 
 
 def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object]:
-    """The keys and values at `path`; none when it is empty. Raises `SettingsError` when it holds something else."""
+    """The keys and values at `path`; none when it is empty. Raises `ConfigError` when it holds something else."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
         message = f"{file.place(*path)}: {spell(path)!r} must be an object: keys and values"
-        raise SettingsError(message)
+        raise ConfigError(message)
     return {str(key): item for key, item in value.items()}
 
 
 def refuse_unknown_keys(file: YamlFile, path: KeyPath, keys: Mapping[str, object], valid: Sequence[str]) -> None:
-    """Raises `SettingsError` for the first key below `path` that is not `valid`."""
+    """Raises `ConfigError` for the first key below `path` that is not `valid`."""
     for key in keys:
         if key not in valid:
             message = f"{file.place(*path, key)}: unknown key {spell((*path, key))!r}; {nearest(key, valid)}"
-            raise SettingsError(message)
+            raise ConfigError(message)
 
 
 def nearest(key: str, valid: Sequence[str]) -> str:
@@ -98,7 +182,7 @@ def first_location(error: ValidationError) -> Location:
 def reason(error: ValidationError) -> str:
     """The first mistake as one clause."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    if first["type"] == "extra_forbidden":  # only hooks have keys that nobody has looked at before
+    if first["type"] == "unexpected_keyword_argument":  # of a hook; all other keys were checked before
         key = str(first["loc"][-1])
         return f"unknown key; {nearest(key, hook_keys(first['loc'][:-1]))}"
     return reason_of(error)

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from pydantic import Field, ValidationError
 
 from holmes.settings.context import ContextSettings
-from holmes.settings.errors import SettingsError
-from holmes.settings.located import complaint, mapping_at, refuse_unknown_keys
-from holmes.settings.model_access import ModelAccess, refuse_lost_keys
-from holmes.settings.yaml_file import YamlFile, read_yaml_file
+from holmes.settings.located import YamlFile, complaint, mapping_at, read_yaml_file, refuse_unknown_keys
+from holmes.settings.model import ModelAccess, refuse_lost_keys
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +40,7 @@ class ModelList:
 
 
 def read_model_list(path: Path, environment: Mapping[str, str]) -> ModelList:
-    """The models of the file. Raises `SettingsError` with file and line.
+    """The models of the file. Raises `ConfigError` with file and line.
 
     One that refers to a variable that is not set is left out.
     """
@@ -62,7 +61,7 @@ def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
     try:
         return ModelEntry.model_validate(fields)
     except ValidationError as error:
-        raise SettingsError(complaint(file, (name,), raw, error)) from None
+        raise ConfigError(complaint(file, (name,), raw, error)) from None
 
 
 def _context(
@@ -73,19 +72,19 @@ def _context(
     if "store_dir" in below:
         place = file.place(name, "context", "store_dir")
         message = f"{place}: '{name}.context.store_dir' is the same for all models: set tool_result_storage_path"
-        raise SettingsError(message)
+        raise ConfigError(message)
     refuse_unknown_keys(file, (name, "context"), below, (*ContextSettings.model_fields, *_OTHER_NAMES, "max_tokens"))
     for other, ours in _OTHER_NAMES.items():
         if other in below and ours in below:
             message = f"{file.place(name, 'context', other)}: {other!r} is another name of {ours!r}: remove one of them"
-            raise SettingsError(message)
+            raise ConfigError(message)
     own: dict[str, object] = {}
     if below.get("max_tokens") is not None:
         own["context_window_tokens"] = below["max_tokens"]
         if isinstance(raw.get("custom_args"), Mapping):
             place = file.place(name, "context", "max_tokens")
             message = f"{place}: 'max_tokens' is another name of 'custom_args.max_context_size': remove one of them"
-            raise SettingsError(message)
+            raise ConfigError(message)
     for key in ("summary_model", "summary_brain"):
         if isinstance(model := below.get(key), Mapping):
             refuse_lost_keys(file, (name, "context", key), model)

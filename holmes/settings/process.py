@@ -1,17 +1,21 @@
-"""The only place that reads the variables of this process, and the file that a user adds to them."""
+"""The variables of this process, the only place that reads them: `--env-file`, CERTIFICATE, and the variables of tools.
+
+Tools see an allow-list, so that a key that is invented tomorrow does not leak today. They never see the key of a model
+provider or a secret of Holmes, even if a toolset declares it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from io import StringIO
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from holmes.settings.errors import SettingsError
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST_BYTES = 1_000_000
@@ -25,7 +29,7 @@ def process_environment() -> Mapping[str, str]:
 def add_env_file(path: Path) -> None:
     """Set the variables of a file of `NAME=value` lines that this process does not have yet.
 
-    Quotes, `export` and comments are as in a shell; nothing is expanded. Raises `SettingsError` that names file and
+    Quotes, `export` and comments are as in a shell; nothing is expanded. Raises `ConfigError` that names file and
     line but never a value, which may be a secret; then nothing is set.
     """
     for name, value in _read_env_file(path).items():
@@ -45,33 +49,149 @@ def _read_env_file(path: Path) -> dict[str, str]:
             name, value = binding.key or "", binding.value
             if binding.error or value is None or not _NAME.fullmatch(name) or "\0" in value:
                 message = f"{path}:{line}: not a NAME=value line; write one variable in each line, comments after '#'"
-                raise SettingsError(message)
+                raise ConfigError(message)
             variables[name] = value
     return variables
 
 
 def _text_of(path: Path) -> StringIO:
-    """The content of the file. Raises `SettingsError`."""
+    """The content of the file. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_BYTES + 1)
         text = content.decode("utf-8-sig")
     except OSError as error:
         message = f"the env file '{path}' cannot be read: {error.strerror}; check the path after --env-file"
-        raise SettingsError(message) from None
+        raise ConfigError(message) from None
     except UnicodeDecodeError:
         message = f"the env file '{path}' is not UTF-8 text; save it as UTF-8"
-        raise SettingsError(message) from None
+        raise ConfigError(message) from None
     if len(content) > _LARGEST_BYTES:
         message = f"the env file '{path}' is larger than {_LARGEST_BYTES:,} bytes; is it the right file?"
-        raise SettingsError(message)
+        raise ConfigError(message)
     return StringIO(text)
 
 
 def trust_own_authorities() -> None:
-    """Make this process, and all that it starts, trust CERTIFICATE. Raises `SettingsError` when that is not valid."""
+    """Make this process and its children trust CERTIFICATE. Raises `ConfigError`."""
     if os.environ.get("CERTIFICATE"):
-        # Imported here: nearly nobody needs it.
-        from holmes.settings.certificate import certificate_variables
-
         os.environ.update(certificate_variables(os.environ))
+
+
+_VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+def certificate_variables(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables that make programs trust the authorities of CERTIFICATE, in addition to the public ones.
+
+    Writes a bundle below `~/.holmes/cache`: OpenSSL, Go and Python all accept the path of a file. Raises `ConfigError`.
+    """
+    import hashlib
+
+    encoded = environment.get("CERTIFICATE", "").strip()
+    if not encoded:
+        return {}
+    own = _decoded(encoded)
+    bundle = b"\n".join([own, *(path.read_bytes() for path in _known_bundles(environment))])
+    folder = Path(environment.get("HOME") or Path.home()) / ".holmes" / "cache"
+    path = folder / f"authorities-{hashlib.sha256(bundle).hexdigest()[:16]}.pem"
+    try:
+        if not path.is_file():
+            _write(path, bundle)
+    except OSError as error:
+        message = f"CERTIFICATE cannot be used: cannot write {str(path)!r}: {error.strerror}"
+        raise ConfigError(message) from error
+    return dict.fromkeys(_VARIABLES, str(path))
+
+
+def _decoded(encoded: str) -> bytes:
+    import base64
+    import ssl
+
+    try:
+        own = base64.b64decode("".join(encoded.split()), validate=True)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=own.decode("ascii"))
+    except (ValueError, ssl.SSLError) as error:  # base64 and ASCII errors are ValueErrors
+        message = "CERTIFICATE is not valid: expected PEM certificates, base64-encoded (`base64 --wrap=0 ca.pem`)"
+        raise ConfigError(message) from error
+    return own
+
+
+def _known_bundles(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The bundles trusted so far: the one that a variable names or that of the system, and that of Python."""
+    import ssl
+
+    import certifi
+
+    named = environment.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
+    paths = dict.fromkeys(Path(each) for each in (named, certifi.where()) if each)
+    return tuple(path for path in paths if path.is_file())
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write atomically: another process may read the file."""
+    import tempfile
+
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    Path(temporary).replace(path)
+
+
+_NAMES = frozenset(
+    {
+        # what any program expects
+        "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "HOSTNAME",
+        # kubectl, helm and the credential plugins of kubeconfig files
+        "KUBECONFIG", "KUBECACHEDIR", "KUBE_CONTEXT", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME",
+        "HELM_DRIVER", "HELM_NAMESPACE", "HELM_KUBECONTEXT",
+        "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "USE_GKE_GCLOUD_AUTH_PLUGIN",
+        "MSI_ENDPOINT", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
+        # the way to the network
+        "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
+        "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    }
+)  # fmt: skip
+
+_PREFIXES = ("LC_", "XDG_", "KUBERNETES_", "AWS_", "AZURE_", "CLOUDSDK_", "AAD_")
+
+_NEVER_PREFIXES = ("HOLMES_",)
+_NEVER = frozenset(
+    {
+        # the keys of model providers that litellm reads
+        "AI21_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANYSCALE_API_KEY", "AZURE_AI_API_KEY",
+        "AZURE_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "CEREBRAS_API_KEY", "COHERE_API_KEY",
+        "CO_API_KEY", "DASHSCOPE_API_KEY", "DATABRICKS_API_KEY", "DATABRICKS_TOKEN", "DEEPINFRA_API_KEY",
+        "DEEPSEEK_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY",
+        "GROQ_API_KEY", "HF_TOKEN", "HUGGINGFACE_API_KEY", "LITELLM_API_KEY", "LITELLM_MASTER_KEY", "LM_STUDIO_API_KEY",
+        "MINIMAX_API_KEY", "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NVIDIA_NIM_API_KEY", "OLLAMA_API_KEY",
+        "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PERPLEXITYAI_API_KEY", "REPLICATE_API_KEY", "TOGETHERAI_API_KEY",
+        "TOGETHER_API_KEY", "VOYAGE_API_KEY", "WATSONX_APIKEY", "WATSONX_API_KEY", "XAI_API_KEY", "ZAI_API_KEY",
+        # what settings read and tools have no use for
+        "CERTIFICATE", "EXTRA_HEADERS",
+        # the keys of telemetry collectors
+        "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    }
+)  # fmt: skip
+
+
+def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
+    """The variables that tools may see: the base set, what cluster credentials need, and `declared_names`.
+
+    `declared_names` are the variables that the user's toolsets ask for. A declared model key is left out: a
+    toolset file must not be a way to read it. `AWS_*` and `AZURE_*` credentials stay, because `aws eks get-token` and
+    `kubelogin` sign with them.
+    """
+    declared = frozenset(declared_names)
+    return {
+        name: value
+        for name, value in environment.items()
+        if (name in _NAMES or name in declared or name.startswith(_PREFIXES)) and not is_withheld(name)
+    }
+
+
+def is_withheld(name: str) -> bool:
+    """Whether tools never see `name`, whoever asks."""
+    return name in _NEVER or name.startswith(_NEVER_PREFIXES)

@@ -1,4 +1,4 @@
-"""How `holmes serve` listens, whom it lets in, and how much it may do at once. Read by the server and `holmes.app`."""
+"""Settings of `holmes serve`: the listener, access and limits, investigations, and traces."""
 
 from __future__ import annotations
 
@@ -125,3 +125,70 @@ def blank_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The variables of keys that are there and empty: whoever set them meant to have a key."""
     names = ("HOLMES_API_KEY", "HOLMES_WEBHOOK_KEY", "HOLMES_APPROVAL_SIGNING_KEY")
     return tuple(name for name in names if name in environment and not environment[name].strip())
+
+
+class InvestigationsSettings(SettingsGroup):
+    """Investigations of the server, which survive it."""
+
+    section: ClassVar[str] = "investigations"
+    flat_aliases: ClassVar[bool] = False
+
+    database_url: Annotated[
+        SecretStr | None, Setting("HOLMES_DATABASE_URL", shown_default="~/.holmes/investigations.db")
+    ] = None
+    """The database: `postgresql://user:password@host/name`, which any number of replicas share, or `sqlite:///FILE`
+    for a single one.
+    """
+
+    concurrency: Annotated[int, Setting("HOLMES_INVESTIGATION_CONCURRENCY"), Field(ge=1)] = 4
+    """Investigations that one replica runs at once; the others wait in the queue."""
+
+    retention_days: Annotated[float, Setting("HOLMES_INVESTIGATION_RETENTION_DAYS"), Field(gt=0)] = 30
+    """Days after which a finished investigation is deleted, with its events and stored tool outputs."""
+
+    lease_seconds: Annotated[float, Setting("HOLMES_LEASE_SECONDS"), Field(ge=1)] = 15
+    """Seconds without a sign of life after which the other replicas take over the investigations of one."""
+
+    drain_seconds: Annotated[float, Setting("HOLMES_DRAIN_SECONDS"), Field(ge=0)] = 20
+    """Seconds that running investigations get to finish when the server is told to end; then others go on with them."""
+
+    timeout_seconds: Annotated[float, Setting("HOLMES_INVESTIGATION_TIMEOUT_SECONDS"), Field(gt=0)] = 1_800
+    """Seconds after which an investigation is given up."""
+
+    cluster_wait_seconds: Annotated[float, Setting("HOLMES_CLUSTER_WAIT_SECONDS"), Field(ge=0)] = 600
+    """Seconds that an investigation waits for a cluster that does not answer before it fails."""
+
+
+_TRACES_PATH = "v1/traces"
+
+
+class TelemetrySettings(SettingsGroup):
+    """Traces."""
+
+    section: ClassVar[str] = "telemetry"
+    flat_aliases: ClassVar[bool] = False
+
+    otlp_endpoint: Annotated[str | None, Setting("OTEL_EXPORTER_OTLP_ENDPOINT")] = None
+    """The OpenTelemetry collector that gets traces, for example `http://collector:4318`. Unset: no traces. The other
+    `OTEL_*` variables are honoured, too.
+    """
+
+    otlp_traces_endpoint: Annotated[str | None, Setting("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")] = None
+    """The whole address for traces, when it is not `v1/traces` below `telemetry.otlp_endpoint`."""
+
+    otlp_protocol: Annotated[str, Setting("OTEL_EXPORTER_OTLP_PROTOCOL")] = "http/protobuf"
+    """How traces are sent. Only `http/protobuf` is supported; with another value there are no traces."""
+
+    traces_exporter: Annotated[str, Setting("OTEL_TRACES_EXPORTER")] = "otlp"
+    """`none` switches traces off."""
+
+    sdk_disabled: Annotated[str, Setting("OTEL_SDK_DISABLED")] = "false"
+    """`true` switches OpenTelemetry off."""
+
+    def traces_address(self) -> str | None:
+        """Where to send traces; None when nobody asked for them, or somebody switched them off."""
+        if self.sdk_disabled.strip().lower() == "true" or self.traces_exporter.strip().lower() == "none":
+            return None
+        if self.otlp_traces_endpoint:
+            return self.otlp_traces_endpoint
+        return f"{self.otlp_endpoint.rstrip('/')}/{_TRACES_PATH}" if self.otlp_endpoint else None

@@ -5,17 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holmes.settings.alerts import AlertSettings
+from holmes.settings.alerts import AlertSettings, SourceSettings
 from holmes.settings.context import ContextSettings
-from holmes.settings.investigation import InvestigationSettings
-from holmes.settings.investigations import InvestigationsSettings
+from holmes.settings.investigation import InvestigationSettings, StorageSettings, ToolSettings
 from holmes.settings.model import BUILTIN_MODEL, ModelSettings
 from holmes.settings.model_list import ModelEntry
-from holmes.settings.server import ServerSettings
-from holmes.settings.sources import SourceSettings
-from holmes.settings.storage import StorageSettings
-from holmes.settings.telemetry import TelemetrySettings
-from holmes.settings.tools import ToolSettings
+from holmes.settings.server import InvestigationsSettings, ServerSettings, TelemetrySettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from holmes.toolsets.registry import ToolsetStatus, discover_factories
-from holmes.toolsets.yaml.building import build_definition, checked_keys, has_unknown_transformers
+from holmes.toolsets.yaml.building import build_definition, checked_keys, has_ignored_transformers
 from holmes.toolsets.yaml.loader import (
     WrittenToolset,
     declared_variable_names,
@@ -207,7 +207,7 @@ def load_catalogue(
             statuses.append(_status_of(entry, "failed", str(error)))
             continue
         warnings += checked.warnings
-        if has_unknown_transformers(keys):
+        if has_ignored_transformers(keys):
             transformed.append(entry.name)
     if transformed:
         names = ", ".join(repr(name) for name in transformed)

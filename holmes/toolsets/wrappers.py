@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, overload
 
-from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.redaction.redactor import redact_off_loop
+from holmes.redaction.views import strip_escape_sequences
 from holmes.values.tools import WrapperToolset
 
 if TYPE_CHECKING:

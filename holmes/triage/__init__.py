@@ -1,9 +1,68 @@
-"""The built-in model `builtin/triage`: answers questions about a cluster by rules, without an LLM. This is the door.
+"""The built-in model `builtin/triage`: answers questions about a cluster with the built-in rules, without an LLM.
 
-`question` says what is asked and `answers` which plan answers it: `why` with `report`, `inventory` with `tables`, or
-`summary`. Names are found in `objects`, the cluster is asked in `lookups`.
+It drives the same loop as every other model: it reads the question, calls tools and writes the answer from their
+results. It keeps no state between requests, needs no API key and costs nothing. It never guesses.
 """
 
-from holmes.triage.model import TRIAGE_MODEL, TriageModel
+from __future__ import annotations
 
-__all__ = ["TRIAGE_MODEL", "TriageModel"]
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from holmes.values.events import TextDelta
+from holmes.values.messages import AssistantMessage
+from holmes.values.model import ModelLimits, ModelReply
+from holmes.values.stats import RequestStats
+
+if TYPE_CHECKING:
+    from holmes.triage.answers import Step
+    from holmes.values.model import EmitEvent, ModelRequest
+
+TRIAGE_MODEL: Final = "builtin/triage"
+# Without an LLM nothing is paid by the token and no provider refuses, so estimates will do.
+_LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
+"""As the last of a chain it must not be the smallest: that would shrink what every result may take."""
+
+_DELTA_CHARACTERS: Final = 400
+
+
+class TriageModel:
+    """Answers by rules. One object serves any number of conversations."""
+
+    def __init__(self, *, name: str = TRIAGE_MODEL, limits: ModelLimits = _LIMITS) -> None:
+        self._name = name
+        self._limits = limits
+
+    @property
+    def name(self) -> str:
+        """The name given."""
+        return self._name
+
+    @property
+    def limits(self) -> ModelLimits:
+        """The limits given: a large window, no pictures."""
+        return self._limits
+
+    async def check(self) -> None:
+        """Nothing to check."""
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
+        """The next tool calls, the answer, or a summary when the loop asks for one. Never fails."""
+        step = await asyncio.to_thread(_next_step, request)
+        for start in range(0, len(step.text), _DELTA_CHARACTERS):
+            await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))
+        return ModelReply(
+            message=AssistantMessage(text=step.text, tool_calls=step.calls),
+            finish_reason="tool_calls" if step.calls else "stop",
+            stats=RequestStats(calls=1),
+            model=self._name,
+        )
+
+
+def _next_step(request: ModelRequest) -> Step:
+    from holmes.triage.answers import next_step  # not needed to know the model, as most runs with another one do
+
+    return next_step(request)

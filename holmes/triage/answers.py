@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.triage.conversation import Lookups, Waiting
 from holmes.triage.intents import intent_of
 from holmes.triage.inventory import answer_inventory
-from holmes.triage.lookups import Lookups, Waiting
 from holmes.triage.question import Named, parse_question
 from holmes.triage.report import NO_LLM
 from holmes.triage.summary import summarise, summary_request_of

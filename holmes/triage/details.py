@@ -16,8 +16,7 @@ from holmes.triage.matching import is_pod_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from holmes.triage.conversation import Outcome
-    from holmes.triage.lookups import Lookups
+    from holmes.triage.conversation import Lookups, Outcome
     from holmes.values.findings import Incident, ObjectRef
     from holmes.values.json_types import JsonValue
 

@@ -14,17 +14,16 @@ from holmes.triage.conversation import source_of
 from holmes.triage.details import LOGS_TOOL
 from holmes.triage.markdown import code, counted, fenced, plain, resource_path, sentence, table
 from holmes.triage.objects import GET_TOOL, WHOLE_CLUSTER, find_scope, locate
+from holmes.triage.report import cited_excerpt, excerpt
 from holmes.triage.tables import Asked, answer, failed_answer, nothing_answer, wanted_names
-from holmes.triage.verdicts import cited_excerpt, excerpt
 from holmes.triage.words import KIND_BY_NAME
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from holmes.triage.conversation import Outcome
+    from holmes.triage.conversation import Lookups, Outcome
     from holmes.triage.intents import Intent
-    from holmes.triage.lookups import Lookups
     from holmes.triage.question import Question
     from holmes.values.findings import ObjectRef
     from holmes.values.json_types import JsonValue

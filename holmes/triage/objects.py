@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from holmes.triage.lookups import DIAGNOSE_TOOL
+from holmes.triage.conversation import DIAGNOSE_TOOL
 from holmes.triage.markdown import code
 from holmes.triage.words import KIND_BY_NAME, KIND_BY_WORD, WORKLOAD_RESOURCES
 from holmes.values.findings import ObjectRef
@@ -20,8 +20,7 @@ from holmes.values.findings import ObjectRef
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holmes.triage.conversation import Outcome
-    from holmes.triage.lookups import Lookups
+    from holmes.triage.conversation import Lookups, Outcome
     from holmes.triage.question import Named, Question
 
 GET_TOOL: Final = "kubectl_get"

@@ -14,14 +14,12 @@ from holmes.triage.conversation import Source, source_of
 from holmes.triage.markdown import code, counted, one_line, plain, resource_path, sentence, table
 from holmes.triage.matching import is_pod_of
 from holmes.triage.objects import RELATED_TOOL, WHOLE_CLUSTER, locate
-from holmes.triage.report import NO_LLM
-from holmes.triage.verdicts import excerpt, missing_namespace_text, missing_object_text, paragraphs
+from holmes.triage.report import NO_LLM, excerpt, missing_namespace_text, missing_object_text, paragraphs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.triage.conversation import Outcome
-    from holmes.triage.lookups import Lookups
+    from holmes.triage.conversation import Lookups, Outcome
     from holmes.triage.objects import Scope
     from holmes.triage.question import Named, Question
     from holmes.values.json_types import JsonValue

@@ -11,21 +11,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.triage.conversation import Outcome, Source, source_of
+from holmes.triage.conversation import DIAGNOSE_TOOL, Outcome, Source, source_of
 from holmes.triage.details import look_closer
-from holmes.triage.lookups import DIAGNOSE_TOOL
 from holmes.triage.markdown import code, counted, one_line, resource_path
 from holmes.triage.matching import is_about, match_incidents
 from holmes.triage.objects import WHOLE_CLUSTER, find_scope, locate
 from holmes.triage.question import Named, parse_question
-from holmes.triage.report import Story, object_list, report_text
-from holmes.triage.verdicts import (
+from holmes.triage.report import (
+    Story,
     answer_undiagnosed,
     excerpt,
     missing_namespace_text,
     missing_object_text,
     nothing_found_text,
+    object_list,
     paragraphs,
+    report_text,
     spoken_place,
     spoken_symptoms,
 )
@@ -35,7 +36,7 @@ from holmes.values.findings_json import report_from_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.triage.lookups import Lookups
+    from holmes.triage.conversation import Lookups
     from holmes.triage.matching import Match
     from holmes.triage.objects import Located, Scope
     from holmes.triage.question import Question

@@ -23,7 +23,6 @@ from holmes.core.hooks import (
 )
 from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.settings.context import ContextSettings
-from holmes.settings.hooks import AUTO_COMPACT_ID as SETTINGS_AUTO_COMPACT_ID
 from holmes.settings.load import load_settings
 from holmes.settings.setting import setting_of
 from holmes.settings.table import settings_tables
@@ -206,10 +205,9 @@ def test_auto_compact_is_a_hook_that_follows_the_policys_own_triggers(tmp_path: 
         on="turn_start",
         condition=ContextPressure(threshold=None),
         action=CompactContext(),
-        cooldown_seconds=30.0,
+        cooldown=30.0,
     )
     assert policy_of(settings_of(tmp_path, {"context": {"auto_compact": True}})).hooks == (expected,)
-    assert SETTINGS_AUTO_COMPACT_ID == AUTO_COMPACT_ID
 
 
 @pytest.mark.row("C8")
@@ -280,21 +278,21 @@ def test_declared_hooks_reach_the_policy(tmp_path: Path, path: str) -> None:
             on="turn_end",
             condition=TurnCount(count=5),
             action=InjectMessage(message="5 turns", role="user"),
-            cooldown_seconds=1.5,
+            cooldown=1.5,
         ),
         Hook(
             id="look",
             on="turn_end",
             condition=ToolCalls(threshold=9),
             action=CallTool(action="kubectl_get", module="m", params={"kind": "pods"}),
-            cooldown_seconds=0.0,
+            cooldown=0.0,
         ),
         Hook(
             id="aggressive_compact",
             on="turn_end",
             condition=MessageCount(threshold=30),
             action=CompactContext(strategy="truncate", keep_recent=4, summary_max_tokens=99),
-            cooldown_seconds=60.0,
+            cooldown=60.0,
         ),
     )
 

@@ -13,8 +13,7 @@ import pytest
 
 from holmes.app.context_policies import context_policy
 from holmes.settings.load import load_settings
-from holmes.settings.process import add_env_file, process_environment
-from holmes.settings.tool_environment import tool_environment
+from holmes.settings.process import add_env_file, process_environment, tool_environment
 from tests.support.command_line import Home
 
 ANSWER = [{"text": "All is well."}]

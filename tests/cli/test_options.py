@@ -8,10 +8,10 @@ import pytest
 from holmes.cli.commands.ask_command import SETTING_OPTIONS, ask
 from holmes.cli.commands.toolset_command import toolset
 from holmes.server.command import serve
+from holmes.settings.alerts import SourceSettings
 from holmes.settings.server import ServerSettings
 from holmes.settings.setting import Setting, setting_of
 from holmes.settings.settings import GROUPS
-from holmes.settings.sources import SourceSettings
 
 WITH_OPTION = {
     str(setting.file_key): setting

@@ -83,7 +83,7 @@ async def test_an_execution_block_keeps_its_own_number_of_messages_under_any_pol
     block = {**EXECUTION["execution"]["context"], "strategy": strategy}
     config = {"execution": {"context": block}, **({"context_policy": policy} if policy else {})}
     made = policy_of(tmp_path, config)
-    made = replace(made, hooks=tuple(replace(hook, cooldown_seconds=0.0) for hook in made.hooks))
+    made = replace(made, hooks=tuple(replace(hook, cooldown=0.0) for hook in made.hooks))
     played = await Played(tmp_path, made, rounds=14, lines=160, window=64_000).play()
     before, after = around_compaction(played)
     assert kept_verbatim(before, after) >= 10

@@ -42,7 +42,7 @@ def policy_with(*hooks: Hook) -> ContextPolicy:
 def hook(
     condition: Condition, action: Action = LINE, on: Moment = "turn_start", name: str = "h", cooldown: float = 0.0
 ) -> Hook:
-    return Hook(id=name, condition=condition, action=action, on=on, cooldown_seconds=cooldown)
+    return Hook(id=name, condition=condition, action=action, on=on, cooldown=cooldown)
 
 
 def three_rounds() -> ScriptedModel:

@@ -143,7 +143,7 @@ async def test_flowllm_compacts_first_and_summarises_only_what_is_still_above_th
 @pytest.mark.row("S1", "C8")
 async def test_digitorn_compacts_by_its_hook_and_rests_for_two_turns_whatever_the_clock_says(tmp_path: Path) -> None:
     digitorn = named_policy("digitorn")
-    hooks = tuple(replace(hook, cooldown_seconds=0.0) for hook in digitorn.hooks)
+    hooks = tuple(replace(hook, cooldown=0.0) for hook in digitorn.hooks)
     policy = replace(digitorn, hooks=hooks)
     played = await Played(tmp_path, policy, rounds=40, lines=30, window=16_000).play()
     fired = [event.text for event in played.events if isinstance(event, HookFired)]

@@ -111,7 +111,7 @@ DOCUMENTED: dict[str, dict[str, object]] = {
                 on="turn_start",
                 condition=ContextPressure(threshold=0.75),
                 action=CompactContext(),
-                cooldown_seconds=30.0,
+                cooldown=30.0,
             ),
         ),
         "counting": "estimate",

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
 import yaml
 

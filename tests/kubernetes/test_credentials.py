@@ -10,6 +10,7 @@ import json
 import os
 import socket
 import struct
+import sys
 import tempfile
 import threading
 import time
@@ -19,7 +20,7 @@ import psutil
 import pytest
 
 from holmes.kubernetes.client import ClusterClient
-from holmes.kubernetes.exec_plugin import run_exec_plugin
+from holmes.kubernetes.credentials import run_exec_plugin
 from holmes.kubernetes.kubeconfig import load_access
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable
@@ -348,4 +349,15 @@ async def test_an_auth_provider_without_a_token_says_to_log_in(
 
     async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
         with pytest.raises(ClusterUnreachable, match="auth provider 'azure' of user 'u' gave no token"):
+            await client.probe()
+
+
+async def test_an_auth_provider_without_its_packages_names_the_extra(
+    api: KubernetesApi, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kubernetes.config", None)
+    user = {"auth-provider": {"name": "oidc", "config": {}}}
+
+    async with await ClusterClient.connect(_environment(tmp_path, api, _trust(certificates), user)) as client:
+        with pytest.raises(ClusterUnreachable, match=r"'oidc', .*pip install 'holmes\[auth-provider\]'"):
             await client.probe()

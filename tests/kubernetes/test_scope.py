@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.app.environment import with_choices
+from holmes.app.cluster import with_choices
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.errors import Forbidden, NotFound
 from holmes.kubernetes.scope import SCOPE_VARIABLE
 from holmes.kubernetes.workloads import find_pods
-from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.toolsets.kubernetes_diagnosis.toolset import DIAGNOSE, KubernetesDiagnosisToolset
 from holmes.toolsets.kubernetes_logs.toolset import KUBERNETES_LOGS, KubernetesLogsToolset
@@ -140,7 +139,7 @@ def test_the_setting_reaches_the_tools_and_a_namespace_outside_is_one_line(tmp_p
     assert with_choices(load_settings(variables), {}).get(SCOPE_VARIABLE) == "shop,billing"
     with pytest.raises(ConfigError, match=f"namespace 'other' is {OUTSIDE}"):
         with_choices(load_settings(variables, None, {"namespace": "other"}), {})
-    with pytest.raises(SettingsError, match="SCOPED_NAMESPACES='Shop': 'Shop' is not a valid name of a namespace"):
+    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES='Shop': 'Shop' is not a valid name of a namespace"):
         load_settings({**variables, "SCOPED_NAMESPACES": "Shop"})
-    with pytest.raises(SettingsError, match="SCOPED_NAMESPACES=',': it names no namespace"):
+    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES=',': it names no namespace"):
         load_settings({**variables, "SCOPED_NAMESPACES": " , "})

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from holmes.redaction.escape_sequences import strip_escape_sequences
 from holmes.redaction.redactor import Redactor
+from holmes.redaction.views import strip_escape_sequences
 from tests.support.planted_forms import random_text
 
 STARTS = ("\x1b[", "\x9b", "^[[", "\\e[", "\\E[", "\\033[", "\\0033[", "\\x1b[", "\\x1B[", "\\u001b[", "\\u001B[",

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from holmes.server.clients import TrustedProxies
-from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.values.errors import ConfigError
 from tests.server.http_server import KEY, http_server
@@ -40,7 +39,7 @@ def test_without_trusted_proxies_headers_count_for_nothing() -> None:
 
 
 def test_what_is_no_address_is_refused_before_the_server_starts(tmp_path: Path) -> None:
-    with pytest.raises((SettingsError, ConfigError), match="no address"):
+    with pytest.raises((ConfigError, ConfigError), match="no address"):
         load_settings({"HOME": str(tmp_path), "HOLMES_TRUSTED_PROXIES": "10.0.0.0/8, ingress"})
 
 

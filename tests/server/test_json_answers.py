@@ -45,11 +45,11 @@ def test_what_has_no_json_says_so(text: str) -> None:
         ({"name": "x", "age": 3, "tags": ["a"]}, None),
         ({"name": "x", "age": None}, None),
         ({"name": "x", "age": 3.0}, None),
-        ({"name": "x", "age": True}, "$.age: integer or null is expected"),
-        ({"age": 3}, "$: 'name' is missing"),
-        ({"name": "x", "size": 3}, "$: 'size' is not allowed"),
-        ({"name": "x", "tags": ["a", "c"]}, '$.tags.1: one of ["a", "b"] is expected'),
-        ([], "$: object is expected"),
+        ({"name": "x", "age": True}, "$.age: True is not of type 'integer', 'null'"),
+        ({"age": 3}, "$: 'name' is a required property"),
+        ({"name": "x", "size": 3}, "$: Additional properties are not allowed ('size' was unexpected)"),
+        ({"name": "x", "tags": ["a", "c"]}, "$.tags[1]: 'c' is not one of ['a', 'b']"),
+        ([], "$: [] is not of type 'object'"),
     ],
 )
 def test_a_value_fits_a_schema_or_the_place_is_named(value: JsonValue, problem: str | None) -> None:
@@ -82,6 +82,24 @@ def test_a_schema_without_end_ends(schema: JsonObject) -> None:
 
 def test_patterns_and_addresses_of_clients_are_left_alone() -> None:
     assert mismatch("a" * 50, {"pattern": "(a+)+$", "$ref": "https://example.com/schema.json"}) is None
+
+
+def test_a_long_value_is_not_quoted() -> None:
+    assert mismatch(["a" * 100], {"type": "object"}) == "$: the value is not of type 'object'"
+
+
+def test_few_words_of_a_schema_may_not_cost_much() -> None:
+    choices: JsonObject = {f"a{depth}": {"anyOf": [{"$ref": f"#/$defs/a{depth + 1}"}] * 2} for depth in range(30)}
+    with pytest.raises(ConfigError, match="takes too long"):
+        mismatch(1, {"$ref": "#/$defs/a0", "$defs": {**choices, "a30": {"type": "string"}}})
+
+
+@pytest.mark.parametrize(
+    ("schema", "place"), [({"type": "text"}, r"\$.type"), ({"required": 5}, r"\$.required"), ({"$schema": 5}, "schema")]
+)
+def test_a_schema_that_is_none_is_refused_before_anything_is_asked(schema: JsonObject, place: str) -> None:
+    with pytest.raises(ConfigError, match=rf"not a valid JSON Schema at .*{place}"):
+        schema_of(schema)
 
 
 def test_openais_wrapping_is_taken_off() -> None:

@@ -11,8 +11,8 @@ from threading import Thread
 
 import pytest
 
-from holmes.settings.certificate import certificate_variables
-from holmes.settings.errors import SettingsError
+from holmes.settings.process import certificate_variables
+from holmes.values.errors import ConfigError
 from tests.support.certificates import make_certificates
 from tests.support.command_line import Home, provider_config
 from tests.support.openai_server import OpenAIServer, Reply
@@ -46,7 +46,7 @@ def test_without_it_nothing_changes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", ["not base64!", b64encode(b"no certificate").decode(), "-----BEGIN CERTIFICATE-----"])
 def test_what_is_no_certificate_is_one_line_of_every_command(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="CERTIFICATE is not valid: expected PEM certificates, base64-encoded"):
+    with pytest.raises(ConfigError, match="CERTIFICATE is not valid: expected PEM certificates, base64-encoded"):
         certificate_variables({"HOME": str(tmp_path), "CERTIFICATE": wrong})
     done = Home.make(tmp_path / "home", CERTIFICATE=wrong).run("version")
     assert (done.exit_code, done.stdout) == (2, "")
@@ -82,8 +82,8 @@ def test_clients_and_tools_trust_it(tmp_path: Path) -> None:
     script = (
         "import asyncio, httpx, subprocess\n"
         "from holmes.settings.process import process_environment, trust_own_authorities\n"
-        "from holmes.settings.tool_environment import tool_environment\n"
-        "from holmes.sources.alertmanager import AlertmanagerAccess, fetch_alerts\n"
+        "from holmes.settings.process import tool_environment\n"
+        "from holmes.sources import AlertmanagerAccess, fetch_alerts\n"
         "trust_own_authorities()\n"
         f"url = 'https://127.0.0.1:{server.server_port}'\n"
         "print(asyncio.run(fetch_alerts(AlertmanagerAccess(url=url))))\n"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings, reveal
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def load(
 
 
 def complaint(home: Path, text: str = "", **parts: str) -> str:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(ConfigError) as caught:
         load(home, text, **parts)  # type: ignore[arg-type]
     message = str(caught.value)
     assert "\n" not in message
@@ -263,8 +263,8 @@ def test_two_hooks_with_one_id_and_a_false_automatic_one_are_mistakes(tmp_path: 
     hook = "{id: %s, condition: {type: always}, action: {type: log, message: m}}"
     twice = complaint(tmp_path, f"hooks: [{hook % 'a'}, {hook % 'a'}]")
     assert twice.startswith("config.yaml:1: 'hooks'=")
-    assert twice.endswith(": the id 'a' is there twice")
-    assert complaint(tmp_path, f"hooks: [{hook % '_auto_compact'}]").endswith("hook whose action is compact_context")
+    assert twice.endswith(": duplicate id 'a'")
+    assert complaint(tmp_path, f"hooks: [{hook % '_auto_compact'}]").endswith("a hook with the action compact_context")
 
 
 MODELS = """\

@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel
 
 from holmes.settings.config_keys import config_keys
-from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.settings.settings import GROUPS, Settings, reveal
+from holmes.values.errors import ConfigError
 
 
 def load(
@@ -28,7 +28,7 @@ def load(
 def complaint(
     tmp_path: Path, text: str | None = None, variables: dict[str, str] | None = None, **overrides: object
 ) -> str:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(ConfigError) as caught:
         load(tmp_path, text, variables, **overrides)
     message = str(caught.value)
     assert "\n" not in message
@@ -119,13 +119,13 @@ def test_a_bad_option_is_named_as_the_user_typed_it(tmp_path: Path) -> None:
 
 
 def test_a_config_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="there is no such file"):
         load_settings({"HOME": str(tmp_path)}, tmp_path / "mine.yaml")
 
 
 def test_a_binary_config_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_bytes(b"model: \xff\xfe")
-    with pytest.raises(SettingsError, match="not UTF-8 text"):
+    with pytest.raises(ConfigError, match="not UTF-8 text"):
         load_settings({"HOME": str(tmp_path)}, tmp_path / "mine.yaml")
 
 

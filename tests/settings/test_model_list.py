@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
 from holmes.settings.settings import Settings, reveal
+from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +130,7 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
     ],
 )
 def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, expected: str) -> None:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
     assert expected in str(caught.value)
 
@@ -139,11 +139,11 @@ def test_a_variable_that_is_not_set_is_a_mistake_only_of_a_model_that_is_chosen(
     text = "mine:\n  model: a\nother:\n  model: b\n  api_key: '{{ env.MISSING }}'\n"
     assert load(tmp_path, text, model="mine").model_chain()[0].name == "mine"
     expected = r"model_list.yaml:5: 'other.api_key' refers to the variable 'MISSING', which is not set"
-    with pytest.raises(SettingsError, match=expected):
+    with pytest.raises(ConfigError, match=expected):
         load(tmp_path, text, model="other")
-    with pytest.raises(SettingsError, match=expected):
+    with pytest.raises(ConfigError, match=expected):
         load(tmp_path, text, model="mine", fallback_models=("other",))
-    with pytest.raises(SettingsError, match=expected):
+    with pytest.raises(ConfigError, match=expected):
         load(tmp_path, text + "third:\n  model: c\n  context: {summary_model: other}\n", model="third")
 
 

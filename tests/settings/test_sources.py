@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holmes.settings.errors import SettingsError
 from holmes.settings.load import load_settings
+from holmes.values.errors import ConfigError
 
 
 def test_the_keys_that_users_have_work(tmp_path: Path) -> None:
@@ -34,5 +34,5 @@ def test_one_matcher_needs_no_list(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="--alertmanager-url"):
+    with pytest.raises(ConfigError, match="--alertmanager-url"):
         load_settings({"HOME": str(tmp_path)}, None, {"alertmanager_url": "alertmanager:9093"})

@@ -48,7 +48,7 @@ def test_every_group_has_a_heading() -> None:
 
 def test_the_tables_show_what_a_policy_fills_in_and_what_other_systems_call_it() -> None:
     row = next(row for row in settings_tables().splitlines() if row.startswith("| `context.reserved`"))
-    assert row.endswith("0: no such trigger. Also accepted: `compaction.reserved`. |")
+    assert row.endswith("0 disables this trigger. Also accepted: `compaction.reserved`. |")
     row = next(row for row in settings_tables().splitlines() if row.startswith("| `context.strategy`"))
     assert "| `summarize` |" in row
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.settings.process import process_environment
-from holmes.settings.tool_environment import tool_environment
+from holmes.settings.process import process_environment, tool_environment
 
 CLUSTER_ACCESS = {
     "PATH": "/bin",

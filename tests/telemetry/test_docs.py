@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from holmes.settings.telemetry import TelemetrySettings
+from holmes.settings.server import TelemetrySettings
 from holmes.telemetry.metrics import Metrics
 from tests.services import programs
 from tests.services.fixtures import needed_programs

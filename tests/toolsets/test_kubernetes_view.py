@@ -246,6 +246,12 @@ def test_broken_input_shows_nothing() -> None:
     assert _view(["yaml"], json.dumps(_list())).stdout == ""
 
 
+def test_an_object_of_two_kinds_is_not_shown() -> None:
+    done = _view(["yaml"], '{"kind": "Secret", "kind": "ConfigMap", "data": {"password": "x"}}')
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the key 'kind' twice" in done.stderr
+
+
 def test_manifests_of_several_documents_lose_only_secret_values() -> None:
     text = f"# c\nkind: Secret\nstringData:\n  p: {_PLANTED}\n---\nkind: ConfigMap\ndata:\n  a: b\n---\n"
     assert _view(["manifest"], text).stdout == "kind: Secret\ndataKeys:\n- p\n---\nkind: ConfigMap\ndata:\n  a: b\n"

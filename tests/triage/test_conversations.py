@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.triage import TriageModel
 from holmes.triage.answers import last_object, next_step
-from holmes.triage.conversation import read_turn
-from holmes.triage.lookups import MAX_ROUNDS
+from holmes.triage.conversation import MAX_ROUNDS, read_turn
 from holmes.triage.report import NO_LLM
 from holmes.values.errors import ModelError
 from holmes.values.events import AnswerFinished

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holmes.triage.answers import understood
-from holmes.triage.lookups import Lookups
+from holmes.triage.conversation import Lookups
 from holmes.triage.question import Question
 from holmes.values.messages import user_text
 from holmes.values.model import ModelRequest

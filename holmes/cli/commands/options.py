@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holmes.values.errors import ConfigError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TypeVar
@@ -60,7 +58,7 @@ def cluster_options(command: Command) -> Command:
     @click.option("--demo", is_flag=True, help="The recorded demo cluster that comes with Holmes.")
     @functools.wraps(command)
     def with_cluster(*arguments: object, snapshot: Path | None, demo: bool, **options: object) -> object:
-        from holmes.app.cluster_choice import ClusterChoice
+        from holmes.app.cluster import ClusterChoice
 
         live = [name for name in ("kubeconfig", "kube_context") if options.get(name)]
         if (snapshot is not None) + demo + bool(live) > 1:
@@ -74,10 +72,6 @@ def cluster_options(command: Command) -> Command:
 def read_settings(environment: Mapping[str, str], file: Path | None, overrides: Mapping[str, object]) -> Settings:
     """The settings of this process. `overrides` go by config key. Raises `ConfigError`."""
     # Imported here: pydantic costs 100 ms, and `--help` does not need it.
-    from holmes.settings.errors import SettingsError
     from holmes.settings.load import load_settings
 
-    try:
-        return load_settings(environment, file, overrides)
-    except SettingsError as error:
-        raise ConfigError(str(error)) from error
+    return load_settings(environment, file, overrides)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.investigations.alerts.subjects import bounded_key
 from holmes.investigations.records.values import Alert, AlertGroup
 from holmes.kubernetes.object_masking import ObjectMasker
-from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.views import strip_escape_sequences
 from holmes.values.errors import HolmesError
 from holmes.values.texts import shortened
 

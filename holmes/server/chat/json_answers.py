@@ -1,35 +1,32 @@
-"""Answers that must be JSON: finds it in what a model wrote, and checks it against a schema. Pure.
+"""Answers that must be JSON: finds it in the text of a model, and checks it against the schema of a client.
 
-Used for `response_format` and for checks. The schema comes from a client, so only keywords that cost nothing are looked
-at: types, values, objects, lists, combinations and references within the schema; no patterns, no addresses.
+The schema is not trusted: it fetches nothing, its regular expressions are not run, and the number of checks is limited.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holmes.values.errors import ConfigError
+from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
-_DEPTH: Final = 64
-_MAX_CHECKS: Final = 100_000
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "integer": (int,),
-    "number": (int, float),
-}
+_MAX_CHECKS: Final = 50_000
+_MAX_QUOTED_CHARACTERS: Final = 60
+_MAX_MESSAGE_CHARACTERS: Final = 300
+# Both would run a regular expression of a client; the last two do so by reading `patternProperties`.
+_NOT_CHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
+
+_Check = Callable[[Any, Any, Any, Any], Iterator[Any] | None]
 
 
 def schema_of(response_format: JsonObject) -> JsonObject:
@@ -38,16 +35,16 @@ def schema_of(response_format: JsonObject) -> JsonObject:
     if kind == "json_object":
         return {"type": "object"}
     if kind != "json_schema":
-        return response_format
+        return _valid(response_format)
     wrapped = response_format.get("json_schema")
     schema = wrapped.get("schema") if isinstance(wrapped, Mapping) else None
     if not isinstance(schema, Mapping):
         raise ConfigError("response_format: 'json_schema' needs an object 'schema'")
-    return schema
+    return _valid(schema)
 
 
 def find_json(text: str) -> JsonValue:
-    """The JSON in a model's answer: the whole of it, a fenced block, or its first object. Raises `ValueError`."""
+    """The JSON in a model's answer: the whole text, a fenced block, or the first object. Raises `ValueError`."""
     for candidate in (text, *(_FENCE.findall(text)[::-1])):
         try:
             value: JsonValue = json.loads(candidate)
@@ -61,102 +58,74 @@ def find_json(text: str) -> JsonValue:
         except (ValueError, RecursionError):
             continue
         return value
-    raise ValueError("there is no JSON in it")
+    raise ValueError("no JSON found")
 
 
 def mismatch(value: JsonValue, schema: JsonObject) -> str | None:
-    """Where `value` is not what `schema` says, None when it fits. Raises `ConfigError` for a schema without end."""
-    return next(_mismatches(value, schema, _Place("$", schema, 0, count(1))), None)
+    """The place in `value` that does not fit `schema`, and why; None when it fits.
+
+    Raises `ConfigError` for a schema that refers to itself without end or takes too long.
+    """
+    from jsonschema.exceptions import best_match
+
+    try:
+        error = best_match(_validator(schema).iter_errors(value))
+    except RecursionError:
+        raise ConfigError("response_format: the schema refers to itself without end") from None
+    if error is None:
+        return None
+    message, quoted = error.message, repr(error.instance)
+    if len(quoted) > _MAX_QUOTED_CHARACTERS:
+        message = message.replace(quoted, "the value")
+    return f"{error.json_path}: {excerpt(message, _MAX_MESSAGE_CHARACTERS)}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in a value the check is, with the whole schema for references. `checks` counts all of them."""
+def _valid(schema: JsonObject) -> JsonObject:
+    """`schema`, when it is a JSON Schema of its dialect."""
+    from jsonschema.exceptions import SchemaError
 
-    path: str
-    root: JsonObject
-    depth: int
-    checks: Iterator[int]
-
-    def below(self, name: str | int) -> _Place:
-        return replace(self, path=f"{self.path}.{name}", depth=self.depth + 1)
-
-    def again(self) -> _Place:
-        return replace(self, depth=self.depth + 1)
+    try:
+        _dialect(schema).check_schema(schema)
+    except SchemaError as error:
+        place, message = error.json_path, excerpt(error.message, _MAX_MESSAGE_CHARACTERS)
+        raise ConfigError(f"response_format is not a valid JSON Schema at {place}: {message}") from None
+    except RecursionError:
+        raise ConfigError("response_format: the schema is nested too deeply") from None
+    return schema
 
 
-def _mismatches(value: JsonValue, schema: object, place: _Place) -> Iterator[str]:
-    if next(place.checks) > _MAX_CHECKS:
-        raise ConfigError("response_format: checking an answer against this schema takes too long")
-    if schema is False or place.depth > _DEPTH:
-        yield f"{place.path}: nothing is allowed here"
-    if not isinstance(schema, Mapping) or place.depth > _DEPTH:
-        return
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        yield from _mismatches(value, _referred(reference, place.root), place.again())
-    yield from _of_type(value, schema, place)
-    yield from _of_combinations(value, schema, place)
-    if isinstance(value, Mapping):
-        yield from _of_object(value, schema, place)
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _mismatches(item, schema.get("items"), place.below(index))
+def _dialect(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+
+    if not isinstance(schema.get("$schema"), str):
+        return Draft202012Validator
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # for an unknown `$schema`
+        return validator_for(schema, default=Draft202012Validator)
 
 
-def _of_type(value: JsonValue, schema: JsonObject, place: _Place) -> Iterator[str]:
-    wanted = schema.get("type")
-    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
-    if names and not any(_is_a(value, name) for name in names):
-        yield f"{place.path}: {' or '.join(map(str, names))} is expected"
-    allowed = schema.get("enum")
-    if isinstance(allowed, list) and value not in allowed:
-        yield f"{place.path}: one of {json.dumps(allowed)[:200]} is expected"
-    if "const" in schema and value != schema["const"]:
-        yield f"{place.path}: {json.dumps(schema['const'])[:200]} is expected"
+def _validator(schema: JsonObject) -> Any:  # noqa: ANN401  jsonschema ships no types
+    """A validator that fetches nothing, runs no regular expression, and stops after `_MAX_CHECKS` checks."""
+    from jsonschema.validators import extend
+    from referencing import Registry
+
+    dialect, checks = _dialect(schema), count(1)
+    checked = {name: _bounded(name, check, checks) for name, check in dialect.VALIDATORS.items()}
+    return extend(dialect, validators=checked)(dict(schema), registry=Registry())
 
 
-def _of_combinations(value: JsonValue, schema: JsonObject, place: _Place) -> Iterator[str]:
-    for each in _list(schema.get("allOf")):
-        yield from _mismatches(value, each, place.again())
-    for name in ("anyOf", "oneOf"):
-        options = _list(schema.get(name))
-        if options and all(any(_mismatches(value, option, place.again())) for option in options):
-            yield f"{place.path}: it fits none of {name}"
+def _bounded(name: str, check: _Check, checks: Iterator[int]) -> _Check:
+    from referencing.exceptions import Unresolvable
 
+    def bounded(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401  any JSON
+        if next(checks) > _MAX_CHECKS:
+            raise ConfigError("response_format: checking an answer against this schema takes too long")
+        if name in _NOT_CHECKED or (name == "additionalProperties" and "patternProperties" in schema):
+            return
+        if name not in {"$ref", "$dynamicRef"}:
+            yield from check(validator, wanted, value, schema) or ()
+        elif wanted.startswith("#"):
+            with suppress(Unresolvable):  # like an address: it allows everything
+                yield from check(validator, wanted, value, schema) or ()
 
-def _of_object(value: Mapping[str, JsonValue], schema: JsonObject, place: _Place) -> Iterator[str]:
-    properties = schema.get("properties")
-    known: Mapping[str, JsonValue] = properties if isinstance(properties, Mapping) else {}
-    for name in _list(schema.get("required")):
-        if isinstance(name, str) and name not in value:
-            yield f"{place.path}: {name!r} is missing"
-    for name, item in value.items():
-        if name in known:
-            yield from _mismatches(item, known[name], place.below(name))
-        elif schema.get("additionalProperties") is False:
-            yield f"{place.path}: {name!r} is not allowed"
-        else:
-            yield from _mismatches(item, schema.get("additionalProperties"), place.below(name))
-
-
-def _is_a(value: JsonValue, name: object) -> bool:
-    if isinstance(value, bool):
-        return name == "boolean"
-    if name == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(name, str) and isinstance(value, _TYPES.get(name, ()))
-
-
-def _list(value: object) -> Sequence[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-def _referred(reference: str, root: JsonObject) -> object:
-    found: object = root
-    if not reference.startswith("#"):
-        return True
-    for part in reference[1:].strip("/").split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        found = found.get(name, True) if isinstance(found, Mapping) and name else found
-    return found
+    return bounded

@@ -17,7 +17,7 @@ from holmes.diagnosis.reports import IncidentFilter, masked_report
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.credentials import ClusterLogin
-from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.views import strip_escape_sequences
 from holmes.tokens import EstimatingCounter
 from holmes.toolsets.kubernetes_diagnosis.related import related_text
 from holmes.values.errors import HolmesError, ToolError

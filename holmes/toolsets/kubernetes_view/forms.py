@@ -76,10 +76,18 @@ def _behind_table(text: str) -> Json:
 
 def _parsed(text: str, author: str) -> Json:
     try:
-        parsed: Json = json.loads(text)
+        parsed: Json = json.loads(text, object_pairs_hook=_of_one_kind)
     except (ValueError, RecursionError) as error:
         raise ViewError(f"what {author} wrote is not JSON") from error
     # Half of a surrogate pair, which JSON can write and nothing else can.
     if "\\ud" in text or "\\uD" in text:
         parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
     return parsed
+
+
+def _of_one_kind(pairs: list[tuple[str, Json]]) -> Json:
+    """The object of `pairs`. Raises `ViewError` for two kinds: readers of JSON disagree on which one is valid."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs) and sum(key == "kind" for key, _ in pairs) > 1:
+        raise ViewError("an object has the key 'kind' twice, so Secrets cannot be found: the output is not shown")
+    return fields

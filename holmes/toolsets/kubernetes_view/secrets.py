@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.redaction.escape_sequences import strip_escape_sequences
+from holmes.redaction.views import strip_escape_sequences
 from holmes.toolsets.kubernetes_view.secret_names import sounds_secret
 
 if TYPE_CHECKING:

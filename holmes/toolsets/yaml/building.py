@@ -39,7 +39,7 @@ from holmes.toolsets.yaml.schema import (
     StaticPrerequisiteKeys,
     ToolKeys,
     ToolsetKeys,
-    UnknownTransformerKeys,
+    UpstreamTransformerKeys,
     ViewConfigKeys,
     ViewKeys,
 )
@@ -163,10 +163,10 @@ def build_definition(written: WrittenToolset, keys: ToolsetKeys) -> YamlToolsetD
     )
 
 
-def has_unknown_transformers(keys: ToolsetKeys) -> bool:
-    """Whether the entry asks for transformers that are accepted and ignored."""
+def has_ignored_transformers(keys: ToolsetKeys) -> bool:
+    """Whether the entry has transformers of HolmesGPT, which are ignored."""
     wanted = [*(keys.transformers or ()), *(each for tool in keys.tools for each in tool.transformers or ())]
-    return any(isinstance(each, UnknownTransformerKeys) for each in wanted)
+    return any(isinstance(each, UpstreamTransformerKeys) for each in wanted)
 
 
 def _with_defaults(tool: ToolKeys, keys: ToolsetKeys) -> ToolKeys:

@@ -6,6 +6,7 @@ The loader turns these models into the frozen values of `definition`. Refuses un
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
@@ -13,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from holmes.toolsets.kubernetes_view import FORMS
 
 VIEW: Final = "kubernetes_view"
+_TRANSFORMERS: Final = (VIEW, "llm_summarize")
 
 
 def _as_list(value: object) -> object:
@@ -83,15 +85,26 @@ class ViewKeys(_Keys):
     config: ViewConfigKeys
 
 
-class UnknownTransformerKeys(BaseModel):
-    """Of HolmesGPT, such as `llm_summarize`; without effect."""
+class UpstreamTransformerKeys(BaseModel):
+    """A transformer of HolmesGPT without effect."""
+
+    name: Literal["llm_summarize"]
+
+
+def _known_transformer(value: object) -> object:
+    name = value.get("name") if isinstance(value, dict) else value
+    if name not in _TRANSFORMERS:
+        nearest = get_close_matches(str(name), _TRANSFORMERS, n=1, cutoff=0.5)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"available: {', '.join(_TRANSFORMERS)}"
+        message = f"unknown transformer {name!r}; {hint}"
+        raise ValueError(message)
+    return value
 
 
 TransformerKeys = Annotated[
-    Annotated[ViewKeys, Tag("kubernetes_view")] | Annotated[UnknownTransformerKeys, Tag("unknown")],
-    Discriminator(
-        lambda value: "kubernetes_view" if isinstance(value, dict) and value.get("name") == VIEW else "unknown"
-    ),
+    Annotated[ViewKeys, Tag(VIEW)] | Annotated[UpstreamTransformerKeys, Tag("llm_summarize")],
+    Discriminator(lambda value: value["name"]),
+    BeforeValidator(_known_transformer),
 ]
 
 

@@ -40,6 +40,20 @@ _FUNCTION: Final = """() {{
     *) command {program} "$@" ;;
   esac
 }}"""
+# These start the program themselves, which skips the functions; so they start bash, which has them. After a word that
+# may be another command nothing is changed.
+_STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
+_STARTER: Final = """() {{
+  local words=()
+  while (($#)); do
+    case "$1" in
+      kubectl|oc|{starters}) command {program} ${{words[@]+"${{words[@]}}"}} bash -c '"$0" "$@"' "$@"; return ;;
+      -*|[0-9]*|*=*|KILL|TERM|INT|HUP|'{{}}') words+=("$1"); shift ;;
+      *) break ;;
+    esac
+  done
+  command {program} ${{words[@]+"${{words[@]}}"}} "$@"
+}}"""
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
 # The lexer forgets what was quoted: a sign or nothing between quotes is a word, and no separator or comment.
@@ -93,10 +107,11 @@ def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapp
         _REQUEST_TIMEOUT: chosen_cluster, f"--context={context}": context, f"--namespace={namespace}": namespace
     }  # fmt: skip
     wanted = shlex.join(option for option, value in options.items() if value)
-    programs = ("kubectl", "oc") if wanted else ()
+    functions = {program: _FUNCTION.format(program=program, options=wanted) for program in ("kubectl", "oc")}
+    functions |= {program: _STARTER.format(program=program, starters="|".join(_STARTERS)) for program in _STARTERS}
     helm = {"HELM_NAMESPACE": namespace, "HELM_KUBECONTEXT": context}
     return {
-        **{f"BASH_FUNC_{program}%%": _FUNCTION.format(program=program, options=wanted) for program in programs},
+        **{f"BASH_FUNC_{program}%%": function for program, function in functions.items() if wanted},
         **{name: value for name, value in helm.items() if value},
     }
 

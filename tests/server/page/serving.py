@@ -22,12 +22,10 @@ from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
 from holmes.server.application import create_application
 from holmes.settings.context import ContextSettings
-from holmes.settings.investigation import InvestigationSettings
+from holmes.settings.investigation import InvestigationSettings, StorageSettings, ToolSettings
 from holmes.settings.model import ModelSettings
 from holmes.settings.server import ServerSettings
 from holmes.settings.settings import Settings
-from holmes.settings.storage import StorageSettings
-from holmes.settings.tools import ToolSettings
 from holmes.stores.result_store import FileResultStore
 from holmes.telemetry.metrics import Metrics
 from tests.server.page.sample import Sample, fill

@@ -46,6 +46,10 @@ async def _ran(
         ("kubectl -n other get pods", f"kubectl {OPTIONS} -n other get pods"),
         ("oc get pods", f"oc get {OPTIONS} pods"),
         ("kubectl version", "kubectl version"),
+        ("timeout 5 kubectl get pods", f"kubectl get {OPTIONS} pods"),
+        ("timeout -s KILL 5s nice -n 5 kubectl get 'a b'", f"kubectl get {OPTIONS} a b"),
+        ("echo pods | xargs -n 1 kubectl get", f"kubectl get {OPTIONS} pods"),
+        ("env A=1 timeout 5 echo kubectl get; timeout 5 true", "kubectl get"),
         ("helm list", "helm list prod eu/shop"),
     ],
 )

@@ -168,14 +168,16 @@ def test_a_view_is_checked_when_its_file_is_read() -> None:
         ("{form: table}", "the form 'table' needs 'objects'"),
         ("{form: jq, argumet: .}", "unknown key 'argumet': did you mean 'argument'"),
         ("{argument: .}", "config.form: Field required"),
+        ("{form: jq}}, {name: kubernets_view", "unknown transformer 'kubernets_view'; did you mean 'kubernetes_view'?"),
+        ("{form: jq}}, {nam: x", "unknown transformer None; available: kubernetes_view, llm_summarize"),
         ("{form: jq, argument: '{{ x'}", "tool 'run': line 1"),
     ):
         with pytest.raises(ConfigError, match=r"^test.yaml:\d+: ") as raised:
-            definition_of(one_tool(f"command: x\ntransformers:\n- {{name: kubernetes_view, config: {config}}}"))
+            definition_of(one_tool(f"command: x\ntransformers: [{{name: kubernetes_view, config: {config}}}]"))
         assert said in str(raised.value)
 
 
-def test_transformers_of_a_toolset_are_those_of_its_tools_and_unknown_ones_do_nothing() -> None:
+def test_transformers_of_a_toolset_are_those_of_its_tools_and_those_of_holmesgpt_do_nothing() -> None:
     text = """
 toolsets:
   mine:
