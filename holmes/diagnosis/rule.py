@@ -1,20 +1,20 @@
-"""What a rule is: data for people and for `holmes rules`, and a pure function of the cluster's state.
+"""Rules: a description for `holmes rules` and the documents, and a pure function of the cluster state.
 
     @Row(
         id="P03",
-        title="Container restarts although it runs",
+        title="Container restarted and runs again",
         severity="warning",
         kinds=("Pod",),
         reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
-        explanation="A container ended within the last hour and runs again. ...",
+        explanation="A container terminated within the last hour and runs again. ...",
     )
     def restarting(state: ClusterState) -> Iterator[Fault]:
         for pod in state.of("Pod"):
             ...
                 yield Fault(subject=pod.ref, cause="...", evidence=(...), next_check="...")
 
-The function yields a `Fault` for every object it finds; `holmes.diagnosis.engine` makes findings of them: fills in what
-the rule says, replaces a pod by its workload as the culprit, and merges the same fault of many pods.
+The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings: it adds the
+defaults of the row, replaces a pod as the culprit by its workload, and merges equal faults of several pods.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Seq
 def _not_checked(
     rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked]
 ) -> tuple[NotChecked, ...]:
-    """What could not be read, with the rules that need it."""
+    """Kinds and logs that could not be read, with the rules that need them."""
     alike: dict[tuple[str, GapCategory], list[Gap]] = defaultdict(list)
     for gap in sorted(state.reading.gaps, key=lambda gap: (gap.namespace, gap.kind)):
         alike[gap.namespace, gap.category].append(gap)

@@ -1,4 +1,4 @@
-"""What the log of a failing container says: the decisive line, and the objects that it names."""
+"""Logs of failing containers: the decisive line, and the objects that it names."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastWords:
-    """What the log shows: the signatures, most specific first, and the lines as evidence.
+    """The signatures of a log, the most specific first, and the lines as evidence.
 
     `blamed` are the Services that the lines name, and the ServiceAccounts that lack a right according to them.
     """

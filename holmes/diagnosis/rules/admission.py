@@ -1,4 +1,4 @@
-"""What can refuse requests to the API server: webhooks, pod security, aggregated APIs."""
+"""Admission webhooks, Pod Security and aggregated APIs that make requests fail."""
 
 from __future__ import annotations
 

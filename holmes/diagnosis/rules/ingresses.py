@@ -36,7 +36,7 @@ _DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
     kinds=("Ingress", "IngressClass"),
     reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
     explanation=(
-        "The class that the Ingress names does not exist, or it names none and there is no default class, so no "
+        "The class that the Ingress names does not exist, or it names none and no class is the default, so no "
         "controller handles it. An Ingress with an address is treated as handled, unless its class is clearly "
         "misspelt (the address may be an old one). In a cluster without any class, controllers do not use classes. "
         "There, an Ingress without a class has severity info, and only while no other Ingress has an address. "

@@ -43,7 +43,7 @@ _RECENT_SECONDS: Final = 3_600
     ),
     explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A "
                 "rule lacks or misspells the verb, the resource or the API group; a binding names another subject "
-                "or namespace, or a role that does not exist; or there is no binding. Denials are found in events, "
+                "or namespace, or a role that does not exist; or no binding exists. Denials are found in events, "
                 "and in logs that were read for other faults. A denial that is allowed by now is not reported.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:

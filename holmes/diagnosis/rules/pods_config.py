@@ -98,7 +98,7 @@ def _refused(container: Container, message: str) -> Reference | None:
 
 
 def _sentence(missing: Missing, reference: Reference, workload: str) -> str:
-    takes = f"requires its key {reference.key}" if reference.key else "refers to it"
+    takes = "requires this key" if reference.key else "refers to it"
     takes = "reads its variables from it" if reference.use == "variables" else takes
     return f"{missing.what}, but {reference.user} of {workload} {takes}{missing.hint}"
 

@@ -120,7 +120,7 @@ def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
     times = restarts(crash.container)
     if limit:
         return (
-            f"The {who} was killed{ran} because it needs more memory than its limit resources.limits.memory = {limit} "
+            f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
             f"(OOMKilled){times}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"

@@ -184,7 +184,7 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     explanation="All suitable nodes have taints that the pod does not tolerate. A custom taint "
     "(`dedicated=batch:NoSchedule`) reserves nodes on purpose: add the toleration if the pod may run "
     "there. A taint `node.kubernetes.io/...` means that the node has a fault or is cordoned. The taint "
-    "of the control plane counts only when there is no other.",
+    "of the control plane counts only without another one.",
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
     """The workload lacks a toleration, or the node has a fault."""
