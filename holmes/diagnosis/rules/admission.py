@@ -39,10 +39,10 @@ _METRICS: Final = "metrics.k8s.io"
     kinds=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
     needs=("Service", "EndpointSlice", "Namespace"),
     reads=("webhooks[].clientConfig.service", "webhooks[].failurePolicy", "webhooks[].namespaceSelector"),
-    explanation="The API server calls a webhook with failurePolicy Fail before it writes objects, and the webhook "
-    "cannot answer: its Service is missing, lacks the port or has no ready endpoint. Every request "
-    "that matches its rules is refused. Critical when pods are refused because of it (W03e). A webhook "
-    "with failurePolicy Ignore is not a fault, because requests pass.",
+    explanation="The API server calls a webhook with failurePolicy Fail before it writes objects. The webhook "
+    "cannot answer because its Service is missing, lacks the port or has no ready endpoint. Every "
+    "request that matches its rules is refused. Critical when pods are refused because of it (W03e). A "
+    "webhook with failurePolicy Ignore is not a fault, because requests pass.",
 )
 def webhook_outage(state: ClusterState) -> Iterator[Fault]:
     refused = {found["webhook"] for _, found in refused_with(state, WEBHOOK_FAILED)}

@@ -73,9 +73,9 @@ def _living(state: ClusterState) -> Iterator[ClusterObject]:
     kinds=(_HPA,),
     needs=("APIService",),
     reads=("status.conditions[ScalingActive]", "APIService status.conditions[Available]"),
-    explanation="The autoscaler gets no metrics, so the number of pods does not change. Its metrics API is missing "
-    "(for cpu and memory: metrics-server with APIService v1beta1.metrics.k8s.io), a container has no "
-    "request to compute a utilization from, or the pods are too young or not ready.",
+    explanation="The autoscaler gets no metrics, so the number of pods does not change. Its metrics API may be "
+    "missing (for cpu and memory: metrics-server with APIService v1beta1.metrics.k8s.io). A container "
+    "may have no request to compute a utilization from, or the pods are too young or not ready.",
 )
 def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
     for scaler in _living(state):

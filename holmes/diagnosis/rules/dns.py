@@ -185,9 +185,9 @@ def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[F
     needs=("Service", "Pod"),
     reads=("data.Corefile of ConfigMap kube-system/coredns", "logs of CoreDNS"),
     explanation=(
-        "The Corefile lacks the plugin kubernetes (names of Services), has a misspelt directive or domain, "
-        "overrides names of existing Services (rewrite, hosts, template), or does not forward other names. CoreDNS "
-        "may also log that it cannot read the file or queries itself in a loop."
+        "The Corefile lacks the plugin kubernetes (names of Services), has a misspelt directive or domain, or does "
+        "not forward other names. It may also override names of existing Services (rewrite, hosts, template). "
+        "CoreDNS may also log that it cannot read the file or queries itself in a loop."
     ),
 )
 def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:

@@ -234,9 +234,9 @@ _BAD: Final = frozenset({"Conflicted"})
     kinds=(_GATEWAY, _CLASS),
     reads=("spec.gatewayClassName", "status.conditions", "status.listeners[].conditions"),
     explanation=(
-        "The controller of the gateway's class rejects the class, the gateway or one of its listeners (a missing "
-        "certificate, a conflict, an unknown protocol), or the class does not exist. Conditions of an older "
-        "generation and young objects do not count."
+        "The class does not exist, or its controller rejects the class, the gateway or a listener (a missing "
+        "certificate, a conflict, an unknown protocol). Conditions of an older generation and young objects do not "
+        "count."
     ),
 )
 def gateway_is_not_accepted(state: ClusterState) -> Iterator[Fault]:
@@ -297,7 +297,7 @@ def _describe(each: ClusterObject) -> str:
     reads=("spec.parentRefs", "status.parents[].conditions"),
     explanation=(
         "The gateway does not exist, or its controller does not accept the route (no matching listener or host "
-        "name, namespace not allowed), or the controller cannot resolve a reference of the route."
+        "name, namespace not allowed). The controller may also be unable to resolve a reference of the route."
     ),
 )
 def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:

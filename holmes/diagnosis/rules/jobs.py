@@ -248,10 +248,10 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
         "events MissSchedule, TooManyMissedTimes, FailedNeedsStart, JobAlreadyActive",
         "events UnknownTimeZone, UnparseableSchedule, InvalidSchedule",
     ),
-    explanation="A CronJob misses its runs. Its schedule or time zone cannot be parsed, its last run has not "
-                "finished and concurrencyPolicy is Forbid, it exceeded startingDeadlineSeconds, or it starts no "
-                "Jobs for an unknown reason. A run is overdue after twice the longest interval of the schedule, "
-                "not by a calendar. A suspended CronJob is not a fault.",
+    explanation="A CronJob misses its runs. Its schedule or time zone cannot be parsed, or its last run has not "
+                "finished and concurrencyPolicy is Forbid. It may also have exceeded startingDeadlineSeconds, or "
+                "start no Jobs for an unknown reason. A run is overdue after twice the longest interval of the "
+                "schedule, not by a calendar. A suspended CronJob is not a fault.",
 )  # fmt: skip
 def does_not_start(state: ClusterState) -> Iterator[Fault]:
     for cron in state.of("CronJob"):

@@ -42,9 +42,9 @@ _RECENT_SECONDS: Final = 3_600
         "Role rules[]", "RoleBinding subjects[]", "RoleBinding roleRef",
     ),
     explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A "
-                "rule lacks or misspells the verb, the resource or the API group; a binding names another subject "
-                "or namespace, or a role that does not exist; or no binding exists. Denials are found in events, "
-                "and in logs that were read for other faults. A denial that is allowed by now is not reported.",
+                "rule may lack or misspell the verb, the resource or the API group. A binding may be missing, or "
+                "name another subject, another namespace or a missing role. Denials are found in events, and in "
+                "logs that were read for other faults. A denial that is allowed by now is not reported.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:
     told: set[Denial] = set()
@@ -189,7 +189,7 @@ def _is_of_system(each: ClusterObject) -> bool:
     kinds=("RoleBinding", "ClusterRoleBinding"),
     needs=("ServiceAccount",),
     reads=("subjects[].name", "subjects[].namespace"),
-    explanation="The subject of a binding does not exist, and its name or namespace looks like a misspelling of an "
+    explanation="The subject of a binding does not exist. Its name or namespace looks like a misspelling of an "
     "existing ServiceAccount, which does not get the role. A missing subject without a similar one is "
     "not a fault.",
 )

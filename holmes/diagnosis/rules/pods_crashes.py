@@ -53,11 +53,11 @@ if TYPE_CHECKING:
         "logs of the instance that ended",
     ),
     explanation=(
-        "A container exits repeatedly (CrashLoopBackOff), or a pod that must not end has failed. The exit code "
-        "shows the kind: 1 and 2 are application errors, 126 and 127 a command that cannot be executed or found, "
-        "134 and 139 crashes, 137 a kill, 0 a program that finished. The log of the terminated container has the "
-        "reason. A variable, argument or mounted file that the log names is shown as evidence. Out of memory is "
-        "P02, kills by probes are P11 and P12, containers that cannot start P06, init containers P09."
+        "A container exits repeatedly (CrashLoopBackOff), or a pod that must not end has failed. Exit codes 1 and "
+        "2 are application errors, 126 a command that cannot be executed, 127 a command that was not found. 134 "
+        "and 139 are crashes, 137 is a kill, and 0 is a program that finished. The log of the terminated container "
+        "has the reason. A variable, argument or mounted file that the log names is shown as evidence. Out of "
+        "memory is P02, kills by probes are P11 and P12, containers that cannot start P06, init containers P09."
     ),
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
@@ -196,9 +196,9 @@ _BORING: Final = re.compile(
     ),
     explanation=(
         "The runtime cannot create or start the container (CreateContainerError, RunContainerError, StartError). "
-        "The program in command or args is not in the image or not executable, the working directory or a mount is "
-        "wrong, or the memory limit is too low to start. A failing postStart hook also terminates the container. "
-        "The application itself has not started."
+        "The program in command or args is not in the image or not executable, a path or mount is wrong, or the "
+        "memory limit is too low. A failing postStart hook also terminates the container. The application itself "
+        "has not started."
     ),
 )
 def not_started(state: ClusterState) -> Iterator[Fault]:

@@ -63,10 +63,9 @@ _SHUTDOWNS: Final = frozenset({"Terminated", "NodeShutdown", "Shutdown"})
     ),
     explanation=(
         "A pod was terminated from outside. It was evicted because the node was low on memory or disk, or because "
-        "it exceeded its own limit for ephemeral storage, or it was preempted by a pod of higher priority. "
-        "Critical while its workload has too few ready pods, info after others have replaced it. When several pods "
-        "of a workload exceeded the same limit within an hour and the new ones have it too, the severity is at "
-        "least warning."
+        "it exceeded its own limit for ephemeral storage. Or a pod of higher priority preempted it. Critical while "
+        "its workload has too few ready pods, info after others have replaced it. The severity is at least warning "
+        "when several pods of a workload exceeded the same limit within an hour and new pods have it too."
     ),
 )
 def evicted(state: ClusterState) -> Iterator[Fault]:
@@ -201,8 +200,8 @@ def _preemption(found: ClusterEvent) -> Fault:
     reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
     explanation=(
         "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
-        "UnexpectedAdmissionError, ...), often because the pod sets nodeName and bypasses the scheduler, or "
-        "because the node was shut down. Such pods remain as Failed and do not start again."
+        "UnexpectedAdmissionError, ...). Often the pod sets nodeName and bypasses the scheduler, or the node was "
+        "shut down. Such pods remain as Failed and do not start again."
     ),
 )
 def refused_by_node(state: ClusterState) -> Iterator[Fault]:
@@ -268,8 +267,8 @@ _KILLS: Final = ("FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
         "spec.nodeName",
     ),
     explanation=(
-        "The state of these pods is unknown, because their node no longer reports or does not exist. The fault is "
-        "at the node (N01); the pods are listed to show the affected workloads."
+        "The state of these pods is unknown, because their node no longer reports or does not exist. Rule N01 "
+        "reports the node; the pods are listed to show the affected workloads."
     ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:

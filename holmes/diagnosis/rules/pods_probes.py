@@ -48,9 +48,9 @@ _TITLES: Final[dict[ProbeField, str]] = {
     explanation=(
         "The containers run, but the pod is not ready, so Services send no requests to it. The message of the "
         "failed probe is compared with the definition of the container. Typical causes are a port without a "
-        "listener, a path that answers 404, a program that is not in the image, or no answer in time. When the "
-        "application answers with an error, its log and the services that it names are checked. Pods younger than "
-        "the grace period and the time that the probe allows are ignored."
+        "listener, a path that answers 404, a missing program, or no answer in time. When the application answers "
+        "with an error, its log and the services that it names are checked. Pods younger than the grace period and "
+        "the time that the probe allows are ignored."
     ),
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:

@@ -46,9 +46,9 @@ if TYPE_CHECKING:
         "No pod and no workload has the labels of the Service's selector, so the Service has no endpoints. The "
         "intended workload is the one with the most similar labels and name; the differing label is named. When an "
         "older ReplicaSet of that workload still had the labels, the workload is the culprit, not the Service. "
-        "These are not faults: Services without a selector, Services whose workload has zero replicas, Services "
-        "created by operators, and labels that are set on running pods (leader, role). Usually the selector or the "
-        "label of the template must be corrected."
+        "Services without a selector, with zero replicas or created by operators are not faults. Labels that are "
+        "set on running pods (leader, role) are not faults either. Usually the selector or the label of the "
+        "template must be corrected."
     ),
 )
 def selector_matches_nothing(state: ClusterState) -> Iterator[Fault]:
@@ -143,8 +143,8 @@ def _consumers(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
     needs=("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
     reads=("spec.selector", "status.conditions[type=Ready] of the pods", "spec.replicas of the workload"),
     explanation=(
-        "The selector is correct, but no pod behind the Service is ready, or no pod exists: the workload has zero "
-        "replicas, or its pods cannot be created. This is a symptom; the cause is at the pods or the workload. "
+        "The selector is correct, but no pod behind the Service is ready. If no pod exists, the workload has zero "
+        "replicas or its pods cannot be created. This is a symptom; the cause is at the pods or the workload. "
         "Services with publishNotReadyAddresses, pods that are just starting, and Services of Jobs are not faults. "
         "A workload with zero replicas counts only when the Service is used."
     ),

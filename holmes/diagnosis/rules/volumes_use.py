@@ -83,10 +83,10 @@ def lost(state: ClusterState) -> Iterator[Fault]:
     kinds=("Pod", "PersistentVolumeClaim"),
     reads=("event FailedAttachVolume", "PersistentVolumeClaim spec.accessModes", "spec.replicas", "spec.strategy.type"),
     explanation="A ReadWriteOnce volume can be used on one node at a time (ReadWriteOncePod: by one pod). A second "
-    "replica on another node, or the new pod of a rolling update, waits until the first releases it, "
-    "which a Deployment with RollingUpdate never does. Use `strategy: Recreate`, one replica, a "
-    "StatefulSet with a claim for each pod, or ReadWriteMany. When the node of the holder is down, the "
-    "volume stays attached until the node returns or is deleted.",
+    "replica on another node, or the new pod of a rolling update, waits until the first releases it. "
+    "With RollingUpdate, this never happens. Use `strategy: Recreate`, one replica, a StatefulSet with "
+    "a claim for each pod, or ReadWriteMany. When the node of the holder is down, the volume stays "
+    "attached until the node returns or is deleted.",
 )
 def held_elsewhere(state: ClusterState) -> Iterator[Fault]:
     """The pod that waits, and the pod that holds the volume."""
@@ -230,7 +230,7 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
     needs=("Node",),
     reads=("spec.nodeAffinity", "Node metadata.labels", "status.phase"),
     explanation="A local or zonal volume can be used only on the nodes that its `nodeAffinity` names, and none of "
-    "them exists: the node was removed or renamed, or the label is misspelt. No pod that uses the "
+    "them exists. The node was removed or renamed, or the label is misspelt. No pod that uses the "
     "claim can be scheduled. Only volumes that a pod uses count.",
 )
 def on_no_node(state: ClusterState) -> Iterator[Fault]:
@@ -318,9 +318,9 @@ _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  a name in logs, nothing is wr
     needs=("PersistentVolumeClaim",),
     reads=("log lines with No space left on device", "spec.containers[].volumeMounts"),
     explanation="The log of a failing container reports no space left, with a file below one of its mounts. The "
-    "lists of the API do not show how full volumes are, so a full volume is found only when it causes "
-    "a failure that is logged. Enlarge the claim, or delete what fills it. `/dev/shm` has 64 MiB "
-    "unless a volume is mounted there.",
+    "lists of the API do not show how full volumes are, so a full volume is found only through such a "
+    "log line. Enlarge the claim, or delete what fills it. `/dev/shm` has 64 MiB unless a volume is "
+    "mounted there.",
 )
 def full(state: ClusterState) -> Iterator[Fault]:
     """The volume of the file that could not be written."""

@@ -222,8 +222,8 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=_KINDS,
     needs=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"),
     reads=(*_READS, "webhooks[].clientConfig", "webhooks[].failurePolicy"),
-    explanation="A webhook with failurePolicy Fail must be called before a pod is created, and it cannot be "
-    "reached: its Service is missing or has no ready pod, or its certificate is not trusted. Repair "
+    explanation="A webhook with failurePolicy Fail must be called before a pod is created, but it cannot be "
+    "reached. Its Service is missing or has no ready pod, or its certificate is not trusted. Repair "
     "the workload behind it, or delete its configuration.",
 )
 def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:

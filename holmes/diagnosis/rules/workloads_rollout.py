@@ -250,10 +250,10 @@ _SCALE_TO_ZERO: Final = "keda.sh"
         "settings and logs of clients", "events ScalingReplicaSet, SuccessfulDelete",
     ),
     explanation="The workload has spec.replicas 0, and a Service that has no other pods selects it. Critical when "
-                "an Ingress or an autoscaler refers to it too, when clients of the Service fail, or when it was "
-                "scaled down within the last hour. A warning when the settings of a workload name the Service, "
-                "otherwise info, because it is probably intended. A workload without such references, with a "
-                "replacement, or scaled to zero by KEDA is not a fault.",
+                "an Ingress or an autoscaler refers to it, clients of the Service fail, or it was scaled down "
+                "within the last hour. A warning when the settings of a workload name the Service, otherwise info, "
+                "because it is probably intended. A workload without such references, with a replacement, or "
+                "scaled to zero by KEDA is not a fault.",
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     routed = _routed_services(state)

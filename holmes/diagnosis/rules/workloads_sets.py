@@ -42,9 +42,9 @@ _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|no
     severity="critical",
     kinds=("StatefulSet", "Pod"),
     reads=("status.readyReplicas", "spec.replicas", "spec.podManagementPolicy", "Pod status.conditions[Ready]"),
-    explanation="A StatefulSet creates its pods one after another, each when the previous one is ready, so the "
-    "first that is not ready blocks all later ones. This is a symptom of the fault of that pod. Only a "
-    "warning while other pods are ready.",
+    explanation="A StatefulSet creates each pod only after the previous one is ready, so the first pod that is not "
+    "ready blocks all later ones. This is a symptom of the fault of that pod. Only a warning while "
+    "other pods are ready.",
 )
 def incomplete(state: ClusterState) -> Iterator[Fault]:
     for workload in state.of("StatefulSet"):
@@ -188,8 +188,8 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
     explanation="No node has the labels of the DaemonSet's nodeSelector, so it has no pods. For labels of a vendor "
-    "or of Kubernetes (a GPU, an operating system), this is normal until such a node exists; the "
-    "severity is info unless the value is misspelt. A label such as `disabled`, which turns the "
+    "or of Kubernetes (a GPU, an operating system), this is normal until such a node exists. The "
+    "severity is then info, unless the value is misspelt. A label such as `disabled`, which turns the "
     "DaemonSet off, is not a fault.",
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:

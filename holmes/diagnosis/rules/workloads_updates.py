@@ -115,7 +115,7 @@ def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     kinds=("Pod", "ReplicaSet"),
     needs=("MutatingWebhookConfiguration",),
     reads=("Pod spec.containers[]", "ReplicaSet spec.template.spec.containers[]"),
-    explanation="The image or a resource of a running container differs from its ReplicaSet: a mutating webhook, a "
+    explanation="The image or a resource of a running container differs from its ReplicaSet. A mutating webhook, a "
     "vertical autoscaler or a manual edit changed the pod. A warning when its memory limit is lower "
     "than in the template and the container was OOMKilled. Injected sidecars and defaults are ignored.",
 )
