@@ -42,10 +42,10 @@ _LATE_GRACES: Final = 5
     kinds=("CustomResourceDefinition",),
     reads=_READS,
     explanation="Operators report in the status of their objects whether they work. After a grace period, the rule "
-    "counts conditions such as Ready that are False, conditions such as Failed or Stalled that are "
-    "True, and phases such as Failed. Conditions with unknown names are ignored because their meaning "
-    "is unknown. Suspended and paused objects are skipped. When the message names an object that does "
-    "not exist, that object is the culprit. Owners of a failing object rank behind it.",
+    "counts conditions such as Ready that are False, and conditions such as Stalled that are True. It "
+    "also counts phases such as Failed. Conditions with unknown names are ignored because their "
+    "meaning is unknown. Suspended and paused objects are skipped. When the message names an object "
+    "that does not exist, that object is the culprit. Owners of a failing object rank behind it.",
 )
 def custom_resource(state: ClusterState) -> Iterator[Fault]:
     others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]

@@ -196,9 +196,8 @@ _BORING: Final = re.compile(
     ),
     explanation=(
         "The runtime cannot create or start the container (CreateContainerError, RunContainerError, StartError). "
-        "The program in command or args is not in the image or not executable, a path or mount is wrong, or the "
-        "memory limit is too low. A failing postStart hook also terminates the container. The application itself "
-        "has not started."
+        "The program is not in the image or not executable, a path or mount is wrong, or the memory limit is too "
+        "low. A failing postStart hook also terminates the container. The application itself has not started."
     ),
 )
 def not_started(state: ClusterState) -> Iterator[Fault]:

@@ -57,8 +57,8 @@ _QUOTED_CHARACTERS: Final = 400
     ),
     explanation=(
         "A pod has a node but stays in ContainerCreating because a volume cannot be mounted. Its ConfigMap, its "
-        "Secret or one of their keys does not exist, a hostPath has the wrong type, or a claim cannot be bound or "
-        "attached. The newest event that reports more than a timeout is quoted."
+        "Secret or a key does not exist, a hostPath has the wrong type, or a claim cannot be attached. The newest "
+        "event that reports more than a timeout is quoted."
     ),
 )
 def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:

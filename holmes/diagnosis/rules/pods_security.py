@@ -134,9 +134,8 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     ),
     explanation=(
         "A crashed container reports 'permission denied' or 'read-only file system', and its security settings or "
-        "mounts explain it. Possible causes are a read-only file system or mount, a user that does not own the "
-        "files, a volume without fsGroup, or a port below 1024. The log line is certain; the setting is an "
-        "estimate."
+        "mounts explain it. Possible causes are a read-only mount, a user that does not own the files, a volume "
+        "without fsGroup, or a port below 1024. The log line is certain; the setting is an estimate."
     ),
 )
 def lacking_rights(state: ClusterState) -> Iterator[Fault]:
