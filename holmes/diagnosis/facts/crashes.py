@@ -1,4 +1,4 @@
-"""How containers ended and why: exit codes, kills, and the cause that logs and settings give."""
+"""Ends of containers and their causes: exit codes, kills, and evidence from logs and settings."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class Mismatch:
         """The difference in words."""
         labels = self.template.labels
         return ", ".join(
-            f"{key}: the selector wants {selector[key]!r}, the pods have "
+            f"{key}: the selector requires {selector[key]!r}, the pods have "
             + (repr(labels[key]) if key in labels else f"no label {key!r}{_other_key(selector[key], labels)}")
             for key in self.keys
         )

@@ -64,8 +64,8 @@ def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, nam
         subject=ingress.ref,
         culprit=ingress.ref if meant(name, existing) else missing,
         cause=(
-            f"{ingress.ref} takes its certificate from the Secret {name!r} ({path}), but {missing} does not exist"
-            f"{hint(name, existing)}"
+            f"{ingress.ref} uses the certificate in Secret {name!r} ({path}), but {missing} does not "
+            f"exist{hint(name, existing)}"
         ),
         evidence=(value(ingress, path, name),),
         next_check=f"kubectl -n {ingress.namespace} get secrets",

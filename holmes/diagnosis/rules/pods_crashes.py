@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         "status.containerStatuses[].state.waiting.reason",
         "status.containerStatuses[].lastState.terminated",
         "status.containerStatuses[].restartCount",
-        "logs of the instance that ended",
+        "logs of the terminated instance",
     ),
     explanation=(
         "A container exits repeatedly (CrashLoopBackOff), or a pod that must not end has failed. Exit codes 1 and "
