@@ -4,16 +4,20 @@ The loop makes one `CitationVerifier` for each run and puts a `CitationFilter` b
 events; compaction carries the `Ledger`; the faces show citations with `scan_markers`. This is the door.
 """
 
-from holmes.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of, written_ledger
 from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers, without_markers
 from holmes.evidence.passages import NumberedText
 from holmes.evidence.verification import (
+    LEDGER_HEADING,
     CitationFilter,
     CitationVerifier,
+    Ledger,
+    LedgerEntry,
     VerifiedText,
+    ledger_of,
     marker_of,
     result_ids,
     verify_citations,
+    written_ledger,
 )
 
 __all__ = [

@@ -9,11 +9,20 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.fields import FREE_TEXT, REPLICAS, RESOURCES, Lookup, has_number, keys_of, numbers_of, ways
-from holmes.evidence.lexicon import lexicon, words_of
+from holmes.evidence.fields import (
+    FREE_TEXT,
+    REPLICAS,
+    RESOURCES,
+    Lookup,
+    has_number,
+    is_nothing,
+    keys_of,
+    numbers_of,
+    ways,
+)
 from holmes.evidence.phrases import with_keys
-from holmes.evidence.predicates import is_nothing
 from holmes.evidence.records import plain_key, tokens_of
+from holmes.evidence.words import lexicon, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,12 +6,11 @@ import re
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.fields import Lookup, numbers_of
-from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
-from holmes.evidence.lexicon import words_of
-from holmes.evidence.predicates import has_value, shows
+from holmes.evidence.fields import Lookup, has_value, numbers_of, shows
 from holmes.evidence.quantities import quantities_in, seconds_between, seconds_of
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, names_of, not_found
 from holmes.evidence.trial import Trial
+from holmes.evidence.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

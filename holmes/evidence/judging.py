@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.judgements import (
+from holmes.evidence.records import (
     CHECKED,
     CITED,
     EMPTY,
@@ -20,11 +20,10 @@ from holmes.evidence.judgements import (
     best_of,
     names_of,
     not_found,
+    tokens_of,
 )
-from holmes.evidence.lexicon import words_of
-from holmes.evidence.records import tokens_of
 from holmes.evidence.values import NAME
-from holmes.evidence.words import Assertion, Token, assertions_of
+from holmes.evidence.words import Assertion, Token, assertions_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,10 +19,10 @@ from holmes.evidence.fields import (
     keys_of,
     measures,
     numbers_of,
+    shows,
     ways,
 )
 from holmes.evidence.phrases import stands_beside
-from holmes.evidence.predicates import shows
 from holmes.evidence.quantities import quantities_in, seconds_between
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.indented import objects_of
-from holmes.evidence.lexicon import lexicon
 from holmes.evidence.records import Field, Record, parts_of, plain_key
 from holmes.evidence.sources import UNKNOWN_SOURCE
+from holmes.evidence.words import lexicon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,11 +18,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage
 from holmes.evidence.markers import MAX_MISSING, shown_missing
 from holmes.evidence.parsing import records_of
 from holmes.evidence.quantities import QUANTITY
-from holmes.evidence.records import tokens_of
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, tokens_of
 from holmes.evidence.sources import Source, says_it_was_cut
 from holmes.evidence.words import assertions_of
 from holmes.previews import readable_json

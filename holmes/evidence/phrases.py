@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.lexicon import words_of
 from holmes.evidence.records import plain_key, tokens_of
+from holmes.evidence.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.fields import keys_of
-from holmes.evidence.judgements import (
+from holmes.evidence.records import (
     CHECKED,
     CITED,
     EMPTY,
@@ -19,12 +19,11 @@ from holmes.evidence.judgements import (
     names_of,
     not_found,
 )
-from holmes.evidence.lexicon import words_of
 from holmes.evidence.sets import judge_set, said_not_found
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.trial import Trial
 from holmes.evidence.values import NAME
-from holmes.evidence.words import Token
+from holmes.evidence.words import Token, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

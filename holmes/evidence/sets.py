@@ -12,10 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.comparisons import duration_of, judge_time_between
-from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
-from holmes.evidence.lexicon import words_of
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, names_of, not_found
 from holmes.evidence.trial import Trial
-from holmes.evidence.words import Token
+from holmes.evidence.words import Token, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

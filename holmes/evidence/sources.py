@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.lexicon import lexicon
+from holmes.evidence.words import lexicon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

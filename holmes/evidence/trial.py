@@ -13,13 +13,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.accounts import are_nothing
-from holmes.evidence.fields import numbers_of
-from holmes.evidence.lexicon import lexicon, words_of
+from holmes.evidence.fields import has_value, numbers_of, shows
 from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
-from holmes.evidence.predicates import has_value, shows
 from holmes.evidence.records import plain_key
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.values import Values
+from holmes.evidence.words import lexicon, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

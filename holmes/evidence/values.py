@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.accounts import are_nothing
-from holmes.evidence.fields import FREE_TEXT, holds_text
-from holmes.evidence.lexicon import words_of
+from holmes.evidence.fields import FREE_TEXT, has_value, holds_text
 from holmes.evidence.numbers import Numbers
 from holmes.evidence.phrases import is_turned, is_unreal
-from holmes.evidence.predicates import has_value
 from holmes.evidence.records import plain_key, tokens_of
 from holmes.evidence.sources import canonical_kind
+from holmes.evidence.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

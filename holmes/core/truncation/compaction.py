@@ -23,7 +23,7 @@ from holmes.core.truncation.summary_message import (
     summary_message,
 )
 from holmes.core.truncation.summary_request import SummaryJob
-from holmes.evidence.ledger import ledger_of
+from holmes.evidence.verification import ledger_of
 from holmes.values.messages import AssistantMessage, CompactionMark
 from holmes.values.stats import RequestStats
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holmes.core.history import History
     from holmes.core.truncation.context import Budget, CompactionContext
     from holmes.core.truncation.plan import Plan
-    from holmes.evidence.ledger import Ledger
+    from holmes.evidence.verification import Ledger
     from holmes.values.messages import StoredResult, UserMessage
 
 __all__ = ["SUMMARY_HEADING", "CompactionAttempt", "compact_conversation_history"]
