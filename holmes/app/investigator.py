@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from holmes.app.cluster import require_cluster
 from holmes.app.models import build_models, check_models
 from holmes.app.redaction import mask_process, text_mask
-from holmes.app.toolsets import open_toolsets, require_cluster
+from holmes.app.toolsets import open_toolsets
 from holmes.core.investigation import LoopParts, LoopPrompts
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
@@ -36,8 +37,7 @@ from holmes.values.tools import LINES_TOOL, SEARCH_TOOL
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 
-    from holmes.app.model_registry import ConfiguredModel
-    from holmes.app.models import ModelChain
+    from holmes.app.models import ConfiguredModel, ModelChain
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.toolsets import OpenToolsets
     from holmes.core.approvals import Approver

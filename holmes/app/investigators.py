@@ -12,16 +12,15 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Self
 
+from holmes.app.cluster import require_cluster
 from holmes.app.investigator import Guards, open_assembly, result_store
 from holmes.app.requests import AskRequest, RunParts
-from holmes.app.toolset_watch import ToolsetWatch
-from holmes.app.toolsets import require_cluster
+from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.queue.budget import Budget, Budgeted
-from holmes.investigations.records.periodic import running
+from holmes.investigations.records.periodic import repeat, running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
-from holmes.telemetry.replays import ReplayNotes
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import ReplayNotes, RunAttributes
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,10 +29,12 @@ if TYPE_CHECKING:
 
     from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
+    from holmes.app.toolsets import OpenToolsets
     from holmes.core.approvals import Approver
     from holmes.investigations.records.values import InvestigationRecord
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
+    from holmes.toolsets.watch import ToolsetWatch
     from holmes.values.events import AgentEvent
     from holmes.values.model import ChatModel
     from holmes.values.steps import StepRunner
@@ -82,7 +83,7 @@ class InvestigatorsParts:
     results: ResultStore | None
     spent_today: Callable[[], Awaitable[float]]
     telemetry: Telemetry
-    toolsets: ToolsetWatch | None = None
+    toolsets: ToolsetWatch[OpenToolsets] | None = None
 
 
 class Investigators:
@@ -94,7 +95,7 @@ class Investigators:
         if parts.results is None and settings.storage.results_enabled:
             self.results = result_store(settings)
         self._parts = parts
-        self.toolsets = parts.toolsets or ToolsetWatch(settings, redactor=parts.redactor)
+        self.toolsets = parts.toolsets or watch_toolsets(settings, redactor=parts.redactor)
         self._opened: dict[str, Assembly] = {}
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -102,7 +103,7 @@ class Investigators:
     async def __aenter__(self) -> Self:
         """Begin to check the toolsets; nothing else is opened yet."""
         await self._stack.__aenter__()
-        await self._stack.enter_async_context(running(self.toolsets.run(), "holmes-toolsets"))
+        await self._stack.enter_async_context(running(repeat(self.toolsets.step, 0), "holmes-toolsets"))
         return self
 
     async def __aexit__(

@@ -1,23 +1,53 @@
-"""From the settings to the chain of models."""
+"""From the settings to the chain of models.
+
+`scripted:PATH` plays a file and `builtin/triage` answers by rules; neither needs a key or litellm. All other models are
+called through litellm.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from holmes.app.context_policies import context_policy
-from holmes.app.model_registry import build_model
 from holmes.core.calibration import Calibration
 from holmes.core.investigation import LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
+from holmes.llm.litellm_model import LitellmModel
+from holmes.llm.scripted import ScriptedModel
 from holmes.settings.settings import reveal
+from holmes.triage import TRIAGE_MODEL, TriageModel
 from holmes.values.errors import ConfigError
+from holmes.values.model import ChatModel
 
 if TYPE_CHECKING:
-    from holmes.app.model_registry import ConfiguredModel
     from holmes.settings.model_list import ModelEntry
     from holmes.settings.settings import Settings
+
+SCRIPTED_PREFIX = "scripted:"
+
+
+class ConfiguredModel(ChatModel, Protocol):
+    """A `ChatModel` that can be checked before use and closed after it."""
+
+    async def check(self) -> None:
+        """Make ready without a request. Raises `ConfigError` when the model cannot be asked."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        ...
+
+
+def build_model(config: LitellmModelConfig) -> ConfiguredModel:
+    """The model of this configuration. Does not import litellm; raises `ConfigError` for a broken script file."""
+    if config.model.startswith(SCRIPTED_PREFIX):
+        return ScriptedModel.from_file(Path(config.model.removeprefix(SCRIPTED_PREFIX)), name=config.name)
+    if config.model == TRIAGE_MODEL:
+        return TriageModel(name=config.name)
+    return LitellmModel(config)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

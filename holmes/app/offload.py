@@ -19,9 +19,9 @@ from holmes.values.stats import spend_by_model
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.app.chat_documents import ChatDocument
     from holmes.core.truncation.offload import OffloadMetadata, OffloadOptions, OffloadOutcome
     from holmes.settings.settings import Settings
+    from holmes.stores.chat_documents import ChatDocument
     from holmes.values.json_types import JsonObject, JsonValue
     from holmes.values.messages import Message, StoredResult
     from holmes.values.tools import ResultStore

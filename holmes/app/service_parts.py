@@ -1,11 +1,13 @@
-"""The larger parts of the server, each made from the settings."""
+"""The larger parts of the server, each built from the settings, and the limits of its memory."""
 
 from __future__ import annotations
 
+import ctypes
 import socket
 import time
 import uuid
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from holmes import __version__
 from holmes.app.alerts import alert_routes, destinations_of
@@ -108,3 +110,27 @@ def _tell_destinations(
         queue_finished(connection, record, destinations_of(routes.named(record.route), configured), time.time())
 
     return tell
+
+
+_ARENAS: Final = 2
+_M_ARENA_MAX: Final = -8
+
+
+def limit_arenas() -> None:
+    """Let all threads allocate from two arenas; to be called before there are many threads."""
+    libc = _glibc()
+    if libc is not None:
+        libc.mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def give_back() -> None:
+    """Return freed memory to the system. Takes milliseconds."""
+    libc = _glibc()
+    if libc is not None:
+        libc.malloc_trim(0)
+
+
+@cache
+def _glibc() -> ctypes.CDLL | None:
+    libc = ctypes.CDLL(None)
+    return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None

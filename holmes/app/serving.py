@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from holmes.app.alerts import alert_intake
 from holmes.app.investigators import Investigators, InvestigatorsParts
-from holmes.app.memory import limit_arenas
-from holmes.app.service_parts import database_address, shared_redactor, shared_results
+from holmes.app.service_parts import database_address, limit_arenas, shared_redactor, shared_results
 from holmes.app.telemetry import open_telemetry
-from holmes.app.toolset_watch import ToolsetWatch
+from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.deliveries.records import DeliveryRecords
 from holmes.investigations.records.database import Database, DatabaseDamaged, DatabaseUnavailable
 from holmes.investigations.records.records import IncidentRecords, InvestigationRecords
@@ -107,7 +106,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
             results=shared_results(settings, database),
             spent_today=investigations.spent_today,
             telemetry=telemetry,
-            toolsets=ToolsetWatch(settings, redactor=redactor, on_check=on_check),
+            toolsets=watch_toolsets(settings, redactor=redactor, on_check=on_check),
         )
         await stack.enter_async_context(worker.working(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from holmes.app.environment import cluster_environment, with_choices
+from holmes.app.cluster import with_choices
 from holmes.assets import toolset_files
 from holmes.core.approvals import ApprovalGate
 from holmes.settings.process import process_environment, tool_environment
@@ -13,10 +14,11 @@ from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catal
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
 from holmes.toolsets.registry import ToolsetContext
 from holmes.toolsets.stored_results import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset
+from holmes.toolsets.watch import ToolsetWatch
 from holmes.toolsets.wrappers import Redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from holmes.core.approvals import Approver
     from holmes.core.investigation import LoopModel
@@ -147,6 +149,18 @@ async def open_toolsets(
     )
 
 
+def watch_toolsets(
+    settings: Settings,
+    *,
+    redactor: Redactor | None = None,
+    adopts: bool = False,
+    on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
+) -> ToolsetWatch[OpenToolsets]:
+    """The watch over the toolsets of a server."""
+    check = partial(open_toolsets, settings, redactor=redactor)
+    return ToolsetWatch(check, retry_seconds=settings.tools.toolset_retry_seconds, adopts=adopts, on_check=on_check)
+
+
 async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
     """Check all toolsets; `refresh` forgets what earlier checks found. Raises `ConfigError`."""
     return (await open_toolsets(settings, refresh=refresh)).report
@@ -165,12 +179,3 @@ def _lint_warnings(catalogue: Catalogue) -> tuple[str, ...]:
         for definition in catalogue.definitions
         for warning in definition.lint_warnings
     )
-
-
-async def require_cluster(settings: Settings) -> None:
-    """Make sure that the cluster answers. Raises `ClusterUnreachable` with the one line for the user."""
-    # Imported here: `holmes toolset list` asks no cluster.
-    from holmes.kubernetes.client import ClusterClient
-
-    async with await ClusterClient.connect(cluster_environment(settings)) as client:
-        await client.probe()

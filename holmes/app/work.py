@@ -10,18 +10,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.app.destinations import open_destinations
+from holmes.app.alerts import open_destinations
 from holmes.app.investigators import Investigators, InvestigatorsParts
-from holmes.app.memory import give_back
 from holmes.app.service_parts import (
     database_address,
+    give_back,
     investigation_queue,
     news_composer,
     shared_redactor,
     shared_results,
 )
 from holmes.app.telemetry import open_telemetry
-from holmes.app.toolset_watch import ToolsetWatch
+from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.deliveries.worker import DeliveryWorker
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.periodic import repeat, running
@@ -31,10 +31,12 @@ from holmes.investigations.records.retention import delete_old
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from holmes.app.toolsets import OpenToolsets
     from holmes.investigations.queue.queue import InvestigationQueue
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.telemetry.metrics import Metrics
+    from holmes.toolsets.watch import ToolsetWatch
 
 _RETENTION_PAUSE_SECONDS = 600.0
 
@@ -47,7 +49,7 @@ class Work:
     queue: InvestigationQueue
     deliveries: DeliveryWorker
     metrics: Metrics
-    toolsets: ToolsetWatch
+    toolsets: ToolsetWatch[OpenToolsets]
 
     def wake(self) -> None:
         """Something was queued: investigations, news, or both."""
@@ -60,10 +62,10 @@ class Work:
 
 
 @asynccontextmanager
-async def open_work(settings: Settings, redactor: Redactor | None, *, told: bool = False) -> AsyncIterator[Work]:
+async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bool = False) -> AsyncIterator[Work]:
     """Work until the context is left, then let what runs finish, see `InvestigationQueue.stop`.
 
-    With `told`, another process checks the toolsets, see `ToolsetWatch`.
+    With `adopts`, another process checks the toolsets.
 
     Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`.
     """
@@ -77,7 +79,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, told: bool
             results=shared_results(settings, database),
             spent_today=InvestigationRecords(database).spent_today,
             telemetry=telemetry,
-            toolsets=ToolsetWatch(settings, redactor=redactor, told=told),
+            toolsets=watch_toolsets(settings, redactor=redactor, adopts=adopts),
         )
         destinations = await stack.enter_async_context(open_destinations(settings))
         investigators = await stack.enter_async_context(Investigators(settings, parts))

@@ -1,4 +1,4 @@
-"""How one model is reached: what the application hands to `holmes.app.model_registry.build_model`.
+"""How one model is reached: what the application hands to `holmes.app.models.build_model`.
 
 The application makes it from the settings and the model list; nothing here reads variables or files. Values that may
 be secret (key, headers, further arguments) never show in `repr`.

@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
 
 _PATH = click.Path(path_type=Path)
 _EXTRA: Final = "holmes serve needs more packages: pip install 'holmes[server]'"
@@ -50,7 +50,7 @@ def serve(
         raise click.UsageError(message)
     _require_extra()
     # Imported here and below: `holmes serve --help` does not need them.
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
 
     keys = {"host": "server.host", "port": "server.port"}
     given = {keys.get(name, name): value for name, value in overrides.items()}
@@ -72,10 +72,10 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
     import logging
 
     from holmes.app.redaction import make_redactor
-    from holmes.app.work_process import work_process
     from holmes.server.listening import listen
     from holmes.server.logs import set_up_logs
     from holmes.server.running import ServerJob, run_server
+    from holmes.server.work_process import work_process
     from holmes.settings.load import load_settings
     from holmes.settings.process import process_environment
     from holmes.settings.server import blank_keys

@@ -16,11 +16,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.app.cluster_choice import chosen_cluster
+from holmes.app.cluster import chosen_cluster
 from holmes.app.serving import open_service
-from holmes.app.work_main import ENDING_SIGNALS
 from holmes.server.application import create_application
 from holmes.server.listening import serving, url_of
+from holmes.server.work_main import ENDING_SIGNALS
 from holmes.settings.settings import reveal
 from holmes.values.errors import ConfigError
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
     from holmes.app.serving import Service
-    from holmes.app.work_process import WorkProcess
     from holmes.investigations.records.database import Database, DatabaseDamaged
     from holmes.redaction.redactor import Redactor
+    from holmes.server.work_process import WorkProcess
     from holmes.settings.server import ServerSettings
     from holmes.settings.settings import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holmes.app.cluster_choice import ClusterChoice, chosen_cluster
+from holmes.app.cluster import ClusterChoice, chosen_cluster
 from holmes.app.service_parts import database_address
 from holmes.settings.load import load_settings
 

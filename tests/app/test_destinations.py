@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holmes.app.alerts import alert_routes
-from holmes.app.destinations import open_destinations
+from holmes.app.alerts import alert_routes, open_destinations
 from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.worker import DeliveryWorker
 from holmes.investigations.records.database import Database

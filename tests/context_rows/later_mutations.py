@@ -191,7 +191,7 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S8",
         what="Claude's conversation is not cached",
-        file="holmes/llm/prompt_cache.py",
+        file="holmes/llm/request_arguments.py",
         snippet='        return "conversation"',
         replacement='        return "none"',
         test="tests/llm/test_prompt_cache.py::test_who_understands_marks",

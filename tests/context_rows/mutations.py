@@ -251,7 +251,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="C3",
         what="the provider's answer is not used",
-        file="holmes/llm/served_window.py",
+        file="holmes/llm/limits.py",
         snippet="    return _requested_num_ctx(config, facts) or asked",
         replacement="    return _requested_num_ctx(config, facts)",
         test="tests/llm/test_served_window.py::test_every_kind_of_server_tells_its_window",

@@ -12,8 +12,7 @@ from typing import Final
 import pytest
 import yaml
 
-from holmes.app.cluster_choice import ClusterChoice, chosen_cluster
-from holmes.app.scans import scan_cluster
+from holmes.app.cluster import ClusterChoice, chosen_cluster, scan_cluster
 from holmes.diagnosis.scan import ScanRequest
 from holmes.settings.load import load_settings
 from tests.diagnosis.scenarios.model import FOLDER, Scenario, load_scenarios

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.app.environment import with_choices
+from holmes.app.cluster import with_choices
 from holmes.diagnosis.scan import ScanRequest, scan
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.errors import Forbidden, NotFound

@@ -17,7 +17,7 @@ from holmes.values.messages import SystemMessage, user_text
 from holmes.values.model import ModelRequest
 from holmes.llm import litellm_loader
 from holmes.llm.config import LitellmModelConfig
-from holmes.app.model_registry import build_model
+from holmes.app.models import build_model
 
 assert "litellm" not in sys.modules
 contacted = set()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holmes.app.model_registry import build_model
+from holmes.app.models import build_model
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.values.errors import ConfigError, ContextOverflow, ModelError

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import httpx
 
 from holmes.app.alerts import alert_intake
-from holmes.app.cluster_choice import ClusterChoice, chosen_cluster
+from holmes.app.cluster import ClusterChoice, chosen_cluster
 from holmes.app.investigators import Investigators, InvestigatorsParts
 from holmes.app.redaction import make_redactor
 from holmes.app.service_parts import database_address

@@ -153,7 +153,7 @@ def test_it_is_used_as_soon_as_it_works_and_reported_when_it_fails_later(
     file.unlink()
     until(lambda: _state(server, "late") == "failed")
     assert _up(server)["late"] == 0
-    assert _said(server, "toolset 'late' cannot be used any more")
+    assert _said(server, "toolset 'late' can no longer be used")
     asked.clear()
     _investigated(server, "later?")
     assert "late_tool" not in _tools(asked[0])

@@ -54,7 +54,7 @@ def start_replica(home: Path, *, name: str = "replica", **variables: str) -> sub
 
 
 async def _work(config: Path) -> None:
-    from holmes.app.cluster_choice import ClusterChoice, chosen_cluster
+    from holmes.app.cluster import ClusterChoice, chosen_cluster
     from holmes.app.redaction import make_redactor
     from holmes.app.work import open_work
     from holmes.settings.load import load_settings

@@ -14,8 +14,7 @@ from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.telemetry.metrics import Metrics
 from holmes.telemetry.readers import observed, traced
-from holmes.telemetry.replays import ReplayNotes
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import ReplayNotes, RunAttributes
 from holmes.values.steps import DirectStepRunner
 from tests.support.investigations import PROMPTS, QUESTION
 from tests.telemetry.otlp_collector import OtlpCollector

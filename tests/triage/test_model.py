@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from holmes.app.model_registry import build_model
+from holmes.app.models import build_model
 from holmes.llm.config import LitellmModelConfig
 from holmes.triage import TRIAGE_MODEL, TriageModel
 from holmes.triage.report import NO_LLM
@@ -50,7 +50,7 @@ async def test_the_registry_builds_it_by_its_name_and_keeps_the_name_of_the_user
 
 def test_it_imports_no_library_of_a_provider() -> None:
     code = (
-        "import sys, asyncio; from holmes.app.model_registry import build_model; import holmes.triage.answers; "
+        "import sys, asyncio; from holmes.app.models import build_model; import holmes.triage.answers; "
         "print(sorted({m.split('.')[0] for m in sys.modules} & {'litellm', 'tiktoken', 'pydantic', 'httpx', 'yaml'}))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
+from holmes.app.cluster import chosen_cluster, with_demo_hint
 from holmes.app.context_policies import context_policy
 from holmes.app.investigator import conversation_store, open_investigator
 from holmes.app.redaction import make_redactor
@@ -26,7 +26,7 @@ from holmes.cli.commands.transcript import RunEnd, Transcript
 from holmes.cli.render.rendering import choose_renderer
 from holmes.cli.render.terminal import is_terminal, one_line, write_line
 from holmes.telemetry.readers import traced
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import RunAttributes
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
     from holmes.app.investigator import Investigator
     from holmes.cli.commands.inputs import Question
     from holmes.cli.commands.interrupts import Interrupts

@@ -88,13 +88,13 @@ def _run(arguments: OffloadArguments) -> int:
     # Imported here: `holmes context --help` does not need them.
     import asyncio
 
-    from holmes.app.chat_documents import read_chat_document
     from holmes.app.offload import offload_directory, offload_document
     from holmes.cli.commands.options import read_settings
     from holmes.cli.commands.report_file import check_report_path
     from holmes.cli.render.terminal import one_line, tolerate_narrow_encodings, write_line
     from holmes.core.truncation.offload import OffloadOptions
     from holmes.settings.process import process_environment
+    from holmes.stores.chat_documents import read_chat_document
 
     tolerate_narrow_encodings()
     overrides = {"model": arguments.model, "api_key": arguments.api_key}

@@ -81,7 +81,7 @@ def _prepare(options: InvestigateOptions, overrides: dict[str, object]) -> Inves
     from holmes.cli.render.event_lines import Detail
     from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.settings.process import process_environment
-    from holmes.sources.label_matchers import LabelMatcher, parse_matcher
+    from holmes.sources import LabelMatcher, parse_matcher
 
     tolerate_narrow_encodings()
     if overrides["alertmanager_url"] and overrides["alertmanager_file"]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holmes.app.alerts import alert_routes, investigations_of
-from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
+from holmes.app.cluster import chosen_cluster, with_demo_hint
 from holmes.app.investigator import conversation_store, open_investigator
 from holmes.app.redaction import make_redactor, text_mask
 from holmes.app.requests import AskRequest
@@ -20,15 +20,14 @@ from holmes.cli.commands.session import Session, SessionParts, question_mask
 from holmes.cli.render.rendering import choose_renderer
 from holmes.cli.render.terminal import is_terminal, one_line, write_line
 from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
-from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
-from holmes.sources.label_matchers import matches_all
+from holmes.sources import AlertmanagerAccess, SourceUnreachable, fetch_alerts, matches_all
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
     from holmes.app.investigator import Investigator
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.cli.render.event_lines import Detail
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import AlertGroup, NewInvestigation
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
-    from holmes.sources.label_matchers import LabelMatcher
+    from holmes.sources import LabelMatcher
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def cluster_options(command: Command) -> Command:
     @click.option("--demo", is_flag=True, help="The recorded demo cluster that comes with Holmes.")
     @functools.wraps(command)
     def with_cluster(*arguments: object, snapshot: Path | None, demo: bool, **options: object) -> object:
-        from holmes.app.cluster_choice import ClusterChoice
+        from holmes.app.cluster import ClusterChoice
 
         live = [name for name in ("kubeconfig", "kube_context") if options.get(name)]
         if (snapshot is not None) + demo + bool(live) > 1:

@@ -20,7 +20,7 @@ from holmes.cli.render.terminal import is_terminal, one_line
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from holmes.app.cluster_choice import ClusterChoice
+    from holmes.app.cluster import ClusterChoice
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.diagnosis.scan import ScanRequest
     from holmes.settings.settings import Settings
@@ -150,8 +150,7 @@ def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, obje
 async def _scan(
     settings: Settings, cluster: ClusterChoice, request: ScanRequest, interrupts: Interrupts
 ) -> DiagnosisReport:
-    from holmes.app.cluster_choice import chosen_cluster, with_demo_hint
-    from holmes.app.scans import scan_cluster
+    from holmes.app.cluster import chosen_cluster, scan_cluster, with_demo_hint
     from holmes.cli.render.terminal import write_line
     from holmes.values.errors import ClusterUnreachable
 

@@ -15,7 +15,7 @@ import click
 
 from holmes.cli.commands.options import verbose_option
 from holmes.cli.render.terminal import sanitized
-from holmes.snapshot.times import timestamp
+from holmes.kubernetes.fields import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,12 +134,11 @@ def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) 
 
 
 async def _record(folder: Path, options: CreateOptions, settings: Settings, interrupts: Interrupts) -> RecordSummary:
-    from holmes.app.environment import cluster_environment
+    from holmes.app.cluster import cluster_environment
     from holmes.app.redaction import make_redactor
     from holmes.cli.render.terminal import write_line
     from holmes.kubernetes.client import ClusterClient
-    from holmes.snapshot.recorded_logs import LogLimits
-    from holmes.snapshot.recorder import RecordOptions, record_cluster
+    from holmes.snapshot.recorder import LogLimits, RecordOptions, record_cluster
 
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     wanted = RecordOptions(
@@ -158,8 +157,8 @@ async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
     import asyncio
 
     from holmes.cli.render.terminal import write_line
+    from holmes.kubernetes.fields import timestamp
     from holmes.snapshot.server.serving import serve_snapshot
-    from holmes.snapshot.times import timestamp
 
     with interrupts:
         async with serve_snapshot(path, port=port) as server:

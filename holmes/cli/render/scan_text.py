@@ -11,7 +11,7 @@ import click
 from holmes.cli.render.terminal import sanitized
 from holmes.cli.render.wording import counted
 from holmes.diagnosis.reports import compare
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import duration, moment
 from holmes.values.findings import SEVERITIES
 from holmes.values.findings_json import report_to_document, report_to_json
 from holmes.values.texts import shortened

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.app.openai_messages import Decoder, encoded
 from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.stores.openai_messages import Decoder, encoded
 from holmes.values.errors import ConfigError
 from holmes.values.messages import (
     AssistantMessage,

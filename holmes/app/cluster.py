@@ -1,0 +1,137 @@
+"""The cluster of a command: of the kubeconfig, a recording or the demo. Also its variables, and a scan of it.
+
+A recording is served on loopback while it is in use, so that everything else works as with a live cluster.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from holmes.kubernetes.scope import SCOPE_VARIABLE, within
+from holmes.settings.process import process_environment, tool_environment
+from holmes.values.environment import Environment
+from holmes.values.errors import ClusterUnreachable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+
+    from holmes.diagnosis.scan import ScanRequest
+    from holmes.kubernetes.state_reader import Progress
+    from holmes.settings.server import InvestigationsSettings
+    from holmes.settings.settings import Settings
+    from holmes.values.errors import HolmesError
+    from holmes.values.findings import DiagnosisReport
+
+RECORDINGS_DATABASE = "recordings.db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChoice:
+    """What the user chose beside the settings. Without a snapshot it is the cluster of the kubeconfig."""
+
+    snapshot: Path | None = None
+    demo: bool = False
+
+    @property
+    def notice(self) -> str:
+        """The line that says that this is not a live cluster; empty when it is."""
+        if self.demo:
+            return "this is the recorded demo cluster that comes with Holmes, not a cluster of yours"
+        return f"this is the recording in {str(self.snapshot)!r}, not a live cluster" if self.snapshot else ""
+
+
+@asynccontextmanager
+async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIterator[Settings]:
+    """The settings that lead to the chosen cluster; a recording is served until the context is left.
+
+    Raises `ConfigError` for a recording that cannot be read.
+    """
+    path = _recording(choice)
+    if path is None:
+        yield settings
+        return
+    # Imported here: a live cluster needs no server.
+    from holmes.snapshot.server.serving import serve_snapshot
+
+    async with serve_snapshot(path) as server:
+        investigation = settings.investigation.model_copy(
+            update={"kubeconfig": server.kubeconfig, "kube_context": None}
+        )
+        yield replace(settings, investigation=investigation, investigations=_apart(settings))
+
+
+def _apart(settings: Settings) -> InvestigationsSettings:
+    """Settings with a database for recordings where none was chosen: what waits for the real cluster is not theirs."""
+    from pydantic import SecretStr
+
+    if settings.investigations.database_url:
+        return settings.investigations
+    file = settings.storage.results_path.parent / RECORDINGS_DATABASE
+    with suppress(OSError):  # who opens the database says why it cannot
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return settings.investigations.model_copy(update={"database_url": SecretStr(f"sqlite:///{file}")})
+
+
+def with_demo_hint(error: HolmesError) -> HolmesError:
+    """The error itself; the one of a missing cluster also says how to try Holmes without one."""
+    if not isinstance(error, ClusterUnreachable):
+        return error
+    return ClusterUnreachable(f"{error}; or look at the recorded demo cluster with --demo")
+
+
+def _recording(choice: ClusterChoice) -> Path | None:
+    if choice.demo:
+        from holmes.assets import demo_recording
+
+        return demo_recording()
+    return choice.snapshot
+
+
+def cluster_environment(settings: Settings) -> Environment:
+    """What is needed to reach the cluster, and nothing that a toolset declares."""
+    return with_choices(settings, tool_environment(process_environment()))
+
+
+def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environment:
+    """The variables of tools plus what the user chose; tools read the choice from these names.
+
+    Raises `ConfigError` for a namespace outside of those that may be read.
+    """
+    investigation = settings.investigation
+    scope = investigation.scoped_namespaces
+    within((investigation.namespace,) if investigation.namespace else (), scope)
+    chosen = {
+        "KUBECONFIG": str(investigation.kubeconfig or ""),
+        "HOLMES_KUBE_CONTEXT": investigation.kube_context,
+        "HOLMES_KUBE_NAMESPACE": investigation.namespace,
+        SCOPE_VARIABLE: ",".join(scope),
+    }
+    return Environment.of(variables).with_variables({name: value for name, value in chosen.items() if value})
+
+
+async def require_cluster(settings: Settings) -> None:
+    """Raises `ClusterUnreachable`, with the line for the user, unless the cluster answers."""
+    from holmes.kubernetes.client import ClusterClient
+
+    async with await ClusterClient.connect(cluster_environment(settings)) as client:
+        await client.probe()
+
+
+async def scan_cluster(settings: Settings, request: ScanRequest, progress: Progress | None = None) -> DiagnosisReport:
+    """Scan the cluster of these settings, and mask secrets in the report.
+
+    Raises `ClusterUnreachable` and `ConfigError`.
+    """
+    from holmes.app.redaction import make_redactor, text_mask
+    from holmes.diagnosis.reports import masked_report
+    from holmes.diagnosis.scan import scan
+    from holmes.kubernetes.client import ClusterClient
+
+    redactor = make_redactor(settings)
+    async with await ClusterClient.connect(cluster_environment(settings)) as client:
+        await client.probe()
+        report = (await scan(client, request, progress)).report
+    return masked_report(report, text_mask(redactor))

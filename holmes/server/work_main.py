@@ -1,0 +1,189 @@
+"""The process that runs investigations: obeys the orders of the serving process, which come through its pipe.
+
+Orders and reports are pickled by `multiprocessing`; nothing else can reach the pipe. At most one order of each kind is
+on its way, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
+that process dies, this one exits at once: its lease expires, and other replicas take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import logging
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from holmes.app.service_parts import limit_arenas
+from holmes.app.work import open_work
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+    from prometheus_client import Metric
+
+    from holmes.app.work import Work
+    from holmes.redaction.redactor import Redactor
+    from holmes.settings.settings import Settings
+    from holmes.toolsets.registry import ToolsetStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Work with these settings. The first order."""
+
+    settings: Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Something was queued."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseToolsets:
+    """How the toolsets stand, by the last check."""
+
+    statuses: tuple[ToolsetStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginToEnd:
+    """Take nothing new; what runs may finish meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Finish in order, and exit. The last order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TellFigures:
+    """Answer with `Figures`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The work has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """`Wake` was heard; the next one may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsetsUsed:
+    """`UseToolsets` was heard; the next one may come."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The work cannot begin; the text and exit code of the error."""
+
+    message: str
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What was counted there since it began."""
+
+    families: tuple[Metric, ...]
+
+
+Order: TypeAlias = Begin | Wake | UseToolsets | BeginToEnd | End | TellFigures
+Report: TypeAlias = Begun | Woken | ToolsetsUsed | Failed | Figures
+
+
+ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_ORPHANED: Final = 1
+_PR_SET_PDEATHSIG: Final = 1
+_NICENESS: Final = 5
+"""People and senders of alerts wait for the other process; this one and its tools take what time is left."""
+_log = logging.getLogger(__name__)
+
+
+def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
+    """Wait for `Begin`, work until `End`. `ENDING_SIGNALS` are blocked when this is called."""
+    for number in ENDING_SIGNALS:
+        # Not SIG_IGN, which tools would inherit: what they start would never hear a signal.
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
+    _end_with_parent()
+    try:
+        order = pipe.recv()
+    except EOFError:
+        return  # whoever forked this never began
+    if isinstance(order, Begin):
+        os.nice(_NICENESS)
+        limit_arenas()
+        try:
+            asyncio.run(_work(order.settings, redactor, pipe))
+        except Exception:  # noqa: BLE001  the edge of the process: what nobody expected is logged, with its secrets masked
+            _log.exception("the process that investigates failed")
+            sys.exit(1)
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process, which may be stopped, with the one that forked it. Linux only; see `_listen`."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[Report, Order]) -> None:
+    orders: asyncio.Queue[Order] = asyncio.Queue()
+    threading.Thread(
+        target=_listen, args=(pipe, asyncio.get_running_loop(), orders), name="holmes-orders", daemon=True
+    ).start()
+    try:
+        async with open_work(settings, redactor, adopts=True) as opened:
+            pipe.send(Begun())
+            await _obey_unless_damaged(opened, orders, pipe)
+    except HolmesError as error:
+        pipe.send(Failed(message=str(error), exit_code=error.exit_code))
+
+
+async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
+    """Raises `DatabaseDamaged` when it turns out to be, in the middle of the work."""
+    obeying = asyncio.create_task(_obey(opened, orders, pipe), name="orders")
+    damaged = asyncio.create_task(opened.database.damaged(), name="the database is damaged")
+    try:
+        await asyncio.wait({obeying, damaged}, return_when=asyncio.FIRST_COMPLETED)
+        if damaged.done():
+            raise damaged.result()
+        await obeying
+    finally:
+        obeying.cancel()
+        damaged.cancel()
+
+
+async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
+    while not isinstance(order := await orders.get(), End):
+        match order:
+            case Begin():
+                pass  # it came first
+            case Wake():
+                pipe.send(Woken())
+                opened.wake()
+            case UseToolsets():
+                pipe.send(ToolsetsUsed())
+                opened.toolsets.adopt(order.statuses)
+            case BeginToEnd():
+                opened.begin_to_end()
+            case TellFigures():
+                # Within milliseconds, and here: no order may wait for a thread.
+                pipe.send(Figures(families=opened.metrics.families()))
+
+
+def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
+    """In a thread of its own, so that the end of the other process is noticed whatever the loop does."""
+    try:
+        while True:
+            loop.call_soon_threadsafe(orders.put_nowait, pipe.recv())
+    except (EOFError, OSError):
+        os._exit(_ORPHANED)

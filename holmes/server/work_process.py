@@ -1,0 +1,264 @@
+"""The half of the server that works, as a process of its own. Forked by `holmes serve`, used by `serving`.
+
+Python runs one thread at a time: twenty investigations, whose requests a model's library builds, would keep pages,
+probes and alerts waiting. The fork comes before there are threads, and shares the memory of what both have imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import multiprocessing
+import signal
+import threading
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from holmes.server import work_main
+from holmes.server.work_main import ENDING_SIGNALS, work
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkProcess
+
+    from prometheus_client import Metric
+
+    from holmes.redaction.redactor import Redactor
+    from holmes.server.work_main import Order, Report
+    from holmes.settings.settings import Settings
+    from holmes.toolsets.registry import ToolsetStatus
+
+_PATIENCE_SECONDS: Final = 0.5
+_WATCH_SECONDS: Final = 5.0
+_SILENT_WATCHES: Final = 12
+"""How many watches in a row may pass without a sign of life. Not one long one: a machine that slept is no silence."""
+_GOES_ON: Final = "what it was doing goes on after the next start, or at another replica"
+_ENDING_SECONDS: Final = 10.0
+"""How much longer than its drain the process may take to end. The chart's grace period is longer by five."""
+_LOST: Final = 1
+_log = logging.getLogger(__name__)
+
+
+class WorkFailed(HolmesError):
+    """The work cannot begin, or the process ended by itself."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@contextmanager
+def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
+    """Fork. The process waits until `working` is entered, and is gone when this context is left.
+
+    To be called by the main thread before there are others, and before an event loop. Raises `WorkFailed`.
+    """
+    # What has been imported by now stays as it is: the garbage collector must not touch pages that both share.
+    gc.collect()
+    gc.freeze()
+    # A signal in the middle of a fork would leave locks behind that nobody releases.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
+    try:
+        here, there = multiprocessing.Pipe()
+        forked = (here, there, redactor)
+        process = multiprocessing.get_context("fork").Process(target=_forked, args=forked, name="holmes-work")
+        process.start()
+    except OSError as error:
+        raise WorkFailed(f"the process that investigates cannot be started: {error.strerror or error}") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    there.close()
+    try:
+        yield WorkProcess(process, here)
+    finally:
+        if process.is_alive():
+            process.kill()
+        process.join()
+        here.close()
+
+
+def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
+    here.close()  # or the end of the other process would not end the pipe
+    work(there, redactor)
+
+
+class WorkProcess:
+    """Orders to the process, and what it says. Belongs to one event loop."""
+
+    def __init__(self, process: ForkProcess, pipe: Connection[Order, Report]) -> None:
+        self._process = process
+        self._pipe = pipe
+        self._begun: asyncio.Future[None] | None = None
+        self._drain_seconds = 0.0
+        self._ends_at: float | None = None
+        self._gone = asyncio.Event()
+        self._lost = False
+        self._failure: work_main.Failed | None = None
+        self._told: asyncio.Future[None] | None = None
+        self._waking = False
+        self._wake_again = False
+        self._toolsets: work_main.UseToolsets | None = None
+        self._toolsets_told = False
+        self._families: tuple[Metric, ...] = ()
+
+    @asynccontextmanager
+    async def working(self, settings: Settings) -> AsyncIterator[None]:
+        """Let it work. Leaving waits until what runs has finished or is handed over. Raises `WorkFailed`."""
+        loop = asyncio.get_running_loop()
+        self._begun = loop.create_future()
+        self._drain_seconds = settings.investigations.drain_seconds
+        threading.Thread(target=self._listen, args=(loop,), name="holmes-reports", daemon=True).start()
+        self._tell(work_main.Begin(settings=settings))
+        try:
+            await self._begun
+        except asyncio.CancelledError:
+            self._process.kill()  # nothing has begun that could be finished
+            raise
+        try:
+            yield
+        finally:
+            self.begin_to_end()
+            self._tell(work_main.End())
+            await self._end()
+
+    def wake(self) -> None:
+        """Something was queued. Any number of calls are one order until it was heard."""
+        if self._waking:
+            self._wake_again = True
+            return
+        self._waking = True
+        self._tell(work_main.Wake())
+
+    def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
+        """Let it use the toolsets that stand so. What comes before the last one was heard replaces the one before."""
+        self._toolsets = work_main.UseToolsets(statuses=statuses)
+        if not self._toolsets_told:
+            self._tell_toolsets()
+
+    def _tell_toolsets(self) -> None:
+        if self._toolsets is not None:
+            self._toolsets_told = True
+            self._tell(self._toolsets)
+            self._toolsets = None
+
+    def begin_to_end(self) -> None:
+        """Let it take nothing new; what runs may finish meanwhile, but not for ever. Doing it again changes nothing."""
+        if self._ends_at is None:
+            self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
+            self._tell(work_main.BeginToEnd())
+
+    async def figures(self) -> tuple[Metric, ...]:
+        """What it has counted; what it said last when it has no time to answer."""
+        if not self._gone.is_set():
+            await asyncio.wait({self._asked_for_figures()}, timeout=_PATIENCE_SECONDS)
+        return self._families
+
+    async def lost(self) -> str:
+        """Wait until it ended without being told to, and say how. One that gives no sign of life is killed."""
+        silent = 0
+        while not self._gone.is_set():
+            asked = self._asked_for_figures()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._gone.wait(), _WATCH_SECONDS)
+            silent = 0 if asked.done() else silent + 1
+            if silent == _SILENT_WATCHES:
+                _log.error("the process that investigates says nothing for a minute and is killed")
+                self._process.kill()
+        self._lost = True
+        return self._how_it_ended()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended otherwise than it was told to. To be asked when `working` has been left."""
+        return self._lost or self._process.exitcode != 0
+
+    @property
+    def exit_code(self) -> int:
+        """What the server ends with: 0 when it ended as it was told to."""
+        if self._failure is not None:
+            return self._failure.exit_code
+        return _LOST if self.failed else 0
+
+    def _asked_for_figures(self) -> asyncio.Future[None]:
+        """Done when the figures have come."""
+        if self._told is None:
+            self._told = asyncio.get_running_loop().create_future()
+            self._tell(work_main.TellFigures())
+        return self._told
+
+    async def _end(self) -> None:
+        """Wait for its end, and bring it about when it is time."""
+        loop = asyncio.get_running_loop()
+        assert self._ends_at is not None  # noqa: S101  see `working`
+        try:
+            await asyncio.wait_for(self._gone.wait(), max(0.0, self._ends_at - loop.time()))
+        except TimeoutError:
+            _log.error("the process that investigates did not end in time and is killed; %s", _GOES_ON)
+            self._process.kill()
+            return
+        if not self._lost and self.failed:
+            _log.error("the process that investigates %s; %s", self._how_it_ended(), _GOES_ON)
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In a thread of its own: a report may come in pieces, and the loop must not wait for the next one."""
+        try:
+            while True:
+                self._on_loop(loop, self._hear, self._pipe.recv())
+        except (EOFError, OSError):
+            self._process.join(_PATIENCE_SECONDS)
+            self._on_loop(loop, self._end_of_pipe)
+
+    @staticmethod
+    def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(function, *arguments)
+
+    def _end_of_pipe(self) -> None:
+        self._gone.set()
+        self._settle(WorkFailed(f"the process that investigates {self._how_it_ended()}"))
+
+    def _hear(self, report: Report) -> None:
+        match report:
+            case work_main.Begun():
+                self._settle(None)
+            case work_main.Woken():
+                self._waking = False
+                if self._wake_again:
+                    self._wake_again = False
+                    self.wake()
+            case work_main.ToolsetsUsed():
+                self._toolsets_told = False
+                self._tell_toolsets()
+            case work_main.Failed():
+                self._failure = report
+                if not self._settle(WorkFailed(report.message, report.exit_code)):
+                    _log.error("the process that investigates failed: %s", report.message)
+            case work_main.Figures():
+                self._families = report.families
+                if self._told is not None:
+                    self._told.set_result(None)
+                    self._told = None
+
+    def _settle(self, failure: WorkFailed | None) -> bool:
+        """Whoever waits in `working` goes on, or hears why not. False when nobody waits any more."""
+        if self._begun is None or self._begun.done():
+            return False
+        if failure is None:
+            self._begun.set_result(None)
+        else:
+            self._begun.set_exception(failure)
+        return True
+
+    def _tell(self, order: Order) -> None:
+        """There is always room in the pipe: see `work_messages`."""
+        with suppress(OSError):  # it is gone; whoever waits in `lost` knows
+            self._pipe.send(order)
+
+    def _how_it_ended(self) -> str:
+        code = self._process.exitcode
+        if code is not None and code < 0:
+            return f"was ended by {signal.Signals(-code).name}"
+        return "ended" if code is None else f"ended with exit code {code}"

@@ -1,0 +1,105 @@
+"""Reads a conversation from a file of any of four kinds, and writes one back in the words it came in.
+
+A file is a JSON list of messages, an object with "messages" (also the report of `holmes ask --json-output-file`), or a
+conversation of `--continue` (lines of JSON); its messages are written as Holmes writes them or in the format of
+OpenAI's chat. What did not change goes back exactly as it came, fields that nobody here knows included. Refuses what is
+no conversation in one line that names message and key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holmes.stores import openai_messages
+from holmes.stores.conversation_store import is_conversation, read_lines
+from holmes.stores.message_codec import message_from_json, message_to_json
+from holmes.values.errors import ConfigError
+from holmes.values.messages import ToolMessage
+
+if TYPE_CHECKING:
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message
+
+_OPENAI_KEYS = frozenset({"content", "tool_call_id"})
+
+
+class ChatDocument:
+    """The messages of a file, and how to write them back: `originals` are the same messages as the file has them.
+
+    `unread_bytes` at its end cannot be read.
+    """
+
+    def __init__(
+        self, messages: Sequence[Message], originals: Sequence[JsonObject], *, is_openai: bool, unread_bytes: int = 0
+    ) -> None:
+        self.unread_bytes = unread_bytes
+        self.messages = tuple(messages)
+        self._originals = tuple(originals)
+        self._is_openai = is_openai
+        self._by_message = {id(message): original for message, original in zip(messages, originals, strict=True)}
+        named = (original for original in reversed(originals) if isinstance(original.get("tool_call_id"), str))
+        self._by_call = {str(original["tool_call_id"]): original for original in named}
+
+    def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
+        """The same file with as many other messages; one that changed keeps the fields that nobody here knows."""
+        originals = [
+            original if new is old else self._encoded(new, original)
+            for old, new, original in zip(self.messages, messages, self._originals, strict=True)
+        ]
+        return ChatDocument(messages, originals, is_openai=self._is_openai)
+
+    def written(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
+        """`messages` in the format of the file; those of the file itself as they were."""
+        return tuple(self._written(message) for message in messages)
+
+    def _written(self, message: Message) -> JsonObject:
+        original = self._by_message.get(id(message))
+        if original is not None:
+            return original
+        original = self._by_call.get(message.call_id) if isinstance(message, ToolMessage) else None
+        return self._encoded(message, original or {})
+
+    def _encoded(self, message: Message, original: JsonObject) -> JsonObject:
+        return openai_messages.encoded(message, original) if self._is_openai else message_to_json(message)
+
+
+def read_chat_document(text: str, name: str) -> ChatDocument:
+    """The conversation in `text`, which `name` stands for in errors. Raises `ConfigError`, in one line."""
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise ConfigError(f"{name} is empty: a JSON list of messages is expected")
+    lines = BytesIO(text.encode("utf-8", "surrogatepass"))
+    if is_conversation(lines.readline()):
+        lines.seek(0)
+        kept = read_lines(lines, Path(name))
+        originals = [message_to_json(message) for message in kept.messages]
+        return ChatDocument(kept.messages, originals, is_openai=False, unread_bytes=len(kept.garbage))
+    items = _message_list(text, name)
+    is_openai = any(isinstance(item, Mapping) and not _OPENAI_KEYS.isdisjoint(item) for item in items)
+    decoder = openai_messages.Decoder().decode if is_openai else message_from_json
+    messages: list[Message] = []
+    for number, item in enumerate(items, start=1):
+        try:
+            messages.append(decoder(item))
+        except ValueError as error:
+            raise ConfigError(f"{name}: message {number}: {error}") from error
+    return ChatDocument(messages, [item for item in items if isinstance(item, Mapping)], is_openai=is_openai)
+
+
+def _message_list(text: str, name: str) -> Sequence[JsonValue]:
+    try:
+        document = json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = f"{error.msg} in line {error.lineno}, column {error.colno}"
+        raise ConfigError(f"{name} is not JSON: {reason}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name} cannot be read as JSON: it is nested too deeply or has a number too long") from error
+    items = document.get("messages") if isinstance(document, dict) else document
+    if not isinstance(items, list):
+        found = "has no list 'messages'" if isinstance(document, dict) else "is JSON and no conversation"
+        raise ConfigError(f"{name} {found}: a list of messages, or an object with one under 'messages', is expected")
+    return items

@@ -1,0 +1,135 @@
+"""Checks toolsets again and again, and logs what changed.
+
+Failed toolsets are checked again after a pause that doubles, working ones after the longest pause. A run keeps its
+tools, because its cached prompt must not change; the next run uses the toolsets of the last check. One process of a
+server checks, and the other one adopts its findings, so that both use the same toolsets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from holmes.toolsets.registry import ToolsetStatus
+from holmes.values.errors import HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holmes.toolsets.readiness import Readiness
+
+_LONGEST_PAUSE_FACTOR: Final = 20
+_FILES: Final = "toolset files"
+_log = logging.getLogger(__name__)
+
+
+class Checked(Protocol):
+    """Toolsets after a check."""
+
+    @property
+    def readiness(self) -> Readiness: ...
+
+
+T_co = TypeVar("T_co", bound=Checked, covariant=True)
+T = TypeVar("T", bound=Checked)
+
+
+class Check(Protocol[T_co]):
+    """Reads all toolset files and checks what works, unless another process `decided` it. Raises `ConfigError`."""
+
+    async def __call__(self, *, refresh: bool, decided: Sequence[ToolsetStatus] | None) -> T_co: ...
+
+
+class ToolsetWatch(Generic[T]):
+    """The toolsets of one process. With `adopts` it checks nothing itself and waits for `adopt`.
+
+    `on_check` gets the state of all toolsets after each check.
+    """
+
+    def __init__(
+        self,
+        check: Check[T],
+        *,
+        retry_seconds: float,
+        adopts: bool = False,
+        on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
+    ) -> None:
+        self._run_check = check
+        self._retry_seconds = retry_seconds
+        self._adopts = adopts
+        self._on_check = on_check
+        self._decided: tuple[ToolsetStatus, ...] | None = None
+        self._adopted = asyncio.Event()
+        self._checked = asyncio.Event()
+        self._opened: T | None = None
+        self._problem: HolmesError | None = None
+        self._pause = retry_seconds
+        self.statuses: tuple[ToolsetStatus, ...] = ()
+
+    @property
+    def failed(self) -> tuple[ToolsetStatus, ...]:
+        """Enabled toolsets that do not work."""
+        return tuple(status for status in self.statuses if status.state == "failed")
+
+    @property
+    def nothing_works(self) -> bool:
+        return bool(self.failed) and all(status.state != "enabled" for status in self.statuses)
+
+    async def current(self) -> T:
+        """The toolsets of the last check; the same value until something changes. Raises `ConfigError`."""
+        await self._checked.wait()
+        if self._opened is None:
+            assert self._problem is not None  # noqa: S101  a check sets one of the two
+            raise self._problem
+        return self._opened
+
+    def adopt(self, statuses: Sequence[ToolsetStatus]) -> None:
+        """Use the findings of another process."""
+        self._decided = tuple(statuses)
+        self._adopted.set()
+
+    async def step(self) -> None:
+        """One check, and the pause after it."""
+        if self._adopts:
+            await self._adopted.wait()
+            self._adopted.clear()
+            await self._check()
+            return
+        before = self.statuses
+        await self._check()
+        first = self._retry_seconds
+        longest = _LONGEST_PAUSE_FACTOR * first
+        is_steady = self.statuses == before
+        self._pause = longest if not self.failed else min(2 * self._pause, longest) if is_steady else first
+        await asyncio.sleep(self._pause)
+
+    async def _check(self) -> None:
+        """A file that was broken since the last check does not affect working toolsets."""
+        try:
+            opened = await self._run_check(refresh=self._opened is not None, decided=self._decided)
+        except HolmesError as error:
+            self._problem = error
+            broken = ToolsetStatus(name=_FILES, state="failed", reason=str(error))
+            working = [status for status in self.statuses if status.name != _FILES]
+            statuses = (*working, broken)
+        else:
+            self._problem, statuses = None, opened.readiness.statuses
+            if self._opened is None or statuses != self.statuses:
+                self._opened = opened
+        if not self._adopts:
+            self._log_changes(statuses)
+        self.statuses = statuses
+        self._checked.set()
+        self._on_check(statuses)
+
+    def _log_changes(self, statuses: tuple[ToolsetStatus, ...]) -> None:
+        before = {status.name: status for status in self.statuses}
+        for status in statuses:
+            known = before.get(status.name)
+            if status.state == "failed" and (known is None or known.reason != status.reason):
+                more = "can no longer be used" if known and known.state == "enabled" else "cannot be used"
+                reason = " ".join((status.reason or "").split())
+                _log.warning("toolset %r %s: %s; it is checked again", status.name, more, reason)
+            elif status.state == "enabled" and known is not None and known.state == "failed":
+                _log.info("toolset %r can be used again", status.name)
