@@ -1,6 +1,6 @@
-"""What became of the words of one assertion so far, which words stand beside which, and numbers that no field has.
+"""Tracks which words of an assertion are accounted for, and judges numbers that no field contains.
 
-Such numbers are times, gaps, and elements that are counted. Pure.
+Such numbers are times, differences, and counts of elements.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ag
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """`missing` is what the record lacks or contradicts, `doubts` what cannot be judged, `proved` how much holds."""
+    """The state of a judgement.
+
+    `missing` lists parts that the record lacks or contradicts. `doubts` lists parts that cannot be judged. `proved`
+    counts the parts that the record shows.
+    """
 
     record: Record
     source: Source
@@ -61,7 +65,7 @@ class Account:
 
     @property
     def holds(self) -> bool | None:
-        """True when all of it is shown, False when something is missing, None when something cannot be judged."""
+        """True if the record shows all parts, False if one is missing, None if one cannot be judged."""
         return False if self.missing else None if self.doubts or not self.proved else True
 
     @property
@@ -72,11 +76,11 @@ class Account:
         return any(token.has(category) and not token.quoted for token in self.tokens)
 
     def _has_word(self, category: str) -> bool:
-        """Whether a word of one of the plain lists of the lexicon is said."""
+        """Whether a word of a plain list of the lexicon occurs."""
         return any(word in words_of(category) for token in self.tokens for word in token.text.casefold().split())
 
     def _texts(self) -> Iterator[str]:
-        """What the record says in sentences: all of a log entry or an event, the messages of an object."""
+        """The sentences of the record: a whole log entry or event, or the messages of an object."""
         is_json = bool(self.record.lines) and self.record.lines[0][1].lstrip().startswith("{")
         if self._is_text and not is_json:
             yield _by_sentences(" ".join(line for _, line in self.record.lines))
@@ -93,7 +97,10 @@ class Account:
             self.missing.append(text)
 
     def _runs(self, index: int) -> Iterator[tuple[int, ...]]:
-        """The runs of words for fields on both sides of a value; the one right beside it first, else the left one."""
+        """The runs of field words on both sides of a value.
+
+        An adjacent run on the right comes first, else the left one.
+        """
         left, right = self._run_from(index, -1), self._run_from(index, 1)
         is_beside = bool(right) and (
             right[0] == index + 1 or self.tokens[index + 1].text.casefold() in words_of("joining")
@@ -133,31 +140,31 @@ class Account:
         return tuple(sorted(found))
 
     def _may_pass(self, place: int) -> bool:
-        """Whether the word for a field may stand beyond this token."""
+        """Whether the search for a field word continues beyond this token."""
         token = self.tokens[place]
         if token.quoted or (self._lookup.names_field(token) and place in self._open):
             return False
         return token.is_neutral or any(token.has(each) for each in _SKIPPED)
 
     def _beside(self, index: int, *categories: str) -> set[int]:
-        """The tokens of some classes that stand near another one."""
+        """The nearby tokens of some categories."""
         near = range(max(0, index - 2), min(len(self.tokens), index + 3))
         return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
 
     def _note_exact(self, index: int, fields: Sequence[Field]) -> None:
-        """Remember whether a number or name is all that its field says, and no other field is called so."""
+        """Remember whether a number or name is the whole value of its field, and the key is unique."""
         keys = {each.key for each in fields}
         is_whole = any(each.value.strip() == self.tokens[index].text for each in fields)
         self._exact.append((index, is_whole and len(self.record.of(keys)) == len(keys)))
 
     def _note_elements(self, fields: Sequence[Field]) -> None:
-        """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
+        """Remember the list elements of a value, so that values of two elements are not mixed."""
         found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
         if found and () not in found and not all(each.key in ("name", "type") for each in fields):
             self._elements.append(found)
 
     def _note_condition(self, state: str) -> None:
-        """Remember to which condition a state belongs."""
+        """Remember the condition of a state."""
         names = lexicon().states[state].conditions.split()
         self._note_elements(
             [
@@ -173,7 +180,7 @@ def _by_sentences(text: str) -> str:
 
 
 def are_nothing(fields: Sequence[Field]) -> bool | None:
-    """Whether all of these fields say that there is none; None without any."""
+    """Whether all of these fields are empty; None without fields."""
     if not fields:
         return None
     numbers = [next(numbers_of([each]), None) for each in fields]
@@ -185,10 +192,10 @@ def are_nothing(fields: Sequence[Field]) -> bool | None:
 
 @dataclass(slots=True, kw_only=True)
 class Computed(Account):
-    """What can be computed from one record. Each method says whether it judged the number."""
+    """Values computed from one record. Each method returns whether it judged the number."""
 
     def _times(self, index: int, quantity: Quantity) -> bool:
-        """`25 times`, of an event that counts itself."""
+        """`25 times`, for an event with a count."""
         fields = self.record.of(("count",)) if self.record.form == "event" else ()
         words = self._beside(index, "times") if fields and "count" in quantity.dimensions else set()
         if not words:
@@ -198,7 +205,7 @@ class Computed(Account):
         return True
 
     def _time(self, index: int, quantity: Quantity, sign: str) -> bool:
-        """A time beside which no field is named: how long ago, how long, in which time."""
+        """A time without a field word: an age, a duration or a period."""
         if "time" not in quantity.dimensions:
             return False
         beside = {each for each in (index - 2, index - 1, index + 1, index + 2) if 0 <= each < len(self.tokens)}
@@ -208,7 +215,7 @@ class Computed(Account):
             and not agos
             and any(has_number(each, quantity) for each in self.record.of(("age",)))
         ):
-            self.proved += 1  # `12 restarts in 18 hours`, of what is that old
+            self.proved += 1  # `12 restarts in 18 hours`, for an object of that age
             return True
         fields = self._ago_fields() if agos else self.record.of(("window",))
         fields = fields if agos or self._has("state") else self.record.of(("window", "duration"))
@@ -225,7 +232,7 @@ class Computed(Account):
         return has_key and any(token.is_count for token in self.tokens)
 
     def _ago_fields(self) -> tuple[Field, ...]:
-        """The fields that say when something was last."""
+        """The fields with the time of the last occurrence."""
         if self.record.form == "event":
             return self.record.of(("age", "lastseen"))
         restarted = any(
@@ -252,11 +259,11 @@ class Computed(Account):
         return True
 
     def _gaps(self, keys: frozenset[str], quantity: Quantity, *, is_lack: bool) -> Iterator[bool]:
-        """For each ratio of these keys whether its parts are as far apart as `quantity` says."""
+        """For each ratio with these keys, whether its parts differ by `quantity`."""
         totals = {each.path[:-1]: each for each in self.record.fields if each.key == "total" and len(each.path) > 1}
         for each in self.record.fields:
             if ("ready" in each.path) is not is_lack:
-                continue  # replicas are missing, room is left
+                continue  # replicas are missing, capacity is left
             if each.key == "current" and each.path[:-1] in totals and (not keys or keys & ways(each)):
                 pair = tuple(numbers_of([each, totals[each.path[:-1]]]))
                 measure: Dimension = "cpu" if "cpu" in ways(each) else "memory" if "memory" in ways(each) else "count"
@@ -284,7 +291,7 @@ class Computed(Account):
                 is_part = ready and ready[0].value != totals[0].value
                 if is_of_state and is_part and not any(each.concept("state") == "ready" for each in self.tokens):
                     self.doubts.append(token.text)
-                    return True  # one may run and not be ready
+                    return True  # a running container may not be ready
                 meant = ready if is_of_state else totals
                 self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
                 return True
@@ -298,7 +305,7 @@ class Computed(Account):
         return True
 
     def _ready_elements(self, token: Token) -> bool:
-        """`1 of 2 containers is ready`: elements of an object."""
+        """`1 of 2 containers is ready`: the elements of an object."""
         ready = next((index for index, each in enumerate(self.tokens) if each.concept("state") == "ready"), None)
         values = [each.value.casefold() for each in self.record.of(("ready",)) if each.labels]
         if self.record.form != "object" or ready is None or not values or not set(values) <= {"true", "false"}:

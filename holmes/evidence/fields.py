@@ -1,6 +1,6 @@
-"""Which fields of a record the words of a claim mean, and whether a number is the value of one.
+"""Finds the fields that words of a claim mean, compares numbers with them, and decides which states a record shows.
 
-Pure.
+A word in the record does not prove a state: a condition is in every description, with any status.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ _RATIO = re.compile(r"(\d+)/(\d+)")
 
 
 def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
-    """Whether `record` is in `state`, a name of the lexicon; with `last` whether its last state was, with `now` not."""
+    """Whether `record` shows `state`, a name of the lexicon.
+
+    `last` selects the previous state of the object, `now` excludes it. None means that the fields do not show it either
+    way.
+    """
     words = lexicon().states[state]
     if last and (before := tuple(each for each in record.fields if "laststate" in each.path)):
         record = replace(record, fields=before)
@@ -59,7 +63,7 @@ def shows(record: Record, state: str, *, last: bool = False, now: bool = False) 
 
 
 def has_value(record: Record, value: str) -> bool | None:
-    """Whether `value`, a status, reason or condition that the lexicon does not know, is what `record` shows."""
+    """Whether `record` shows `value`, a status, reason or condition outside the lexicon."""
     conditions = set(_named_booleans(record, (plain_key(value),)))
     if len(conditions) == 1:
         return conditions.pop()
@@ -72,12 +76,12 @@ def has_value(record: Record, value: str) -> bool | None:
 
 
 def is_nothing(value: str) -> bool:
-    """Whether a value says that there is none."""
+    """Whether a value means "none"."""
     return value.strip().casefold() in _NOTHING
 
 
 def _verdicts(record: Record, words: State) -> Iterator[Iterator[bool]]:
-    """What the fields say, the most telling first: the first that says anything decides."""
+    """The verdicts of the fields, most reliable first. The first group with a verdict decides."""
     yield _named_booleans(record, words.conditions.split())
     yield _full_ratios(record, words.ratios.split())
     yield _above_zero(record, words.above_zero.split())
@@ -130,7 +134,7 @@ def _by_reason(record: Record, words: State) -> Iterator[bool]:
 
 
 def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
-    """Fields that are true or false, and the statuses of conditions, of these names."""
+    """Boolean fields and statuses of conditions with these names."""
     wanted = frozenset(names)
     conditions = [
         each
@@ -146,12 +150,12 @@ def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
 
 
 def _conditions(record: Record) -> frozenset[str]:
-    """The types of its conditions."""
+    """The types of the conditions."""
     return frozenset(label for each in record.fields if "conditions" in each.path for label in each.labels)
 
 
 def _tells_of(record: Record, state: str) -> bool | None:
-    """Whether a log entry or an event tells of a failure: by its status code or level, else by its words."""
+    """Whether a log entry or an event reports a failure: by its status code or level, else by its words."""
     if state == "failed" and (code := _code_of(record)) is not None:
         return code
     if state == "error" and (levels := record.of(_LEVELS)):
@@ -160,13 +164,13 @@ def _tells_of(record: Record, state: str) -> bool | None:
 
 
 def _code_of(record: Record) -> bool | None:
-    """Whether the status code of a request says that it failed; None without one."""
+    """Whether the status code of a request is an error; None without a code."""
     codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
     return next(iter(codes)) >= "4" if len(codes) == 1 else None
 
 
 def _tells_of_failure(record: Record) -> bool:
-    """Whether its level or a word in it tells of a failure that is not denied."""
+    """Whether its level or a word reports a failure that is not denied."""
     if {each.value.casefold() for each in record.of((*_LEVELS, "type"))} & (_BAD_LEVELS | {"warning"}):
         return True
     words = record.folded.split()
@@ -178,7 +182,7 @@ def _tells_of_failure(record: Record) -> bool:
 
 
 def _is_well(record: Record) -> bool:
-    """Whether a row has a status that goes with no trouble."""
+    """Whether a row has a healthy status."""
     return any(_parts(each.value) & _WELL for each in record.of(("status", "type", "level")))
 
 
@@ -187,7 +191,7 @@ def _is_boolean(each: Field) -> bool:
 
 
 def _parts(value: str) -> set[str]:
-    """`Ready,SchedulingDisabled` and `Init:Error` as their words."""
+    """The words of `Ready,SchedulingDisabled` or `Init:Error`."""
     return {part.strip().casefold() for part in re.split(r"[,:/]", value)} if len(value) <= 120 else set()
 
 
@@ -219,14 +223,17 @@ _ROUNDED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """The fields of `record`; with `last` those of the state before, where it has one. `words` are all of a claim."""
+    """The fields of `record`.
+
+    With `last`, the fields of its previous state, if any. `words` are all words of the claim.
+    """
 
     record: Record
     last: bool = False
     words: frozenset[str] = frozenset()
 
     def names_field(self, token: Token) -> bool:
-        """Whether a token means a field here. A word for a kind does where the record has such a field."""
+        """Whether a token names a field of this record. A kind does if the record has such a field."""
         if token.shape == "number" or any(token.has(each) for each in ("not", "compare", "ago", "later")):
             return False
         if token.has("kind"):
@@ -236,7 +243,7 @@ class Lookup:
         return bool(self.own(token))
 
     def own(self, token: Token) -> tuple[Field, ...]:
-        """Fields that have `token` as their key, as `progressDeadlineSeconds` or `spec.replicas`."""
+        """Fields with `token` as their key, for example `progressDeadlineSeconds` or `spec.replicas`."""
         if len(token.text) < 3 or token.text in self.record.labels | self.record.names:
             return ()
         is_plain = any(token.has(each) for each in ("state", "unjudged", "not", "kind"))
@@ -251,12 +258,12 @@ class Lookup:
         return found or self.record.of((whole, *(f"{whole}{unit}" for unit in _UNITS_OF_KEYS)))
 
     def is_heading(self, token: Token) -> bool:
-        """Whether it is the heading of a column: `READY`."""
+        """Whether it is a column heading: `READY`."""
         is_upper = token.text.isupper() and len(token.text) > 2 and self.record.form in ("row", "event")
         return is_upper and bool(self.record.of((plain_key(token.text),)))
 
     def of(self, tokens: Sequence[Token]) -> tuple[Field, ...]:
-        """The fields that the words name together: `memory limit` is `limits.memory`. None when they name none."""
+        """The fields that the words name together: `memory limit` is `limits.memory`. Empty if there are none."""
         if len(tokens) == 1 and not tokens[0].has("field") and (own := self.own(tokens[0])):
             return self._now(own, frozenset({plain_key(tokens[0].text)}))
         keys = [keys_of(token) for token in tokens]
@@ -280,21 +287,21 @@ class Lookup:
         return tuple(each for each in self.record.fields if each.path == path)
 
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
-        """Those of the last state, or those of the current one."""
+        """The fields of the previous state, or those of the current one."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
-        found = below or found  # the size of `request`, where `response` has one, too
+        found = below or found  # the size of `request`, if `response` has a size too
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Whether a part of a value may be meant: the total of `1/2` only by a word for it, and of a target only that."""
+    """Whether a part of a value can be meant: the total of `1/2` or of a target needs a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)
 
 
 def keys_of(token: Token) -> frozenset[str]:
-    """The keys that a word for a field stands for."""
+    """The keys that a field word means."""
     if token.has("kind") and not token.has("field"):
         return frozenset({token.concept("kind"), f"{token.concept('kind')}s"})
     if token.concept("state") == "restarted" and not token.has("field"):
@@ -304,12 +311,12 @@ def keys_of(token: Token) -> frozenset[str]:
 
 
 def ways(each: Field) -> frozenset[str]:
-    """All words on the way to a field: keys, and the labels of elements as keys."""
+    """All names in the path: keys, and labels of elements as keys."""
     return frozenset(plain_key(part) if part.startswith("=") else part for part in each.path)
 
 
 def quantities_of(each: Field) -> tuple[Quantity, ...]:
-    """The quantities in a field; a number without a unit is one of CPU or memory where its key says so."""
+    """The quantities in a field. The key determines the dimension of a number without a unit."""
     value = each.value[:_LONGEST_VALUE].strip()
     if each.key.startswith("port"):
         return tuple(count_of(int(number)) for number in _PORT.findall(_NODE_PORT.sub("/", value[:200])))
@@ -326,7 +333,7 @@ def quantities_of(each: Field) -> tuple[Quantity, ...]:
 
 
 def has_number(each: Field, quantity: Quantity, sign: str = "=", *, rounded: bool = False) -> bool:
-    """Whether a field has this number; with another sign, whether its number is above or below."""
+    """Whether a field has this number, or a larger or smaller one according to `sign`."""
     claimed = tuple(quantity.measured(measure) for measure in _MEASURES if measure in ways(each)) or (quantity,)
     found = quantities_of(each)
     if each.key not in FREE_TEXT | _LISTS and not each.key.startswith("port"):
@@ -349,7 +356,7 @@ def _compare(claimed: Quantity, found: Quantity, sign: str, *, rounded: bool) ->
 
 
 def measures(each: Field, quantity: Quantity) -> bool:
-    """Whether a field begins with a value of the dimension of `quantity`."""
+    """Whether a field starts with a value in a dimension of `quantity`."""
     wanted = quantity.dimensions | ({"moment"} if "clock" in quantity.dimensions else frozenset())
     found = quantities_of(each)
     return (
@@ -367,5 +374,5 @@ def numbers_of(fields: Sequence[Field]) -> Iterator[Quantity]:
 
 
 def holds_text(value: str, text: str) -> bool:
-    """Whether the words of `text` stand in a value."""
+    """Whether a value contains the words of `text`."""
     return tokens_of(text).casefold() in tokens_of(value).casefold()

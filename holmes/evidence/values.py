@@ -1,4 +1,4 @@
-"""The names and quotes of an assertion against one record. Pure."""
+"""Judges the names and quotes of an assertion against one record."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Values(Numbers):
     """Judges names and quotes."""
 
     def _value(self, index: int, token: Token) -> None:
-        """A name or a quote stands there, in the field that is named beside it."""
+        """A name or a quote, which must be in the field that the adjacent words name."""
         self._open.discard(index)
         text, denied = token.text, index in self._denied
         if not denied and self._is_place(index):
@@ -65,7 +65,7 @@ class Values(Numbers):
             self._unbound_value(index, token, bound)
 
     def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
-        """A name or a quote beside which no field of the record is named stands anywhere in it."""
+        """A name or a quote without a field word, which may be anywhere in the record."""
         text = token.text
         stands = self._stands(token) and not self._is_denied(text)
         if stands and self._is_text and self._is_said_otherwise(index):
@@ -77,18 +77,18 @@ class Values(Numbers):
         claimed = self.tokens[index - 1].concept("kind") if index else ""
         own = ("", self.source.kind, canonical_kind(self.record.kind))
         is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
-        is_namesake = text in self.record.names and claimed not in own  # an account or claim of the same name
+        is_namesake = text in self.record.names and claimed not in own  # an account or claim with the same name
         if stands and (is_open or is_namesake or self._is_unplaced(token)):
             self.doubts.append(text)
 
     def _is_said_otherwise(self, index: int) -> bool:
-        """Whether a log entry or event has a name in another role: denied, turned, or part of a path."""
+        """Whether a log entry or event uses a name in another role: denied, reversed, or as part of a path."""
         text = self.record.folded
         is_field = any(
             each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
         )
         if self._said and not is_field:
-            return True  # the rest is said in another order
+            return True  # the rest occurs in another order
         words = tokens_of(self.tokens[index].text).casefold()
         if self._is_of_another_noun(index, text.split(), words.split()):
             return True
@@ -96,21 +96,21 @@ class Values(Numbers):
         return is_part or is_turned(text, self.tokens, index) or is_unreal(text, words.strip(), self.tokens)
 
     def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
-        """Whether a text has another kind of thing before a name than the claim: `volume "certs"`, no Secret."""
+        """Whether a text has another kind before a name than the claim: `volume "certs"`, not a Secret."""
         claimed = self.tokens[index - 1].concept("kind") if index else ""
         places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
         told = {_noun(text[at - 1]) for at in places}
         return bool(claimed and told) and "" not in told and claimed not in told
 
     def _is_of_another_kind(self, index: int) -> bool:
-        """Whether the record says that what has this name is no such thing as the claim says."""
+        """Whether the record gives this name another kind than the claim."""
         claimed = self.tokens[index - 1].concept("kind") if index else ""
         named = {each.path[:-1] for each in self.record.fields if each.value == self.tokens[index].text}
         kinds = {canonical_kind(each.value) for each in self.record.of(("kind",)) if each.path[:-1] in named and named}
         return bool(claimed and kinds - {""}) and claimed not in kinds
 
     def _is_place(self, index: int) -> bool:
-        """Whether it is the namespace of the record after a word like `in`."""
+        """Whether it is the namespace of the record, after a word like `in`."""
         beside = [*self.tokens[max(0, index - 1) : index], *self.tokens[index + 1 : index + 2]]
         before = self.tokens[index - 1].text.casefold() if index else ""
         is_named = before in words_of("in") or any(each.concept("kind") == "namespace" for each in beside)
@@ -118,12 +118,12 @@ class Values(Numbers):
         return is_named and self.tokens[index].text in spaces
 
     def _is_right_beside(self, index: int, run: Sequence[int]) -> bool:
-        """Whether a key follows a name at once, or in a log entry after a copula: `a1 is the leader`."""
+        """Whether a key follows a name directly, or in a log entry after a copula: `a1 is the leader`."""
         between = {token.text.casefold() for token in self.tokens[index + 1 : run[0]]}
         return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
 
     def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
-        """The fields that a quote like `app: checkout` gives with their value, of those that are named beside it."""
+        """The fields that match a quote such as `app: checkout`, limited to the fields named beside it."""
         match = _PAIR.fullmatch(token.text) if token.quoted else None
         if match is None:
             return ()
@@ -134,7 +134,7 @@ class Values(Numbers):
         )
 
     def _is_unplaced(self, token: Token) -> bool:
-        """Whether it is the name of something else, or a key whose value is not the one that is said."""
+        """Whether it is the name of another object, or a key with another value than the claimed one."""
         says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
         if says_more and self._lookup.own(token):
             return True
@@ -150,7 +150,7 @@ class Values(Numbers):
     def _denies(
         self, token: Token, bound: Sequence[Token], fields: Sequence[Field], matching: Sequence[Field]
     ) -> bool | None:
-        """Whether the record shows that a value is not there."""
+        """Whether the record proves the absence of a value."""
         told = has_value(self.record, token.text)
         if self._is_absent_key(token):
             return True
@@ -160,7 +160,7 @@ class Values(Numbers):
         return True if fields or (not bound and told is False) else None
 
     def _is_absent_key(self, token: Token) -> bool:
-        """Whether a whole object that is cited as a whole has no such key: `no key DB_USER`."""
+        """Whether a complete object has no such key: `no key DB_USER`."""
         keys = {part for each in self.record.fields for part in each.path}
         is_whole = self.record.form == "object" and not self.record.is_part and self.source.is_complete
         return (
@@ -170,13 +170,13 @@ class Values(Numbers):
         )
 
     def _is_denied(self, text: str) -> bool:
-        """Whether the record says `no` or `not` right before the words of a quote."""
+        """Whether the record has `no` or `not` directly before the words of a quote."""
         parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
         negative = words_of("not") | {"non"}
         return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
 
     def _stands(self, token: Token) -> bool:
-        """Whether it stands in the record's own lines, or is what the whole result is about."""
+        """Whether the lines of the record contain it, or it is a name of the whole result."""
         text = token.text
         if self.record.says(text, exactly=token.quoted):
             is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
@@ -196,5 +196,5 @@ class Values(Numbers):
 
 
 def _noun(word: str) -> str:
-    """The kind of thing that a word of a text stands for; empty for none."""
+    """The kind of object that a word names; empty for none."""
     return canonical_kind(word) or (word if word in ("volume", "image", "container") else "")

@@ -1,6 +1,6 @@
-"""A claim as words that the lexicon knows, names, numbers and quotes, cut where one assertion ends.
+"""Splits a claim into assertions and tokens: words of the lexicon, names, numbers and quotes.
 
-Pure, and linear in the claim, which is short.
+`lexicon.yaml` contains the words that a checked claim may use. It is read with the first claim.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 Tag: TypeAlias = tuple[str, str]
-"""A class of words, and what a word stands for in it; empty where it is only of that class."""
+"""A category of words, and the meaning of a word in it; empty if the category has no meanings."""
 
 _FILE: Final = Path(__file__).with_name("lexicon.yaml")
 _PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
@@ -26,7 +26,7 @@ _PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What shows a state in a record; the words of `lexicon.yaml` are described there."""
+    """The evidence for a state in a record. `lexicon.yaml` describes the fields."""
 
     words: str
     statuses: str = ""
@@ -41,7 +41,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lexicon:
-    """What words stand for. Phrases are looked up word by word."""
+    """The meanings of words. Phrases are stored word by word."""
 
     phrases: Mapping[tuple[str, ...], frozenset[Tag]]
     states: Mapping[str, State]
@@ -49,13 +49,13 @@ class Lexicon:
     columns: Mapping[str, tuple[str, ...]]
 
     def tags(self, words: Sequence[str]) -> frozenset[Tag]:
-        """What a word or phrase stands for; nothing for an unknown one."""
+        """The tags of a word or phrase; empty for an unknown one."""
         return self.phrases.get(tuple(word.casefold() for word in words), frozenset())
 
 
 @cache
 def words_of(category: str) -> frozenset[str]:
-    """All words of a class or of a plain list, phrases with single spaces."""
+    """All words of a category or a plain list. Phrases have single spaces."""
     if category in lexicon().lists:
         return lexicon().lists[category]
     entries = lexicon().phrases.items()
@@ -95,7 +95,7 @@ def _entries(raw: Mapping[str, str | Mapping[str, str]], states: Mapping[str, St
 
 
 def _parts(phrase: str) -> Iterator[str]:
-    """The words of a phrase; an elided article is one of its own, as in a claim."""
+    """The words of a phrase. An elided article is a separate word, as in claims."""
     for part in phrase.split("_"):
         start, sign, rest = part.partition("'")
         if sign and rest and start in _PRONOUNS:
@@ -124,7 +124,7 @@ _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One word, name, number or quote; `tags` are what the lexicon says about it; `end` ends an assertion.
+    """A word, name, number or quote. `tags` come from the lexicon. The shape `end` ends an assertion.
 
     `parts` are the two numbers of `1 of 3`.
     """
@@ -137,16 +137,16 @@ class Token:
     parts: tuple[Quantity, ...] = ()
 
     def has(self, category: str) -> bool:
-        """Whether the lexicon has it in `category`."""
+        """Whether it is in `category`."""
         return any(each == category for each, _ in self.tags)
 
     def concept(self, category: str) -> str:
-        """What it stands for in `category`; empty when it is not in it."""
+        """Its meaning in `category`; empty if it is not in the category."""
         return next((concept for each, concept in sorted(self.tags) if each == category), "")
 
     @property
     def is_value(self) -> bool:
-        """Whether it must stand in the record."""
+        """Whether the record must contain it."""
         return self.shape in ("name", "quote") and not self.has("state")
 
     @property
@@ -156,19 +156,20 @@ class Token:
 
     @property
     def is_neutral(self) -> bool:
-        """Whether it says nothing by itself."""
+        """Whether it has no meaning of its own."""
         return (self.has("neutral") or self.has("relation")) and not self.quoted
 
 
 def tags_of(text: str) -> frozenset[Tag]:
-    """What the lexicon says about a word or phrase as a whole."""
+    """The tags of a whole word or phrase."""
     return lexicon().tags(text.split())
 
 
 class Assertion(NamedTuple):
-    """The tokens of one assertion; `goes_on` when it adds to the one before: after a comma or colon, in brackets.
+    """The tokens of one assertion.
 
-    `leads` when it ends with a colon.
+    `goes_on` means that it continues the previous one: after a comma or colon, or in brackets. `leads` means that it
+    ends with a colon.
     """
 
     tokens: tuple[Token, ...]
@@ -177,9 +178,9 @@ class Assertion(NamedTuple):
 
 
 def assertions_of(statement: str) -> tuple[Assertion, ...]:
-    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`.
+    """The assertions of a statement, without end signs and without a label such as `Evidence:`.
 
-    A word for a cause begins an assertion.
+    A word for a cause starts an assertion.
     """
     label = _LABEL.match(statement)
     if label is not None and all(token.tags and token.tags <= _OF_LABELS for token in _tokens(label[1])):
@@ -235,9 +236,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            is_compound = (
-                match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
-            )  # as German makes them
+            is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()  # a German compound
             yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]
@@ -248,7 +247,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
 
 
 def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with words that are a phrase of the lexicon as one."""
+    """The tokens, with phrases of the lexicon joined."""
     position = 0
     while position < len(tokens):
         for length in range(min(_LONGEST_PHRASE, len(tokens) - position), 1, -1):
@@ -266,7 +265,7 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with words for numbers as numbers: `three pods`, `one minute`."""
+    """The tokens, with number words as numbers: `three pods`, `one minute`."""
     position = 0
     while position < len(tokens):
         token, following = tokens[position], tokens[position + 1 : position + 3]
@@ -288,7 +287,7 @@ def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _counts(before: Token | None, following: Sequence[Token]) -> bool:
-    """Whether `one` is a number, and no article or pronoun."""
+    """Whether `one` is a number and not an article or pronoun."""
     if before is not None and (before.has("compare") or before.has("only")):
         return True
     if not following or (before is not None and not (before.has("not") or before.shape == "end" or before.has("and"))):
@@ -307,7 +306,7 @@ def _counts(before: Token | None, following: Sequence[Token]) -> bool:
 
 
 def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` as one."""
+    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` joined."""
     position = 0
     while position < len(tokens):
         token = tokens[position]
@@ -328,7 +327,7 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...], int] | None:
-    """The share that begins at `position`, with what stands in it, and where it ends."""
+    """The share that starts at `position`, with its tokens and its end."""
     token = tokens[position]
     is_none = token.has("not") and token.text.casefold() in words_of("nobody")
     if token.has("all") and position + 1 < len(tokens):
@@ -358,7 +357,7 @@ def _share(part: Token, whole: Token) -> Token:
 
 
 def _joined_time(tokens: Sequence[Token]) -> Token | None:
-    """`3 hours and 17 minutes` as one time."""
+    """`3 hours and 17 minutes` as one duration."""
     parts = [token for token in tokens if not token.has("and")][:2]
     first, second = (token.quantity for token in parts) if len(parts) == 2 else (None, None)
     if first is None or second is None or not parts[0].shape == parts[1].shape == "number":

@@ -172,7 +172,7 @@ class _OddRow:
 
 
 def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and its share of the rows; None if there are no rows."""
+    """The preview and its share of the rows; None without rows."""
     tables = _read(text)
     for table in tables.values():
         _study(table)

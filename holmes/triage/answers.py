@@ -48,7 +48,7 @@ _ABOUT_PODS: Final = frozenset({"logs", "image", "replicas", "placement", "resou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """The next step: `calls`, or the answer in `text` if there are no calls."""
+    """The next step: `calls`, or the answer in `text`."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()

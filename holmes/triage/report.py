@@ -272,7 +272,7 @@ def nothing_found_text(report: DiagnosisReport, scope: Scope) -> str:
     unseen = [kind for kind in _NEEDED if any(kind in each.kinds for each in report.not_checked)]
     if unseen:
         kinds = " and ".join(counted(2, kind).partition(" ")[2] for kind in unseen)
-        return f"**No diagnosis {spoken_place(report, scope)}**: {kinds} could not be read."
+        return f"**No diagnosis possible {spoken_place(report, scope)}**: {kinds} could not be read."
     text = f"**No faults found {spoken_place(report, scope)}.**"
     if report.complete:
         return f"{text} All rules were checked. Faults that leave no trace in the cluster are not detected."

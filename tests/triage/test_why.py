@@ -121,7 +121,7 @@ async def test_an_object_without_a_fault_is_not_called_healthy_when_something_co
     )
     told = await ask(cluster, "is payments healthy?")
     assert told.text.startswith("**No faults found in `Deployment shop/payments`.** Some checks were not possible")
-    assert "forbidden to Holmes: NetworkPolicy" in told.text
+    assert "Holmes is not allowed to read: NetworkPolicy" in told.text
     assert "Pod shop/payments-7f9c8d6b5-k4qx2: Running, ready" in told.text
 
 
@@ -358,5 +358,5 @@ async def test_what_may_not_be_listed_is_neither_missing_nor_healthy(question: s
     told = await ask(cluster, question)
     assert "not found" not in told.text
     assert "Could not check whether `checkout` exists: pods is forbidden" in told.text
-    assert "**Nothing can be said about what is broken in the whole cluster**: Pods and Deployments" in told.text
+    assert "**No diagnosis possible in the whole cluster**: Pods and Deployments" in told.text
     assert "- Holmes is not allowed to read: Deployment, Pod" in told.text
