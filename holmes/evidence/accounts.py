@@ -22,7 +22,7 @@ from holmes.evidence.fields import (
 )
 from holmes.evidence.phrases import with_keys
 from holmes.evidence.records import plain_key, tokens_of
-from holmes.evidence.words import lexicon, words_of
+from holmes.evidence.words import lexicon, said, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +73,7 @@ class Account:
         return self.record.form in ("entry", "event")
 
     def _has(self, category: str) -> bool:
-        return any(token.has(category) and not token.quoted for token in self.tokens)
+        return said(self.tokens, category) is not None
 
     def _has_word(self, category: str) -> bool:
         """Whether a word of a plain list of the lexicon occurs."""
@@ -286,10 +286,10 @@ class Computed(Account):
             named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
             totals = [each for each in self.record.fields if each.path == ("ready", "total")]
             if self.record.form == "row" and totals:
-                is_of_state = any(each.concept("state") in ("running", "ready") for each in self.tokens)
+                is_of_state = bool(states_of(self.tokens) & {"running", "ready"})
                 ready = self._lookup.of_path("ready", "current")
                 is_part = ready and ready[0].value != totals[0].value
-                if is_of_state and is_part and not any(each.concept("state") == "ready" for each in self.tokens):
+                if is_of_state and is_part and "ready" not in states_of(self.tokens):
                     self.doubts.append(token.text)
                     return True  # a running container may not be ready
                 meant = ready if is_of_state else totals

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.fields import Lookup, has_value, numbers_of, shows
 from holmes.evidence.quantities import quantities_in, seconds_between, seconds_of
-from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, names_of, not_found
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, not_found
 from holmes.evidence.trial import Trial
-from holmes.evidence.words import words_of
+from holmes.evidence.words import names_of, number_in, said, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,10 +37,10 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
         verb = None  # `running for 3 days without a restart`, for one record
     if verb is None and any(token.text.casefold() in ("in", "en") for token in tokens):
         verb = next((token for token in tokens if token.concept("state") == "succeeded"), None)
-    number = next((token for token in tokens if token.shape == "number"), None)
+    number = number_in(tokens)
     if verb is None or number is None or number.quantity is None or "time" not in number.quantity.dimensions:
         return None
-    wanted = frozenset(name for subject in subjects[:1] for name in names_of(subject))
+    wanted = names_of(*subjects[:1])
     records = [record for record in passage.cited if not subjects or (record.names | record.labels) & wanted]
     elements = [token for token in tokens if token.is_value and any(token.text in each.labels for each in records)]
     records = [record.narrowed(elements[0].text) for record in records] if len(elements) == 1 else records
@@ -85,7 +85,7 @@ def _times_of(record: Record) -> tuple[Quantity, ...] | None:
 def judge_time_between(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
     """`B came 31 seconds after A`: two cited log entries with this distance, one for each half of the claim."""
     number = next((token for token in tokens if token.quantity and "time" in token.quantity.dimensions), None)
-    word = next((token for token in tokens if token.has("later") and not token.quoted), None)
+    word = said(tokens, "later")
     entries = [record for record in passage.cited if record.form == "entry"][:_MOST_ENTRIES]
     if number is None or number.quantity is None or word is None or len(entries) < 2:
         return None
@@ -133,13 +133,13 @@ def _says(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool:
 
 def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`web is the oldest pod`, `has the most restarts`: one row of a whole table has the extreme value of a column."""
-    word = next((token for token in tokens if token.has("superlative") and not token.quoted), None)
+    word = said(tokens, "superlative")
     if word is None:
         return None
     key, _, end = word.concept("superlative").partition(" ")
     rest = [token for token in tokens if token is not word and token not in subjects]
     records = list(passage.records)
-    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    wanted = names_of(*subjects)
     if not subjects or not passage.is_whole or passage.source.is_cut or len(passage.cited) != len(records):
         return CITED
     fields = [token for token in rest if token.has("field") and not token.has("kind")]
@@ -159,14 +159,14 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
 
 def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`web is older than db`, `241 days younger than db`: two rows, compared by one column."""
-    word = next((token for token in tokens if token.has("comparative") and not token.quoted), None)
+    word = said(tokens, "comparative")
     than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
     if word is None or than is None or len(subjects) != 1:
         return None
     key, _, sign = word.concept("comparative").partition(" ")
     known = {name for record in passage.records for name in record.names}
     others = [token for token in tokens[than + 1 :] if token.is_value and names_of(token) & known]
-    number = next((token for token in tokens if token.shape == "number"), None)
+    number = number_in(tokens)
     fields = [token for token in tokens if token.has("field") and not token.has("kind")]
     used = (word, number, *others, *subjects, *fields, tokens[than])
     if len(others) != 1 or any(not (t in used or t.is_neutral or t.has("kind")) for t in tokens):
@@ -193,9 +193,9 @@ def total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
     plain = [token for token in tokens if token not in subjects and not token.has("state")]
     counted = [token for token, after in pairwise(plain) if token.is_count and _is_kind(after)]
     number = next((token for token in reversed(tokens) if token.shape == "number" and token not in counted), None)
-    if not any(token.has("total") and not token.quoted for token in tokens) or number is None:
+    if said(tokens, "total") is None or number is None:
         return None
-    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    wanted = names_of(*subjects)
     records = [record for record in passage.cited if not subjects or record.names & wanted]
     named = [token for token in tokens if token.has("field") and not token.has("kind")]
     if len(records) == 1 and len(counted) <= 1:

@@ -18,12 +18,11 @@ from holmes.evidence.records import (
     Passage,
     all_of,
     best_of,
-    names_of,
     not_found,
     tokens_of,
 )
 from holmes.evidence.values import NAME
-from holmes.evidence.words import Assertion, Token, assertions_of, words_of
+from holmes.evidence.words import Assertion, Token, assertions_of, first_thing, names_of, said, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +96,9 @@ class _Walk(Readings):
         if subjects:
             self._subjects = tuple(dict.fromkeys(subjects))
             self._is_foreign = False
-        elif self._begins_with_another(tokens) or (goes_on and self._ended_with_another(tokens)):
+        elif self._states_another(first_thing(tokens), tokens) or (
+            goes_on and self._states_another(self._last[-1] if self._last else None, tokens)
+        ):
             self._subjects, self._is_foreign = (), True  # `runs on node-2; node-2 is ready`
         elif (
             self._last
@@ -117,19 +118,11 @@ class _Walk(Readings):
         if judgement is not EMPTY:
             self._judgements.append(judgement)
 
-    def _begins_with_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether an assertion starts with an unknown name and states its condition."""
-        first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+    def _states_another(self, token: Token | None, tokens: tuple[Token, ...]) -> bool:
+        """Whether `token` is an unknown name and `tokens` state its condition, in a table."""
         is_row = any(record.form == "row" for record in self._passage.cited)
-        is_name = first is not None and first.is_value and NAME.fullmatch(first.text) and not self._is_subject(first)
-        return bool(is_row and is_name and self._subjects and any(token.has("state") for token in tokens))
-
-    def _ended_with_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether the previous assertion ended with an unknown name whose condition this one may state."""
-        is_row = any(record.form == "row" for record in self._passage.cited)
-        last = self._last[-1] if self._last else None
-        is_name = last is not None and last.is_value and NAME.fullmatch(last.text) and not self._is_subject(last)
-        return bool(is_row and is_name and self._subjects and any(token.has("state") for token in tokens))
+        is_name = token is not None and token.is_value and NAME.fullmatch(token.text) and not self._is_subject(token)
+        return bool(is_row and is_name and self._subjects and states_of(tokens))
 
     def _waits(self, tokens: tuple[Token, ...]) -> bool:
         """Whether it only introduces the next assertion: `in total,` or `one second after the restart,`."""
@@ -173,7 +166,7 @@ class _Walk(Readings):
 
     def _with_counted(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
         """`tokens`, with the counted kind if they omit it: `of which 2`, `of 5 pods, 3 are`."""
-        own = next((token for token in tokens if token.has("kind") and not token.quoted), None)
+        own = said(tokens, "kind")
         counted = own or self._counted or self._listed_kind()
         if own is None and counted is not None:
             if any(token.has("of which") for token in tokens):

@@ -24,6 +24,7 @@ from holmes.evidence.fields import (
 )
 from holmes.evidence.phrases import stands_beside
 from holmes.evidence.quantities import quantities_in, seconds_between
+from holmes.evidence.words import states_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,7 +120,7 @@ class Numbers(Computed):
     def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
         """Whether a number is of the previous state, but the claim says "running": `Running with exit code 137`."""
         is_before = bool(matching) and all("laststate" in each.path for each in matching)
-        return is_before and not self._lookup.last and any(each.concept("state") == "running" for each in self.tokens)
+        return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
         """Whether a number is a limit, request or capacity, but the claim does not say so or speaks of usage."""
@@ -275,7 +276,7 @@ class Numbers(Computed):
 
     def _is_as_old(self) -> bool:
         """Whether a pod has been in its state since its creation: it never restarted, or is still pending."""
-        states = {token.concept("state") for token in self.tokens if token.has("state")}
+        states = states_of(self.tokens)
         restarts = [each.value for each in self.record.of(("restarts",))]
         runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
         return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)

@@ -16,14 +16,13 @@ from holmes.evidence.records import (
     Passage,
     all_of,
     best_of,
-    names_of,
     not_found,
 )
 from holmes.evidence.sets import judge_set, said_not_found
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.trial import Trial
 from holmes.evidence.values import NAME
-from holmes.evidence.words import Token, words_of
+from holmes.evidence.words import Token, first_thing, names_of, said, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,9 +65,9 @@ class Readings:
 
     def _of_others(self, tokens: tuple[Token, ...]) -> Judgement | None:
         """`the other three are Running`: all records except those of the subjects."""
-        if not self._subjects or not any(token.has("other") and not token.quoted for token in tokens):
+        if not self._subjects or said(tokens, "other") is None:
             return None
-        wanted = frozenset(name for subject in self._subjects for name in names_of(subject))
+        wanted = names_of(*self._subjects)
         records, cited = (
             tuple(each for each in every if not each.names & wanted)
             for every in (self._passage.records, self._passage.cited)
@@ -83,7 +82,7 @@ class Readings:
         own = {id(subject) for subject in self._subjects}
         rest = tuple(token for token in tokens if id(token) not in own and not token.has("both"))
         values = [token.text for token in tokens if token.is_value]
-        if any(token.concept("state") == "exists" for token in tokens) and said_not_found(passage, values):
+        if "exists" in states_of(tokens) and said_not_found(passage, values):
             return not_found(*values)
         if not self._subjects:
             return self._of_unnamed(passage, rest)
@@ -187,7 +186,7 @@ class Readings:
 
     def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
         """Whether it starts with a name that no record has as a value, for example a node in a table of pods."""
-        first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+        first = first_thing(tokens)
         if first is None or not first.is_value or not NAME.fullmatch(first.text) or first.text in self._known:
             return False
         if tokens[0] is not first and tokens[0].has("relation"):
@@ -227,7 +226,7 @@ class Readings:
 
     def _tried(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
         trial = Trial(record=record, source=self._passage.source, tokens=tokens).run()
-        is_guess = any(token.has("unjudged") and not token.quoted for token in tokens)
+        is_guess = said(tokens, "unjudged") is not None
         if (
             is_guess
             and trial.missing

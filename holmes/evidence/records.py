@@ -274,8 +274,3 @@ def all_of(judgements: Sequence[Judgement]) -> Judgement:
     worst = min((each.outcome for each in judgements), key=_ORDER.index)
     missing = tuple(dict.fromkeys(item for each in judgements for item in each.missing))
     return Judgement(outcome=worst, missing=missing if worst == "not_found" else ())
-
-
-def names_of(token: Token) -> frozenset[str]:
-    """A name with and without its kind and namespace."""
-    return frozenset({token.text.rpartition("/")[2], token.text})

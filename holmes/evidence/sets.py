@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.comparisons import duration_of, judge_time_between
-from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, names_of, not_found
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, not_found
 from holmes.evidence.trial import Trial
-from holmes.evidence.words import Token, words_of
+from holmes.evidence.words import Token, names_of, number_in, said, share_token, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bo
 
 def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
     """`the ConfigMap conf was not found`, if a line reports it for exactly this object."""
-    if not any(token.concept("state") == "notfound" for token in tokens) or any(token.has("not") for token in tokens):
+    if "notfound" not in states_of(tokens) or any(token.has("not") for token in tokens):
         return None
     names = [token.text for token in tokens if token.is_value]
     kinds = [token.concept("kind") for token in tokens if token.has("kind") and not token.quoted]
@@ -98,7 +98,7 @@ def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> J
 def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`3 pods are Running`, `2 of 5 pods are not ready`, `2 errors`, `2 of them`."""
     tokens = _as_share(tokens)
-    number = next((token for token in tokens if token.shape == "number"), None)
+    number = number_in(tokens)
     if number is None or subjects or not (number.is_count or number.parts):
         return None
     place = tokens.index(number)
@@ -136,13 +136,11 @@ def _as_share(tokens: Sequence[Token]) -> Sequence[Token]:
     if len(counts) != 2 or not any(token.has("kind") for token in tokens[counts[0] : counts[0] + 3]):
         return tokens
     whole, part = (tokens[index] for index in counts)
-    share = Token(
-        shape="number",
-        text=f"{part.text} of {whole.text}",
-        quantity=part.quantity,
-        parts=tuple(each.quantity for each in (part, whole) if each.quantity),
-    )
-    return [*tokens[: counts[0]], share, *(t for i, t in enumerate(tokens) if i > counts[0] and i != counts[1])]
+    return [
+        *tokens[: counts[0]],
+        share_token(part, whole),
+        *(t for i, t in enumerate(tokens) if i > counts[0] and i != counts[1]),
+    ]
 
 
 def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
@@ -177,9 +175,9 @@ def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
 
 def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`only web is of type LoadBalancer`: these records match, and no others in a complete list."""
-    if not subjects or not any(token.has("only") and not token.quoted for token in tokens):
+    if not subjects or said(tokens, "only") is None:
         return None
-    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    wanted = names_of(*subjects)
     place = next(index for index, token in enumerate(tokens) if token.has("only"))
     follows = next((token for token in tokens[place + 1 :] if not token.is_neutral or token in subjects), None)
     is_of_subject = follows in subjects or any(token.has("kind") for token in tokens[place + 1 : place + 2])
@@ -205,7 +203,7 @@ def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
     following = [token for token in tokens[places[-1] + 1 :] if not token.is_neutral or token.has("kind")][:1]
     kinds = [token.concept("kind") for token in (*following, *tokens) if token.has("kind") and not token.quoted]
     kind = kinds[0] if kinds else source.kind
-    if not any(token.concept("state") == "exists" for token in tokens):
+    if "exists" not in states_of(tokens):
         is_of_kind = bool(following) and following[0].has("kind")
         has_subject = any(each not in tokens[places[-1] :] for each in subjects)
         if not is_of_kind or has_subject or (kind != source.kind and following[0].has("field")):

@@ -17,7 +17,7 @@ from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
 from holmes.evidence.records import plain_key
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.values import Values
-from holmes.evidence.words import lexicon, words_of
+from holmes.evidence.words import lexicon, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -274,7 +274,7 @@ class Trial(Values):
         if token.concept("kind") == "container":
             ready, total = self._lookup.of_path("ready", "current"), self._lookup.of_path("ready", "total")
             is_counted = any(each.shape == "number" for each in self.tokens)
-            is_of_all = any(each.concept("state") in ("running", "ready") for each in self.tokens) and not is_counted
+            is_of_all = bool(states_of(self.tokens) & {"running", "ready"}) and not is_counted
             return bool(ready and total) and ready[0].value != total[0].value and is_of_all
         return is_of_state and token.concept("kind") not in own and not self._is_text
 
@@ -287,11 +287,11 @@ class Trial(Values):
         has_number = any(each.shape == "number" for each in self.tokens)
         exact = [is_exact for place, is_exact in self._exact if place > index]
         if token.has("stuck"):
-            states = [each.concept("state") for each in self.tokens if each.has("state")]
-            return bool(states) and not set(states) & set(_WELL)
+            states = states_of(self.tokens)
+            return bool(states) and states.isdisjoint(_WELL)
         if token.text.casefold() in words_of("rollout"):
             is_done = any(each.value == "NewReplicaSetAvailable" for each in self.record.of(("reason",)))
-            return not is_done and any(each.concept("state") == "progressing" for each in self.tokens)
+            return not is_done and "progressing" in states_of(self.tokens)
         is_key = bool(self._denied) and token.text.casefold() in ("key", "keys")
         if token.has("only") or is_key or (token.has("line") and self._is_text):
             return not token.has("only") or (bool(exact) and all(exact))

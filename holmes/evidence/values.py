@@ -12,7 +12,7 @@ from holmes.evidence.numbers import Numbers
 from holmes.evidence.phrases import is_turned, is_unreal
 from holmes.evidence.records import plain_key, tokens_of
 from holmes.evidence.sources import canonical_kind
-from holmes.evidence.words import words_of
+from holmes.evidence.words import states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Values(Numbers):
         if not denied and self._is_place(index):
             self.proved += 1
             return
-        if (own := self._lookup.own(token)) and any(each.concept("state") == "empty" for each in self.tokens):
+        if (own := self._lookup.own(token)) and "empty" in states_of(self.tokens):
             self._judge(text, shown=are_nothing(own))
             return
         run = next((run for run in self._runs(index) if run[-1] < index or self._is_right_beside(index, run)), ())
@@ -74,7 +74,7 @@ class Values(Numbers):
         self._judge(text, shown=stands)
         if self.record.form == "object":
             self._note_elements([each for each in self.record.fields if each.value == text])
-        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        claimed = self._kind_before(index)
         own = ("", self.source.kind, canonical_kind(self.record.kind))
         is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
         is_namesake = text in self.record.names and claimed not in own  # an account or claim with the same name
@@ -95,16 +95,19 @@ class Values(Numbers):
         is_part = words in text and f"{words}/ " in text and words not in text.replace(f"{words}/ ", "")
         return is_part or is_turned(text, self.tokens, index) or is_unreal(text, words.strip(), self.tokens)
 
+    def _kind_before(self, index: int) -> str:
+        return self.tokens[index - 1].concept("kind") if index else ""
+
     def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
         """Whether a text has another kind before a name than the claim: `volume "certs"`, not a Secret."""
-        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        claimed = self._kind_before(index)
         places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
         told = {_noun(text[at - 1]) for at in places}
         return bool(claimed and told) and "" not in told and claimed not in told
 
     def _is_of_another_kind(self, index: int) -> bool:
         """Whether the record gives this name another kind than the claim."""
-        claimed = self.tokens[index - 1].concept("kind") if index else ""
+        claimed = self._kind_before(index)
         named = {each.path[:-1] for each in self.record.fields if each.value == self.tokens[index].text}
         kinds = {canonical_kind(each.value) for each in self.record.of(("kind",)) if each.path[:-1] in named and named}
         return bool(claimed and kinds - {""}) and claimed not in kinds

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 from holmes.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 Tag: TypeAlias = tuple[str, str]
@@ -158,6 +158,38 @@ class Token:
     def is_neutral(self) -> bool:
         """Whether it has no meaning of its own."""
         return (self.has("neutral") or self.has("relation")) and not self.quoted
+
+
+def said(tokens: Iterable[Token], category: str) -> Token | None:
+    """The first unquoted token in `category`."""
+    return next((token for token in tokens if token.has(category) and not token.quoted), None)
+
+
+def first_thing(tokens: Iterable[Token]) -> Token | None:
+    """The first token that is neither neutral nor a kind."""
+    return next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+
+
+def number_in(tokens: Iterable[Token]) -> Token | None:
+    """The first number."""
+    return next((token for token in tokens if token.shape == "number"), None)
+
+
+def states_of(tokens: Iterable[Token]) -> frozenset[str]:
+    """The states that the tokens name."""
+    return frozenset(token.concept("state") for token in tokens) - {""}
+
+
+def names_of(*tokens: Token) -> frozenset[str]:
+    """The names of tokens, with and without kind and namespace."""
+    return frozenset(name for token in tokens for name in (token.text.rpartition("/")[2], token.text))
+
+
+def share_token(part: Token, whole: Token) -> Token:
+    """`1 of 3` as one number."""
+    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
+    text = f"{part.text} of {whole.text}"
+    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
 
 
 def tags_of(text: str) -> frozenset[Tag]:
@@ -333,7 +365,7 @@ def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...]
     if token.has("all") and position + 1 < len(tokens):
         place = position + 1 + (tokens[position + 1].text.casefold() in words_of("share"))
         if place < len(tokens) and tokens[place].is_count:
-            return (replace(_share(tokens[place], tokens[place]), tags=token.tags),), place + 1
+            return (replace(share_token(tokens[place], tokens[place]), tags=token.tags),), place + 1
         return None
     if not (token.is_count or is_none):
         return None
@@ -347,13 +379,7 @@ def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...]
     if end == start or end >= len(tokens):
         return None
     whole = tokens[end] if not tokens[end].has("both") else Token(shape="number", text="2", quantity=count_of(2))
-    return ((_share(part, whole), *kind), end + 1) if whole.is_count else None
-
-
-def _share(part: Token, whole: Token) -> Token:
-    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
-    text = f"{part.text} of {whole.text}"
-    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
+    return ((share_token(part, whole), *kind), end + 1) if whole.is_count else None
 
 
 def _joined_time(tokens: Sequence[Token]) -> Token | None:

@@ -58,7 +58,7 @@ class Story:
     others: tuple[Incident, ...]
     details: Details | None = None
     lead: str = ""
-    others_title: str = "Also broken"
+    others_title: str = "Other incidents"
     further_failures: tuple[str, ...] = ()
 
 

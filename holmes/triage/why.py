@@ -119,7 +119,7 @@ class _Case:
         lookups: Lookups,
         focus: Match | None,
         *leads: str,
-        others_title: str = "Also broken",
+        others_title: str = "Other incidents",
         failures: tuple[str, ...] = (),
     ) -> str:
         """The report with details of `focus` and one line for each other incident."""
@@ -164,7 +164,7 @@ def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
     if located.state == "missing" and _may_widen(case):
         return _answer_in(lookups, case.question, replace(scope, namespace=WHOLE_CLUSTER))
     if any(each.certain for each in scope.names):
-        return case.report(lookups, None, missing_object_text(located, scope), _if_nothing(case), others_title="Broken")
+        return case.report(lookups, None, missing_object_text(located, scope), _if_nothing(case), others_title="Incidents")
     lead = missing_object_text(located, scope) if len(scope.names) == 1 else ""
     return _report_worst(lookups, case, lead)
 
@@ -191,7 +191,7 @@ def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
     worst = next((match for match in case.matches if match.incident.severity != "info"), None)
     if worst is None:
         return case.report(
-            lookups, None, first, nothing_found_text(case.diagnosis.report, case.scope), others_title="Remarks"
+            lookups, None, first, nothing_found_text(case.diagnosis.report, case.scope), others_title="Notes"
         )
     lead = _found_text(case)
     if case.question.symptoms and not worst.symptoms:
@@ -234,7 +234,7 @@ def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
         None,
         _healthy_text(case, closer, located.objects),
         f"Related objects:\n{shown}" if shown else "",
-        others_title="Broken elsewhere",
+        others_title="Incidents elsewhere",
         failures=(f"diagnosis of {ref}: {closer.reason}",) if isinstance(closer, NotDiagnosed) else (),
     )
 

@@ -107,7 +107,7 @@ async def test_names_decide_which_incident_answers_then_symptoms(question: str, 
     told = await ask(shop(), question)
     first = next(line for line in told.text.splitlines() if line.startswith("**Root cause**"))
     assert expected in first.replace("`ConfigMap shop/checkout-settings`", "ConfigMap shop/checkout-settings")
-    assert "**Also broken**" in told.text
+    assert "**Other incidents**" in told.text
 
 
 async def test_a_victim_is_told_that_the_cause_is_elsewhere() -> None:
@@ -128,7 +128,7 @@ async def test_an_object_without_a_fault_is_not_called_healthy_when_something_co
 async def test_an_object_without_a_fault_is_shown_with_what_else_is_broken() -> None:
     told = await ask(shop(), "why is payments slow?")
     assert told.text.startswith("**No faults found in `Deployment shop/payments`.**\n")
-    assert "**Broken elsewhere**\n- critical: `ConfigMap shop/checkout-settings`" in told.text
+    assert "**Incidents elsewhere**\n- critical: `ConfigMap shop/checkout-settings`" in told.text
     assert "**Root cause**" not in told.text
     assert "kubernetes_diagnose namespace=shop resource=deployment/payments" in told.calls
 
@@ -151,7 +151,7 @@ async def test_a_name_that_does_not_exist_is_answered_with_the_nearest() -> None
     told = await ask(shop(), "why is deployment paymints failing in namespace shop?")
     assert told.text.startswith("**Deployment `paymints` not found in namespace `shop`.**")
     assert "Did you mean `Deployment payments`?" in told.text
-    assert "**Broken**" in told.text
+    assert "**Incidents**" in told.text
 
 
 async def test_a_namespace_that_does_not_exist_is_said_and_the_rest_is_diagnosed() -> None:
