@@ -195,7 +195,7 @@ def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
 
 
 def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`no Service db`, `there is no pod in Pending`, `db does not exist`."""
+    """`no Service db`, `no pod is Pending`, `db does not exist`."""
     places = [index for index, token in enumerate(tokens) if token.has("not") and not token.quoted]
     if not places:
         return None

@@ -187,7 +187,7 @@ def _may_widen(case: _Case) -> bool:
 
 
 def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
-    """The incident with the symptom of the question, else the most severe one. Otherwise the answer without faults."""
+    """The incident with the symptom of the question, or the first one by severity, or the answer without faults."""
     worst = next((match for match in case.matches if match.incident.severity != "info"), None)
     if worst is None:
         return case.report(
