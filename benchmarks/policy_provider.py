@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.policy_world import Fact, World
-from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.tokens import TokenCounter
 from holmes.values.errors import ContextOverflow
 from holmes.values.messages import (

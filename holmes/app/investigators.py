@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
     from holmes.app.toolsets import OpenToolsets
-    from holmes.core.approvals import Approver
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.investigations.records.values import InvestigationRecord
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings

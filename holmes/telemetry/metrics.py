@@ -38,6 +38,7 @@ from holmes.values.events import (
     ToolResultsMasked,
     ToolResultSpilled,
     TurnStarted,
+    total_cost,
 )
 from holmes.values.stats import NOTHING_SPENT, RequestStats
 
@@ -221,7 +222,7 @@ class RunMetrics:
         self._replays = replays
         self._timeline = Timeline(model=model, replays=replays)
         self._seen = NOTHING_SPENT
-        self._pending = NOTHING_SPENT
+        self._total = NOTHING_SPENT
         self._model = model or ""
         self._ended: AnswerFinished | HistoryReplaced | RunFailed | None = None
 
@@ -236,8 +237,7 @@ class RunMetrics:
         for operation in self._timeline.close(CANCELLED):
             if isinstance(operation, ModelCall):
                 self._took(operation)
-        total = self._ended.stats if self._ended else self._seen + self._pending
-        unsaid = _less(total, self._seen)
+        unsaid = _less(self._total, self._seen)
         if unsaid != NOTHING_SPENT:
             self._metrics.spend(unsaid, model=self._model, purpose="investigation")
         if self._source is not None:
@@ -248,13 +248,12 @@ class RunMetrics:
         for operation in self._timeline.note(event):
             if isinstance(operation, ModelCall):
                 self._took(operation)
+        self._total = total_cost(event, self._total)
         match event:
             case AssistantReplied() | HistoryCompacted() | CompactionFailed():
                 self._seen += event.stats
-                self._pending = NOTHING_SPENT
             case AttemptDiscarded():
                 self._model = event.model
-                self._pending += event.stats
             case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._ended = event
             case TurnStarted():

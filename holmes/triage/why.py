@@ -164,7 +164,8 @@ def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
     if located.state == "missing" and _may_widen(case):
         return _answer_in(lookups, case.question, replace(scope, namespace=WHOLE_CLUSTER))
     if any(each.certain for each in scope.names):
-        return case.report(lookups, None, missing_object_text(located, scope), _if_nothing(case), others_title="Incidents")
+        lead = missing_object_text(located, scope)
+        return case.report(lookups, None, lead, _if_nothing(case), others_title="Incidents")
     lead = missing_object_text(located, scope) if len(scope.names) == 1 else ""
     return _report_worst(lookups, case, lead)
 

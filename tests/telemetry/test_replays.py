@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from holmes.app.telemetry import open_tracer
-from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.loop_run import LoopParts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor

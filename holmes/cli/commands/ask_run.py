@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from holmes.cli.commands.inputs import Question
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.cli.render.event_lines import Detail
-    from holmes.core.approvals import Approver
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.stores.conversation_store import Conversation, ConversationStore

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holmes.cli.render.run_summary import RunningCost
 from holmes.stores.conversation_store import ConversationStoreError
 from holmes.values.events import (
     AnswerFinished,
@@ -18,7 +17,9 @@ from holmes.values.events import (
     ToolCallFinished,
     ToolResultsMasked,
     TurnStarted,
+    total_cost,
 )
+from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from holmes.stores.conversation_store import Conversation
     from holmes.values.events import AgentEvent, Citation
     from holmes.values.messages import Message, UserMessage
-    from holmes.values.stats import RequestStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +50,7 @@ class Transcript:
         self.steps = 0
         self.model = ""
         self.end: RunEnd | None = None
-        self._cost = RunningCost()
-
-    @property
-    def stats(self) -> RequestStats:
-        """What the run has cost so far."""
-        return self._cost.stats
+        self.stats = NOTHING_SPENT
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -68,7 +63,7 @@ class Transcript:
 
     def note(self, event: AgentEvent) -> None:
         """Take account of an event."""
-        self._cost.note(event)
+        self.stats = total_cost(event, self.stats)
         match event:
             case TurnStarted():
                 self.steps = event.step

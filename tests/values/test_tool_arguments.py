@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.tools_utils.tool_arguments import coerce_arguments
 from holmes.values.errors import ToolError
 from holmes.values.json_types import JsonValue
+from holmes.values.tool_arguments import coerce_arguments
 from holmes.values.tools import JsonType, Parameter, ParameterSchema, Tool
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holmes.cli.commands.transcript import Transcript
-from holmes.cli.render.run_summary import RunningCost
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.errors import ModelError
@@ -19,6 +18,7 @@ from holmes.values.events import (
     HistoryCompacted,
     ModelSwitched,
     RunFailed,
+    RunningCost,
 )
 from holmes.values.messages import AssistantMessage
 from holmes.values.stats import RequestStats

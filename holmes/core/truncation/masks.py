@@ -1,27 +1,32 @@
-"""Decides which old results are masked, and what that frees.
+"""Ages old tool results: plans which ones a mask replaces, and puts the masks in place, in one batch.
 
-One active policy: fingerprint (P3 to P6), preview (P2) or path (P1). Changes nothing. Refuses results that are masked
-already (P8), protected tools (P7), and every mask that would not be smaller than what it replaces.
+A mask is a fingerprint, a preview or a path (`mask_texts`). Results that are masked already, protected tools, and masks
+that would not be smaller are left alone. A result that cannot be stored stays whole, so masking loses nothing. On small
+windows `shrink_to_pointers` shrinks the stored results of kept rounds. Never touches what the user or the model said.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from holmes.core.truncation.masking.facts import calls_of_results
-from holmes.core.truncation.masking.replacement import masked_message
+from holmes.core.tools_utils.tool_context_window_limiter import store_tool_message
+from holmes.core.truncation.mask_texts import calls_of_results, fingerprinted, masked_message
+from holmes.values.errors import ResultStoreError
 from holmes.values.messages import AssistantMessage, Image, ResultId, StoredResult, SystemMessage, ToolMessage
 from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.core.history import History
     from holmes.core.policy import ContextPolicy, MaskingPolicy, MaskKind
-    from holmes.core.truncation.context import Budget
+    from holmes.core.truncation.context import CompactionContext, HistoryBudget
     from holmes.tokens import TokenCounter
+    from holmes.tokens.history import History
     from holmes.values.messages import Message, ToolCall
+    from holmes.values.tools import ResultStore
 
 # Ids are made by the store; until a result is there, one of the usual length stands in while it is counted.
 _UNKNOWN = StoredResult(id=ResultId("0f1e2d3c4b5a"), path=None, size_bytes=0, media_type="text/plain")
@@ -60,7 +65,7 @@ class MaskPlan:
         return sum(mask.freed_tokens for mask in self.masks)
 
 
-def plan_masks(history: History, budget: Budget, *, can_store: bool = True) -> MaskPlan:
+def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = True) -> MaskPlan:
     """What the masking policy of `budget` would replace in `history` now.
 
     With `can_store=False` (no store), results that are not stored yet stay whole. Tokenizes what `history` has not
@@ -94,7 +99,7 @@ def _plan_one(
     return PlannedMask(position=position, call=call, masked=masked, is_stored=is_stored, freed_tokens=freed_tokens)
 
 
-def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: Budget) -> Iterable[int]:
+def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget) -> Iterable[int]:
     """Positions of the results that the policy counts as old, in order."""
     policy = budget.policy.masking
     candidates = [
@@ -124,7 +129,7 @@ def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
 
 
 def _beyond_newest_tokens(
-    candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], budget: Budget
+    candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget
 ) -> list[int]:
     """P4 and P5. A result that only begins within the protected tokens stays whole: they are what always stays."""
     policy = budget.policy.masking
@@ -159,7 +164,7 @@ def _large_in_a_large_history(
     return [p for p in candidates if p not in recent and weights[p] > policy.max_tool_message_tokens]
 
 
-def _least_freed_tokens(budget: Budget) -> int:
+def _least_freed_tokens(budget: HistoryBudget) -> int:
     """P6: less than this is not worth a batch."""
     policy = budget.policy.masking
     if policy.kind != "fingerprint":
@@ -172,3 +177,99 @@ def _characters(message: Message) -> int:
     if not isinstance(message, ToolMessage):
         return 0
     return len(output_text(message)) + sum(len(part.data) for part in message.parts if isinstance(part, Image))
+
+
+StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
+"""Stores a result and tells where it lies, or why that failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskOutcome:
+    """`history` is the same object when nothing changed. Tokens are of all messages, without tool schemas.
+
+    `failure` says why results were left whole that could not be stored; None when all could.
+    """
+
+    history: History
+    masked_count: int
+    tokens_before: int
+    tokens_after: int
+    failure: str | None = None
+
+
+async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
+    """`history` with the masks of `plan`, which was made of it. Storing one result is one durable step."""
+
+    async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
+        step_name = f"{context.step_name}/store/{message.call_id}"
+        return await context.steps.run(step_name, lambda: stored_or_reason(message, context.store))
+
+    return await apply_masks(history, plan, store)
+
+
+async def stored_or_reason(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | str:
+    """Where the result lies now, or why it could not be stored."""
+    stored = await store_tool_message(message, store)
+    return str(stored) if isinstance(stored, ResultStoreError) else stored
+
+
+async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> MaskOutcome:
+    """The same with any way to store."""
+    messages = list(history.messages())
+    count = 0
+    failure: str | None = None
+    for mask in plan.masks:
+        masked = await _ready_mask(messages[mask.position], mask, plan, history.counter, store)
+        if isinstance(masked, str):
+            failure = masked
+        elif masked is not None:
+            messages[mask.position] = masked
+            count += 1
+    before = await asyncio.to_thread(history.tokens)
+    result = history.replaced(messages) if count else history
+    after = await asyncio.to_thread(result.tokens)
+    return MaskOutcome(history=result, masked_count=count, tokens_before=before, tokens_after=after, failure=failure)
+
+
+async def _ready_mask(
+    message: Message, mask: PlannedMask, plan: MaskPlan, counter: TokenCounter, store: StoreResult
+) -> ToolMessage | str | None:
+    """The mask, why there is none, or None when it turned out not to be smaller."""
+    if mask.is_stored or not isinstance(message, ToolMessage):
+        return mask.masked
+    stored = message.stored or await store(message)
+    if isinstance(stored, str):
+        return stored
+    if not stored:
+        return None
+    masked = await asyncio.to_thread(masked_message, message, mask.call, stored, plan.policy, counter)
+    smaller = await asyncio.to_thread(lambda: counter.count_message(masked) < counter.count_message(message))
+    return masked if smaller else None
+
+
+def shrink_to_pointers(
+    messages: Sequence[Message], cap_tokens: int, counter: TokenCounter, *, protected_tools: Sequence[str] = ()
+) -> tuple[Message, ...]:
+    """`messages` with stored results as fingerprints, oldest first, until all together are at most `cap_tokens`.
+
+    Ends above the cap when everything that may shrink has shrunk. Messages that stay are the same objects.
+    """
+    weights = [counter.count_message(message) for message in messages]
+    excess = sum(weights) - cap_tokens
+    shrunk = list(messages)
+    if excess <= 0:
+        return tuple(shrunk)
+    calls = calls_of_results(messages)
+    for position, message in enumerate(messages):
+        if excess <= 0:
+            break
+        if not isinstance(message, ToolMessage) or message.masked or not message.stored:
+            continue
+        if message.tool_name in protected_tools:
+            continue
+        pointer = fingerprinted(message, calls.get(position))
+        freed_tokens = weights[position] - counter.count_message(pointer)
+        if freed_tokens > 0:
+            shrunk[position] = pointer
+            excess -= freed_tokens
+    return tuple(shrunk)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.tokens import TokenCounter, message_texts, utf8_bytes
+from holmes.tokens.history import History
 from holmes.values.messages import Message, user_text
 from tests.support.conversations import histories
 

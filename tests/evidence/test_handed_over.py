@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holmes.core.handed_over import with_handed_over
+from holmes.evidence.handed_over import with_handed_over
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
