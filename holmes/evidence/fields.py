@@ -376,3 +376,19 @@ def numbers_of(fields: Sequence[Field]) -> Iterator[Quantity]:
 def holds_text(value: str, text: str) -> bool:
     """Whether a value contains the words of `text`."""
     return tokens_of(text).casefold() in tokens_of(value).casefold()
+
+
+def gaps(record: Record, keys: frozenset[str], quantity: Quantity, *, is_lack: bool) -> Iterator[bool]:
+    """For each ratio with these keys, whether its parts differ by `quantity`."""
+    totals = {each.path[:-1]: each for each in record.fields if each.key == "total" and len(each.path) > 1}
+    for each in record.fields:
+        if ("ready" in each.path) is not is_lack:
+            continue  # replicas are missing, capacity is left
+        if each.key == "current" and each.path[:-1] in totals and (not keys or keys & ways(each)):
+            pair = tuple(numbers_of([each, totals[each.path[:-1]]]))
+            measure: Dimension = "cpu" if "cpu" in ways(each) else "memory" if "memory" in ways(each) else "count"
+            claimed = quantity.measured(measure)
+            for dimension in claimed.dimensions if len(pair) == 2 else ():
+                some, every, told = pair[0].number(dimension), pair[1].number(dimension), claimed.number(dimension)
+                if some is not None and every is not None:
+                    yield every - some == told

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from holmes.evidence.accounts import NAME
 from holmes.evidence.records import (
     CHECKED,
     CITED,
@@ -21,7 +22,6 @@ from holmes.evidence.records import (
     not_found,
     tokens_of,
 )
-from holmes.evidence.values import NAME
 from holmes.evidence.words import Assertion, Token, assertions_of, first_thing, names_of, said, states_of, words_of
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.evidence.accounts import NAME
 from holmes.evidence.fields import keys_of
 from holmes.evidence.records import (
     CHECKED,
@@ -21,7 +22,6 @@ from holmes.evidence.records import (
 from holmes.evidence.sets import judge_set, said_not_found
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.trial import Trial
-from holmes.evidence.values import NAME
 from holmes.evidence.words import Token, first_thing, names_of, said, states_of, words_of
 
 if TYPE_CHECKING:

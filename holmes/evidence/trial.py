@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.accounts import are_nothing
 from holmes.evidence.fields import has_value, numbers_of, shows
+from holmes.evidence.numbers import Numbers
 from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
 from holmes.evidence.records import plain_key
 from holmes.evidence.sources import canonical_kind
-from holmes.evidence.values import Values
 from holmes.evidence.words import lexicon, states_of, words_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _TRUTHS: Final = ("true", "false", "unknown")
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial(Values):
+class Trial(Numbers):
     """Judges a whole assertion."""
 
     def run(self) -> Trial:
