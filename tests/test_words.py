@@ -18,7 +18,6 @@ NOT_YET: Final = frozenset(
         *("telemetry", "tokens", "triage", "values", "yaml_documents"),
         *("CHANGELOG.md", "configuration.md", "context-management.md", "deploy.md", "diagnosis.md", "models.md"),
         *("observability.md", "rules.md", "serving.md", "snapshots.md", "toolsets.md"),
-        "helm/holmes",
         "help",
     }
 )
