@@ -43,7 +43,9 @@ ROWS: tuple[Row, ...] = (
     _row("T11", "Errors are stored too; their first 500 characters stay in the conversation"),
     _row("T12", "A picture that is too large to read is an error and is never stored again"),
     _row("T14", "The preview of a JSON array has an outline and the first items that fit, as valid JSON"),
-    _row("T15", "The pointer states the shown and the total size, explains how to narrow the query, and forbids guessing"),
+    _row(
+        "T15", "The pointer states the shown and the total size, explains how to narrow the query, and forbids guessing"
+    ),
     _row("T16", "Large questions, files and piped texts are stored the same way", "context.supervisor_msg_char_limit"),
     _row("T17", "Stored results can be read with special tools"),
     _row(
@@ -60,7 +62,11 @@ ROWS: tuple[Row, ...] = (
         "context.max_tool_message_tokens",
         "context.keep_recent_count",
     ),
-    _row("P3", "`fingerprint`: old results are replaced by tool, arguments, lines, size, first line and id", "context.mask_kind"),
+    _row(
+        "P3",
+        "`fingerprint`: old results are replaced by tool, arguments, lines, size, first line and id",
+        "context.mask_kind",
+    ),
     _row("P4", "Results of the newest turns are never masked", "context.mask_protect_rounds"),
     _row("P5", "The newest tokens of tool results are never masked", "context.mask_protect_tokens"),
     _row(
@@ -126,8 +132,16 @@ ROWS: tuple[Row, ...] = (
     _row("K14", "Pictures are removed from a summary request that is too large with them"),
     _row("K15", "`offload_context` is a library call and a command"),
     _row("K16", "A compaction that does not shorten the history is discarded"),
-    _row("S1", "No compaction runs directly after another one, even after a restart", "context.compaction_cooldown_rounds"),
-    _row("S2", "Repeated compactions end the run with the advice to start a new conversation", "context.compaction_max_attempts"),
+    _row(
+        "S1",
+        "No compaction runs directly after another one, even after a restart",
+        "context.compaction_cooldown_rounds",
+    ),
+    _row(
+        "S2",
+        "Repeated compactions end the run with the advice to start a new conversation",
+        "context.compaction_max_attempts",
+    ),
     _row(
         "S3",
         "An overflow is handled without a model, and the request is repeated",

@@ -47,8 +47,14 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"additionalEnvVars": [{"value": "x"}]}, "'/additionalEnvVars/0': missing property 'name'"),
     ({"modelList": {"mine": {"api_key": "x"}}}, "'/modelList/mine': missing property 'model'"),
     # Combinations that cannot work.
-    ({"replicas": 2}, "replicas=2 requires PostgreSQL, because SQLite supports only one pod: set database.existingSecret"),
-    ({"autoscaling": {"enabled": True}}, "autoscaling.enabled requires PostgreSQL, because SQLite supports only one pod"),
+    (
+        {"replicas": 2},
+        "replicas=2 requires PostgreSQL, because SQLite supports only one pod: set database.existingSecret",
+    ),
+    (
+        {"autoscaling": {"enabled": True}},
+        "autoscaling.enabled requires PostgreSQL, because SQLite supports only one pod",
+    ),
     (
         {**DATABASE, "autoscaling": {"enabled": True, "minReplicas": 7}},
         "autoscaling.minReplicas=7 is greater than autoscaling.maxReplicas=5",

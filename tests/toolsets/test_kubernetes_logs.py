@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from holmes.values.environment import Environment
 from holmes.values.errors import ToolError
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation, ToolResult
+from tests.support.deadlines import ends_before
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
@@ -352,11 +352,10 @@ async def test_a_slow_container_ends_at_the_timeout_with_what_was_read(
 
     api.on(f"{PODS}/cart", document(pod("cart", containers={"app": running(), "stuck": running()})))
     api.on(f"{PODS}/cart/log", _by_container(app=Answer(body=slow), stuck=Answer(delay_seconds=20)))
-    begin = time.monotonic()
 
-    result = await _call(toolset, name="cart")
+    with ends_before(15):
+        result = await _call(toolset, name="cart")
 
-    assert time.monotonic() - begin < 4
     assert "showing 1 of at least 1 lines; reading stopped after 2 s; lines are missing\n" in result.data
     assert "- pod cart, container stuck: reading stopped after 2 s; lines are missing" in result.data
 
@@ -373,10 +372,7 @@ async def test_a_call_that_is_cancelled_ends_at_once(api: KubernetesApi, toolset
     api.on(f"{PODS}/cart/log", Answer(delay_seconds=20))
     task = asyncio.create_task(_call(toolset, name="cart"))
     await asyncio.sleep(0.4)
-    begin = time.monotonic()
 
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with ends_before(15), pytest.raises(asyncio.CancelledError):
         await task
-
-    assert time.monotonic() - begin < 1
