@@ -59,7 +59,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise UnreadableFile(f"{path}: there is no such file") from error
+        raise UnreadableFile(f"{path}: file not found") from error
     except (OSError, ValueError) as error:  # ValueError: the path contains NUL
         raise UnreadableFile(f"{path}: the file cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
