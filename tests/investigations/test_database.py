@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import Connection, text
 
 from holmes.investigations.records.database import Database, DatabaseUnavailable
-from holmes.investigations.records.database_results import DatabaseResultStore
 from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.results import DatabaseResultStore
 from holmes.investigations.records.values import NewInvestigation
 from holmes.values.errors import ConfigError, ResultStoreError
 from holmes.values.messages import ResultId, ToolCallId

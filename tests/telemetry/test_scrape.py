@@ -16,7 +16,7 @@ from holmes.app.serving import Service, Worker
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import InvestigationRecords
 from holmes.investigations.records.values import NewInvestigation
-from holmes.server.api.metrics import router
+from holmes.server.api.health import metrics_router
 from holmes.server.errors import add_error_handlers
 from holmes.server.security import Keys
 from holmes.settings.server import ServerSettings
@@ -42,7 +42,7 @@ def application(database: Database) -> FastAPI:
     made = FastAPI()
     made.state.keys = Keys(ServerSettings(api_key=SecretStr(KEY)))
     parts = Parts(investigations=InvestigationRecords(database), metrics=Metrics(models=[]), worker=NoWorker())
-    made.include_router(router(cast("Service", parts)))
+    made.include_router(metrics_router(cast("Service", parts)))
     add_error_handlers(made)
     return made
 
