@@ -17,14 +17,24 @@ from tests.support.command_line import Home, provider_config
 from tests.support.kubernetes_api import KubernetesApi
 from tests.support.openai_server import Hang, OpenAIServer
 
+# It asks for a module now and then, as every import does: that is where it can be told to stop.
+ENDLESS = """
+import time
+while True:
+    time.sleep(0.05)
+    try:
+        import missing
+    except ImportError:
+        pass
+"""
+
 
 @pytest.fixture
 def endless(tmp_path: Path) -> dict[str, str]:
     """The environment in which importing litellm takes for ever."""
     package = tmp_path / "endless" / "litellm"
     package.mkdir(parents=True)
-    endless = "import time\nwhile True:\n    time.sleep(0.05)\n    try:\n        import missing\n    except ImportError: pass\n"
-    (package / "__init__.py").write_text(endless)
+    (package / "__init__.py").write_text(ENDLESS)
     return {"PYTHONPATH": str(package.parent)}
 
 
