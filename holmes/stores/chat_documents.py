@@ -1,9 +1,9 @@
-"""Reads a conversation from a file of any of four kinds, and writes one back in the words it came in.
+"""Reads a conversation from a file in one of four formats, and writes it back in the same format.
 
-A file is a JSON list of messages, an object with "messages" (also the report of `holmes ask --json-output-file`), or a
-conversation of `--continue` (lines of JSON); its messages are written as Holmes writes them or in the format of
-OpenAI's chat. What did not change goes back exactly as it came, fields that nobody here knows included. Refuses what is
-no conversation in one line that names message and key.
+A file is a JSON list of messages, an object with "messages" (such as the report of `holmes ask --json-output-file`), or
+a conversation of `--continue` (lines of JSON). Its messages are in the format of Holmes or of OpenAI's chat. Unchanged
+messages are written back unchanged, with unknown fields. Any other file is an error of one line that names message and
+key.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _OPENAI_KEYS = frozenset({"content", "tool_call_id"})
 
 
 class ChatDocument:
-    """The messages of a file, and how to write them back: `originals` are the same messages as the file has them.
+    """The messages of a file, and how to write them back.
 
-    `unread_bytes` at its end cannot be read.
+    `originals` are the same messages as in the file. The last `unread_bytes` of the file cannot be read.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ChatDocument:
         self._by_call = {str(original["tool_call_id"]): original for original in named}
 
     def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
-        """The same file with as many other messages; one that changed keeps the fields that nobody here knows."""
+        """The same file with other messages. A changed message keeps its unknown fields."""
         originals = [
             original if new is old else self._encoded(new, original)
             for old, new, original in zip(self.messages, messages, self._originals, strict=True)
@@ -53,7 +53,7 @@ class ChatDocument:
         return ChatDocument(messages, originals, is_openai=self._is_openai)
 
     def written(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
-        """`messages` in the format of the file; those of the file itself as they were."""
+        """`messages` in the format of the file, with unchanged messages as they were."""
         return tuple(self._written(message) for message in messages)
 
     def _written(self, message: Message) -> JsonObject:
@@ -68,10 +68,10 @@ class ChatDocument:
 
 
 def read_chat_document(text: str, name: str) -> ChatDocument:
-    """The conversation in `text`, which `name` stands for in errors. Raises `ConfigError`, in one line."""
+    """The conversation in `text`. `name` is the file in errors. Raises `ConfigError`, in one line."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
-        raise ConfigError(f"{name} is empty: a JSON list of messages is expected")
+        raise ConfigError(f"{name} is empty; expected a JSON list of messages")
     lines = BytesIO(text.encode("utf-8", "surrogatepass"))
     if is_conversation(lines.readline()):
         lines.seek(0)
@@ -97,9 +97,9 @@ def _message_list(text: str, name: str) -> Sequence[JsonValue]:
         reason = f"{error.msg} in line {error.lineno}, column {error.colno}"
         raise ConfigError(f"{name} is not JSON: {reason}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name} cannot be read as JSON: it is nested too deeply or has a number too long") from error
+        raise ConfigError(f"{name} cannot be read as JSON: it is nested too deeply or a number is too long") from error
     items = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(items, list):
-        found = "has no list 'messages'" if isinstance(document, dict) else "is JSON and no conversation"
-        raise ConfigError(f"{name} {found}: a list of messages, or an object with one under 'messages', is expected")
+        found = "has no list 'messages'" if isinstance(document, dict) else "is JSON but not a conversation"
+        raise ConfigError(f"{name} {found}: expected a list of messages, or an object with the key 'messages'")
     return items

@@ -1,8 +1,8 @@
-"""altimate as documented: old outputs become fingerprints, then everything becomes one summary.
+"""altimate as documented: old results become fingerprints, then everything becomes one summary.
 
-Fingerprints leave the 2 newest turns, the newest 40,000 tokens of tool output and skills alone, and come only when
-20,000 tokens are freed, whatever the window. The summary is due when fewer than max(20,000, the model's output) tokens
-are left, and nothing else stays. Three compactions in a row end the turn. Tokens are estimated.
+Fingerprints spare the 2 newest turns, the newest 40,000 tokens of results, and skills. They require a gain of 20,000
+tokens on any context window. The summary is due when fewer than max(20,000, the model's output limit) tokens are left,
+and keeps no other message. Three compactions in a row end the turn. Tokens are estimated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Octo as documented: results are cut at 20,000 characters and age after 10 messages; above 70 % comes a summary.
+"""Octo as documented: results are cut at 20,000 characters and age after 10 messages; a summary follows at 70 %.
 
-Of a larger result the beginning stays, with the note of where the rest lies 20,000 characters, or half a window if that
-is less. Older results above 4,000 characters become a path before every request. The summary is due at 70 %, at 100,000
-tokens or at 100 messages, and leaves the newest 20 messages, of which at most 20,000 tokens stay (half of the usable
-window where that is less). Where there is no summary, trimming keeps the newest 40 % of the history.
+A larger result keeps its beginning, with a note about the rest: 20,000 characters, or half a window if that is less.
+Before every request, older results above 4,000 characters become a path. The summary is due at 70 %, at 100,000 tokens
+or at 100 messages. It leaves the newest 20 messages, at most 20,000 tokens of them (half of the usable window if that
+is less). Without a summary, trimming keeps the newest 40 % of the history.
 """
 
 from __future__ import annotations
