@@ -31,7 +31,8 @@ _FOUND_WITHOUT_KIND: Final = (*WORKLOAD_RESOURCES, "services", "pods")
 _NAMES_OF: Final = (*WORKLOAD_RESOURCES, "services")
 _MOST_NAMES_LOOKED_FOR = 3
 _SPOKEN = re.compile(r"([A-Z][A-Za-z]{1,60}) (?:([a-z0-9][a-z0-9-]{0,62})/)?([a-z0-9][a-z0-9.-]{0,252}):")
-_NEAREST = re.compile(r"nearest name is '([a-z0-9][a-z0-9.-]{0,252})'")
+_MISSING = re.compile(r"'[^']*' not found\b")
+_NEAREST = re.compile(r"did you mean '([a-z0-9][a-z0-9.-]{0,252})'")
 _Answer = TypeVar("_Answer")
 _NEAREST_NAMESPACE = re.compile(r"nearest existing one is '([a-z0-9][a-z0-9-]{0,62})'")
 
@@ -99,7 +100,7 @@ def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
     if answer.status == "success" and match is not None:
         found = ObjectRef(kind=match[1], namespace=match[2] or "", name=match[3])
         return Located(state="found", objects=(found,), about=answer)
-    if "there is no " in answer.text:
+    if _MISSING.search(answer.text):
         near = _NEAREST.search(answer.text)
         nearest = (ObjectRef(kind=named.kind or "object", name=near[1]),) if near is not None else ()
         return Located(state="missing", missing=named, nearest=nearest)

@@ -17,8 +17,7 @@ from holmes.investigations.queue.worker import (
 )
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import InvestigationRecords
-from holmes.investigations.records.texts import root_cause
-from holmes.investigations.records.values import InvestigationRecord, NewInvestigation
+from holmes.investigations.records.values import InvestigationRecord, NewInvestigation, root_cause
 from holmes.values.errors import ClusterUnreachable
 from holmes.values.events import AgentEvent, AnswerFinished, ModelSwitched, RunFailed
 from holmes.values.stats import NOTHING_SPENT, RequestStats

@@ -14,6 +14,7 @@ from holmes.kubernetes.errors import ApiError, Forbidden, NotFound, ReadCutOff
 from holmes.kubernetes.sender import ClientLimits
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable, ToolError
+from tests.support.deadlines import ends_before
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
@@ -98,12 +99,10 @@ async def test_probe_of_credentials_that_are_refused_says_so(api: KubernetesApi,
 
 async def test_probe_gives_up_in_time(api: KubernetesApi, client: ClusterClient) -> None:
     api.on("/version", Answer(delay_seconds=5))
-    begin = time.monotonic()
 
-    with pytest.raises(ClusterUnreachable, match=r"context 'test' at http://127.*no answer within 0.3 s"):
+    expected = r"context 'test' at http://127.*no answer within 0.3 s"
+    with ends_before(4), pytest.raises(ClusterUnreachable, match=expected):
         await client.probe(timeout_seconds=0.3)
-
-    assert time.monotonic() - begin < 1.5
 
 
 async def test_a_refused_connection_is_one_line_with_context_and_server(tmp_path: Path) -> None:
@@ -163,7 +162,7 @@ async def test_too_many_requests_waits_as_long_as_the_server_says(api: Kubernete
 
     assert len((await client.list(PODS)).items) == 1
 
-    assert 1.0 <= time.monotonic() - begin < 1.8
+    assert time.monotonic() - begin >= 1.0
 
 
 async def test_an_error_of_the_server_is_tried_again_and_then_told(api: KubernetesApi, client: ClusterClient) -> None:

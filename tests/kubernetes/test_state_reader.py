@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from holmes.kubernetes.sender import ClientLimits
 from holmes.kubernetes.state_reader import LEASES, ReadCost, ReadLimits, StateReader
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable
+from tests.support.deadlines import ends_before
 from tests.support.kubernetes_api import (
     Answer,
     Json,
@@ -137,11 +137,10 @@ async def test_a_slow_cluster_ends_the_reading_in_time_with_what_was_read(
     empty_cluster(quiet_cluster)
     quiet_cluster.on(PODS, Answer(body=b"{}", delay_seconds=30))
     quiet_cluster.on("/api/v1/services", listing(named("service", 2)))
-    began = time.monotonic()
 
-    state, _ = await read(quiet_cluster, tmp_path, limits=ReadLimits(seconds=1))
+    with ends_before(20):
+        state, _ = await read(quiet_cluster, tmp_path, limits=ReadLimits(seconds=1))
 
-    assert time.monotonic() - began < 10
     assert any(gap.kind == "Pod" and "took longer than 1 s" in gap.why for gap in state.reading.gaps)
     assert len(state.of("Service")) == 2
 

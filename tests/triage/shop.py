@@ -63,8 +63,8 @@ def related(arguments: Mapping[str, JsonValue]) -> Answer:
     name = str(arguments["resource"]).rpartition("/")[2]
     if name in RELATED and arguments.get("namespace") in (None, "*", "shop"):
         return RELATED[name]
-    near = "; the nearest name is 'payments'" if name.startswith("pay") else ""
-    return refused(f"there is no {arguments['resource']!r}{near}")
+    near = "; did you mean 'payments'?" if name.startswith("pay") else ""
+    return refused(f"{arguments['resource']!r} not found{near}")
 
 
 def objects(arguments: Mapping[str, JsonValue]) -> Answer:
