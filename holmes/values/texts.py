@@ -35,7 +35,7 @@ def fault_of_address(address: str) -> str | None:
     except ValueError as error:
         return f"cannot be read ({error})"
     if any(character.isspace() or not character.isprintable() for character in address):
-        return "contains spaces or control characters"
+        return "has spaces or control characters"
     if parts.scheme not in ("http", "https"):
         return "does not begin with http:// or https://"
     if not parts.hostname:

@@ -335,7 +335,7 @@ def test_a_store_that_another_process_holds_is_an_error_and_not_a_hang(tmp_path:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with ends_before(30), pytest.raises(ResultStoreError, match="another process holds the folder"):
+        with ends_before(30), pytest.raises(ResultStoreError, match="another process has locked the folder"):
             asyncio.run(store.sweep())
         asyncio.run(put(store, b"y", "y"))  # writers share the folder
     finally:

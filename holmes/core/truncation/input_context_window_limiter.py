@@ -99,8 +99,8 @@ async def compact_on_request(
     """Compact for `/compact` or a hook, as if the window were just full, so that any size is worth it.
 
     `summarise` requests a summary even where masking is enough. A failure leaves the history unchanged, because the
-    request was not to cut messages off. Does not count as an attempt of the loop. Raises `CompactionInsufficientError` only for a history that
-    cannot fit the real window.
+    request was not to cut messages off. Does not count as an attempt of the loop. Raises `CompactionInsufficientError`
+    only for a history that cannot fit the real window.
     """
     context = await asyncio.to_thread(measured, history, context)
     budget = context.budget
