@@ -294,7 +294,7 @@ def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_ga
     record = json.loads(line.strip(b"\x00"))
     if not isinstance(record, dict):
         message = "no record"
-        raise ValueError(message)  # noqa: TRY004  what is no record is no line
+        raise ValueError(message)  # noqa: TRY004  a line that is not a record is invalid
     if is_after_garbage and record.get("type") == "history":
         record = {**record, "keep": 0}  # their number is unknown by now
     _apply(record, messages, path)
