@@ -231,7 +231,7 @@ class ToolExecutor:
         try:
             invocation = replace(self._prepare(call), handed_over=handed_over)
             return await self._toolset_by_tool[call.name].call(invocation)
-        except Exception as error:  # noqa: BLE001  a broken toolset must not end the investigation
+        except Exception as error:  # noqa: BLE001  a broken toolset must not end the run
             return self._failure(call, error)
 
     def _failure(self, call: ToolCall, error: Exception) -> ToolResult:
