@@ -27,10 +27,10 @@ def process_environment() -> Mapping[str, str]:
 
 
 def add_env_file(path: Path) -> None:
-    """Set the variables of a file of `NAME=value` lines that this process does not have yet.
+    """Set the variables of a file of `NAME=value` lines, except those that are already set.
 
-    Quotes, `export` and comments are as in a shell; nothing is expanded. Raises `ConfigError` that names file and
-    line but never a value, which may be a secret; then nothing is set.
+    Quotes, `export` and comments work as in a shell; nothing is expanded. Raises `ConfigError` with file and line and
+    without values, which may be secrets; then no variable is set.
     """
     for name, value in _read_env_file(path).items():
         os.environ.setdefault(name, value)
@@ -67,7 +67,7 @@ def _text_of(path: Path) -> StringIO:
         message = f"the env file '{path}' is not UTF-8 text; save it as UTF-8"
         raise ConfigError(message) from None
     if len(content) > _LARGEST_BYTES:
-        message = f"the env file '{path}' is larger than {_LARGEST_BYTES:,} bytes; is it the right file?"
+        message = f"the env file '{path}' is larger than {_LARGEST_BYTES:,} bytes; check the path after --env-file"
         raise ConfigError(message)
     return StringIO(text)
 
@@ -178,11 +178,10 @@ _NEVER = frozenset(
 
 
 def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
-    """The variables that tools may see: the base set, what cluster credentials need, and `declared_names`.
+    """The variables for tools: the base set, those for cluster credentials, and `declared_names`.
 
-    `declared_names` are the variables that the user's toolsets ask for. A declared model key is left out: a
-    toolset file must not be a way to read it. `AWS_*` and `AZURE_*` credentials stay, because `aws eks get-token` and
-    `kubelogin` sign with them.
+    Toolsets of the user declare names. The key of a model is never passed on, even if declared. `AWS_*` and `AZURE_*`
+    credentials are, because `aws eks get-token` and `kubelogin` need them.
     """
     declared = frozenset(declared_names)
     return {
@@ -193,5 +192,5 @@ def tool_environment(environment: Mapping[str, str], declared_names: Iterable[st
 
 
 def is_withheld(name: str) -> bool:
-    """Whether tools never see `name`, whoever asks."""
+    """Whether tools never get the variable `name`."""
     return name in _NEVER or name.startswith(_NEVER_PREFIXES)
