@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from holmes.core.history import History
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolCall, ToolCallId, ToolMessage
 
 ROUNDS = (25, 50, 100, 200, 400)

@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.policy_provider import Meter, Prices, ScriptedInvestigator, visible_facts
 from benchmarks.policy_world import TOOL_NAMES, Fact, World
-from holmes.core.investigation import LoopModel, LoopParts, LoopPrompts
+from holmes.core.loop_run import LoopParts, LoopPrompts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.core.policy import ContextPolicy
 from holmes.core.tool_calling_llm import ToolCallingLLM

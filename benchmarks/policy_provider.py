@@ -2,7 +2,7 @@
 
 The agent's replies follow the world's plan, and mention only what the request shows. Summaries are the same for every
 policy: what the request shows, the newest first, a quarter of it forgotten, up to the length that was asked for. Prices
-follow two models of a prefix cache: Anthropic's, with marks where `holmes.llm.prompt_cache` puts them, and OpenAI's.
+follow two models of a prefix cache: Anthropic's, with marks of `holmes.llm.request_arguments`, and OpenAI's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.policy_world import Fact, World
-from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.tokens import TokenCounter
 from holmes.values.errors import ContextOverflow
 from holmes.values.messages import (
@@ -138,7 +138,7 @@ def _on_the_wire(message: Message) -> tuple[object, ...]:
 
 
 def _marks(messages: Sequence[Message]) -> list[int]:
-    """Where `holmes.llm.prompt_cache` puts its marks, as numbers of messages from the start of the request."""
+    """Where `holmes.llm.request_arguments` puts its marks, as numbers of messages from the start of the request."""
     last_reply = max((at for at, each in enumerate(messages) if isinstance(each, AssistantMessage)), default=0)
     marks = [1] if isinstance(messages[0], SystemMessage) else []
     for start, end in ((1, last_reply), (max(1, last_reply + 1), len(messages))):

@@ -20,8 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from holmes.core.tools_utils.result_storage import store_tool_message
-from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
+from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result, store_tool_message
 from holmes.redaction.redactor import Redactor, redact_off_loop
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter

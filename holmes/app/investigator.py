@@ -19,7 +19,7 @@ from holmes.app.cluster import require_cluster
 from holmes.app.models import build_models, check_models
 from holmes.app.redaction import mask_process, text_mask
 from holmes.app.toolsets import open_toolsets
-from holmes.core.investigation import LoopParts, LoopPrompts
+from holmes.core.loop_run import LoopParts, LoopPrompts
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.core.upkeep import compact_conversation, context_usage
@@ -36,11 +36,11 @@ from holmes.values.tools import LINES_TOOL, SEARCH_TOOL
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 
-    from holmes.app.models import ConfiguredModel, ModelChain
+    from holmes.app.models import BuiltModels, ConfiguredModel
     from holmes.app.requests import AskRequest, RunParts
     from holmes.app.toolsets import OpenToolsets
-    from holmes.core.approvals import Approver
-    from holmes.core.investigation import LoopModel
+    from holmes.core.model_chain import LoopModel
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.core.upkeep import ContextUsage
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
@@ -230,7 +230,7 @@ async def _checked(
 class Assembly:
     """The models and wrappers. `investigator` has the toolsets of the last `with_toolsets`."""
 
-    def __init__(self, settings: Settings, chain: ModelChain, guards: Guards, opened: OpenToolsets) -> None:
+    def __init__(self, settings: Settings, chain: BuiltModels, guards: Guards, opened: OpenToolsets) -> None:
         self._settings = settings
         self._chain = chain
         self._guards = guards
@@ -245,7 +245,7 @@ class Assembly:
         return self.investigator
 
 
-def _assemble(settings: Settings, chain: ModelChain, opened: OpenToolsets, guards: Guards) -> Investigator:
+def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guards: Guards) -> Investigator:
     store, redactor = guards.store, guards.redactor
     first = chain.models[0]
     toolsets = opened.create(chain.models, store, guards.approver, redactor)

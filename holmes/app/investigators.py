@@ -20,8 +20,7 @@ from holmes.investigations.queue.budget import Budget, Budgeted
 from holmes.investigations.records.periodic import repeat, running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
-from holmes.telemetry.replays import ReplayNotes
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import ReplayNotes, RunAttributes
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from holmes.app.investigator import Assembly, Investigator
     from holmes.app.telemetry import Telemetry
     from holmes.app.toolsets import OpenToolsets
-    from holmes.core.approvals import Approver
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.investigations.records.values import InvestigationRecord
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings

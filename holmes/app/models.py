@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from holmes.app.context_policies import context_policy
-from holmes.core.calibration import Calibration
-from holmes.core.investigation import LoopModel
+from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.scripted import ScriptedModel
@@ -49,14 +48,14 @@ def build_model(config: LitellmModelConfig) -> ConfiguredModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelChain:
+class BuiltModels:
     """`models` are asked in this order; `configured` also includes the models for summaries."""
 
     models: tuple[LoopModel, ...]
     configured: tuple[ConfiguredModel, ...]
 
 
-def build_models(settings: Settings) -> ModelChain:
+def build_models(settings: Settings) -> BuiltModels:
     """The chosen model and its fallbacks, in order. Imports nothing heavy and makes no request.
 
     Raises `ConfigError` if a model refers to an unset variable.
@@ -80,7 +79,7 @@ def build_models(settings: Settings) -> ModelChain:
                 calibration=_calibration((entry.api_base or "").rstrip("/"), entry.model),
             )
         )
-    return ModelChain(models=tuple(models), configured=tuple(built.values()))
+    return BuiltModels(models=tuple(models), configured=tuple(built.values()))
 
 
 @cache

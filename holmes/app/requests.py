@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.core.approvals import Approver
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.values.messages import Image, Message
     from holmes.values.model import ChatModel
     from holmes.values.steps import StepRunner

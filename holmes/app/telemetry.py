@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.settings.model import BUILTIN_MODEL
-from holmes.telemetry.run_attributes import identity_of
+from holmes.telemetry.runs import identity_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -68,8 +68,7 @@ async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator
         yield None
         return
     try:
-        from holmes.telemetry.export import SpanExport
-        from holmes.telemetry.tracing import InvestigationTracer
+        from holmes.telemetry.tracing import InvestigationTracer, SpanExport
     except ImportError as error:
         _log.log(
             level,

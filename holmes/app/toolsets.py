@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.cluster import with_choices
 from holmes.assets import toolset_files
-from holmes.core.approvals import ApprovalGate
+from holmes.core.tools_utils.tool_executor import ApprovalGate
 from holmes.settings.process import process_environment, tool_environment
 from holmes.toolsets.catalogue import CatalogueFiles, load_catalogue, read_catalogue
 from holmes.toolsets.readiness import CheckPolicy, check_toolsets
@@ -20,8 +20,8 @@ from holmes.toolsets.wrappers import Redacted
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from holmes.core.approvals import Approver
-    from holmes.core.investigation import LoopModel
+    from holmes.core.model_chain import LoopModel
+    from holmes.core.tools_utils.tool_executor import Approver
     from holmes.redaction.redactor import Redactor
     from holmes.settings.settings import Settings
     from holmes.toolsets.catalogue import Catalogue

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from holmes.core.hooks import Hook, Moment
-    from holmes.core.investigation import Investigation, LoopParts
+    from holmes.core.loop_run import LoopParts, LoopRun
     from holmes.core.policy import ContextPolicy
     from holmes.values.messages import ToolMessage
 
@@ -41,16 +41,16 @@ Invoke: TypeAlias = "Callable[[ToolCall, str], Awaitable[ToolMessage]]"
 class HookRunner:
     """The hooks of one run."""
 
-    def __init__(self, investigation: Investigation, parts: LoopParts, invoke: Invoke) -> None:
+    def __init__(self, run: LoopRun, parts: LoopParts, invoke: Invoke) -> None:
         """`invoke` runs a tool as the named step and fits its result into the context window."""
-        self._investigation = investigation
+        self._run = run
         self._parts = parts
         self._invoke = invoke
         self._clock = HookClock()
 
     async def run(self, moment: Moment, step: int) -> None:
         """Run the due hooks in the order of their declaration."""
-        hooks = self._investigation.current.policy.hooks
+        hooks = self._run.models.current.policy.hooks
         if not any(hook.on == moment for hook in hooks):
             return
         state = await self._state(step)
@@ -58,8 +58,8 @@ class HookRunner:
             await self._fire(hook, state)
 
     async def _state(self, step: int) -> TurnState:
-        investigation = self._investigation
-        history, context = investigation.history, investigation.compaction_context(f"step-{step}/hooks")
+        run = self._run
+        history, context = run.history, run.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
         triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts exactly what is near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
@@ -67,7 +67,7 @@ class HookRunner:
             turn=step,
             tokens=tokens,
             messages=sum(not isinstance(message, SystemMessage) for message in history),
-            tool_calls=investigation.tool_calls,
+            tool_calls=run.tool_calls,
             pressure=tokens / max(1, budget.window_tokens - budget.reserve_tokens),
             triggered=triggered,
         )
@@ -79,7 +79,7 @@ class HookRunner:
                 text = _filled(message, values)
             case InjectMessage(message=message, role=role):
                 marked = f"[Reminder of hook {hook.id!r}] {message}" if role == "system" else message
-                self._investigation.history.append(user_text(marked, kind="note"))
+                self._run.history.append(user_text(marked, kind="note"))
                 text = message
             case CompactContext():
                 text = await self._compact(hook.id, hook.action, state)
@@ -87,13 +87,13 @@ class HookRunner:
                 text = await self._call(hook, hook.action, state)
             case _:
                 assert_never(hook.action)
-        await self._investigation.emit(HookFired(hook_id=hook.id, action=hook.action.type, text=text))
+        await self._run.emit(HookFired(hook_id=hook.id, action=hook.action.type, text=text))
 
     async def _compact(self, hook_id: str, action: CompactContext, state: TurnState) -> str:
-        investigation = self._investigation
-        context = investigation.compaction_context(f"step-{state.turn}/hook-{hook_id}")
-        context = replace(context, policy=_adjusted(context.policy, action))
-        before = investigation.history
+        run = self._run
+        context = run.compaction_context(f"step-{state.turn}/hook-{hook_id}")
+        context = replace(context, budget=replace(context.budget, policy=_adjusted(context.policy, action)))
+        before = run.history
         budget = await asyncio.to_thread(budget_of, before, context)
         too_long = await asyncio.to_thread(before.exceeds, budget.hard_limit_tokens)
         if not too_long and is_cooling_down(before, budget):
@@ -102,7 +102,7 @@ class HookRunner:
             outcome = await compact_on_request(before, context, summarise=False)
         except CompactionInsufficientError as insufficient:
             return f"not compacted: {insufficient}"
-        investigation.adopt(outcome)
+        run.adopt(outcome)
         return "not compacted" if outcome.history is before else "conversation compacted"
 
     async def _call(self, hook: Hook, action: CallTool, state: TurnState) -> str:
@@ -113,7 +113,7 @@ class HookRunner:
         if action.module and toolset != action.module:
             return f"toolset {action.module!r} has no tool {action.action!r}"
         message = await self._invoke(call, f"step-{state.turn}/hook-{hook.id}")
-        self._investigation.history.append(hook_note(hook.id, message))
+        self._run.history.append(hook_note(hook.id, message))
         return f"{self._parts.executor.describe(call)}: {message.status}"
 
 

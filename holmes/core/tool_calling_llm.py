@@ -1,6 +1,6 @@
 """The agentic loop: ask the model, run the tools it calls, until it answers. Built in `holmes.app`.
 
-Knows neither provider nor tool nor face: whoever wants to see an investigation reads the events of `call_stream()`.
+Knows neither provider nor tool nor face: whoever wants to see an run reads the events of `call_stream()`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from holmes.core.event_stream import stream_events
 from holmes.core.hook_runner import HookRunner
-from holmes.core.investigation import Investigation
-from holmes.core.tools_utils.repeated_calls import bound_reply
+from holmes.core.loop_run import LoopRun
 from holmes.core.tools_utils.tool_context_window_limiter import (
     SpillOutcome,
     ToolOutcome,
     spill_oversized_tool_result,
-    tool_result_message,
 )
+from holmes.core.tools_utils.tool_executor import bound_reply, tool_result_message
 from holmes.values.errors import HolmesError, ModelError, StepLimitReached
 from holmes.values.events import (
     AnswerFinished,
@@ -30,149 +28,151 @@ from holmes.values.events import (
     TurnStarted,
 )
 from holmes.values.messages import AssistantMessage, user_text
-from holmes.values.steps import concurrently
+from holmes.values.steps import concurrently, stream_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from holmes.core.investigation import LoopParts
-    from holmes.core.tools_utils.repeated_calls import BoundedReply
+    from holmes.core.hooks import Moment
+    from holmes.core.loop_run import LoopParts
+    from holmes.core.tools_utils.tool_executor import BoundedReply
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, ToolCall, ToolMessage
     from holmes.values.model import EmitEvent, ModelReply
 
 
 class ToolCallingLLM:
-    """The loop over fixed parts; one object serves any number of conversations."""
+    """The loop over fixed parts. One object serves any number of conversations."""
 
     def __init__(self, parts: LoopParts, *, max_steps: int = 100) -> None:
         self._parts = parts
         self._max_steps = max_steps
 
     def call_stream(self, messages: Sequence[Message]) -> AsyncGenerator[AgentEvent, None]:
-        """Investigate. `messages` starts with the system message and ends with the user's.
+        """Answer `messages`, which start with the system message and end with the user's.
 
-        The last event is `AnswerFinished` or `RunFailed`. Closing the generator cancels the model call, the tools and
-        their process groups.
+        The last event is `AnswerFinished` or `RunFailed`. Closing the generator cancels the model call and the tools,
+        with their process groups.
         """
 
         async def produce(emit: EmitEvent) -> None:
-            investigation = await Investigation.begin(messages, self._parts, emit)
+            run = await LoopRun.begin(messages, self._parts, emit)
             try:
-                await emit(await self._investigate(investigation))
+                await emit(await self._loop(run))
             except HolmesError as error:
-                await emit(investigation.failed(error))
+                await emit(run.failed(error))
 
         return stream_events(produce)
 
-    async def _investigate(self, investigation: Investigation) -> AnswerFinished:
-        hooks = HookRunner(
-            investigation, self._parts, lambda call, name: self._run_tool_call(investigation, call, name)
-        )
+    async def _loop(self, run: LoopRun) -> AnswerFinished:
+        hooks = HookRunner(run, self._parts, lambda call, name: self._run_tool_call(run, call, name))
         for step in range(1, self._max_steps + 1):
             last = step == self._max_steps
-            await investigation.emit(TurnStarted(step=step, max_steps=self._max_steps))
-            await hooks.run("turn_start", step)
+            await run.emit(TurnStarted(step=step, max_steps=self._max_steps))
+            await _run_hooks(hooks, run, "turn_start", step)
             if last and step > 1:
-                investigation.history.append(user_text(self._parts.prompts.last_step, kind="note"))
-            await investigation.compact_if_necessary(step)
-            reply = await investigation.complete(step, tool_choice="none" if last else "auto")
-            if last:  # calls that a model makes all the same can have no results, and pairing must hold
+                run.history.append(user_text(self._parts.prompts.last_step, kind="note"))
+            await run.compact_if_necessary(step)
+            reply = await run.complete(step, tool_choice="none" if last else "auto")
+            if last:  # a model may call tools anyway, and a call without a result breaks the pairing
                 reply = replace(reply, message=replace(reply.message, tool_calls=()))
             bounded = bound_reply(reply.message)
             reply = replace(reply, message=bounded.message)
-            await self._join_reply(investigation, reply)
+            await self._join_reply(run, reply)
             if reply.message.tool_calls:
-                await self._run_tool_calls(investigation, bounded, step)
+                await self._run_tool_calls(run, bounded, step)
             elif reply.message.text.strip():
-                await hooks.run("turn_end", step)
-                return await self._answer(investigation, reply, step)
+                await _run_hooks(hooks, run, "turn_end", step)
+                return await self._answer(run, reply, step)
             elif last:
                 break
-            await self._require_use(investigation, reply, bounded.running, step)
-            await hooks.run("turn_end", step)
-        raise StepLimitReached(self._unanswered(investigation))
+            await self._require_use(run, reply, bounded.running, step)
+            await _run_hooks(hooks, run, "turn_end", step)
+        raise StepLimitReached(self._unanswered(run))
 
-    async def _join_reply(self, investigation: Investigation, reply: ModelReply) -> None:
-        investigation.join(reply)
-        checked = investigation.current.policy.evidence.citations
-        await investigation.emit(
-            AssistantReplied(message=reply.message, stats=reply.stats, model=reply.model, checked=checked)
+    async def _join_reply(self, run: LoopRun, reply: ModelReply) -> None:
+        run.join(reply)
+        current = run.models.current
+        await run.emit(
+            AssistantReplied(
+                message=reply.message,
+                stats=reply.stats,
+                model=reply.model,
+                checked=current.policy.evidence.citations,
+            )
         )
-        await investigation.emit(
+        await run.emit(
             TokensCounted(
                 prompt_tokens=reply.context_tokens or reply.stats.prompt_tokens,
-                context_window_tokens=investigation.model.limits.context_window_tokens,
-                stats=investigation.stats,
-                max_output_tokens=investigation.current.output_tokens,
+                context_window_tokens=current.model.limits.context_window_tokens,
+                stats=run.stats,
+                max_output_tokens=run.models.output_tokens,
             )
         )
 
-    async def _answer(self, investigation: Investigation, reply: ModelReply, step: int) -> AnswerFinished:
+    async def _answer(self, run: LoopRun, reply: ModelReply, step: int) -> AnswerFinished:
         text = reply.message.text
         if reply.finish_reason == "length":
-            limit = investigation.current.output_tokens
+            limit = run.models.output_tokens
             text += f"\n\n*(The answer was cut off at the model's output limit of {limit} tokens.)*"
         return AnswerFinished(
             text=text,
-            messages=investigation.history.messages(),
-            stats=investigation.stats,
+            messages=run.history.messages(),
+            stats=run.stats,
             steps=step,
             model=reply.model,
-            citations=await investigation.citations(text),
+            citations=await run.citations(text),
         )
 
-    async def _require_use(
-        self, investigation: Investigation, reply: ModelReply, calls: Sequence[ToolCall], step: int
-    ) -> None:
-        """Nudge a model that said nothing. One that makes no use of its turns gives way to the next of the chain.
+    async def _require_use(self, run: LoopRun, reply: ModelReply, calls: Sequence[ToolCall], step: int) -> None:
+        """Nudge a model that said nothing, and switch the model after too many useless replies.
 
-        `calls` are those of `reply` that were begun.
+        `calls` are the calls of `reply` that ran.
         """
         problems = [self._parts.executor.problem(call) for call in calls]
         if None in problems:
-            investigation.use.useful()
+            run.models.useful()
             return
         if not problems:
-            investigation.history.append(user_text(self._parts.prompts.empty_reply, kind="note"))
+            run.history.append(user_text(self._parts.prompts.empty_reply, kind="note"))
         try:
-            investigation.use.useless(reply, problems[-1] if problems else None)
+            run.models.useless(reply, problems[-1] if problems else None)
         except ModelError as error:
-            await investigation.switch_model(error, step)
+            await run.switch_model(error, step)
 
-    def _unanswered(self, investigation: Investigation) -> str:
-        """What a run without an answer says: the limit, the way out, and the last thing the model wrote."""
-        found = next((text for text in map(_assistant_text, reversed(investigation.history)) if text), None)
+    def _unanswered(self, run: LoopRun) -> str:
+        """The step limit, the remedy, and the last text of the model."""
+        found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
         last_words = f" It wrote last: {found}" if found else ""
         return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
 
-    async def _run_tool_calls(self, investigation: Investigation, reply: BoundedReply, step: int) -> None:
-        """Run all calls of one reply at once; the results join in the order of the calls, fitted to their own cap."""
+    async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:
+        """Run all calls of one reply at once. The results join in the order of the calls."""
         calls = reply.message.tool_calls
         messages = await concurrently(
-            self._run_tool_call(investigation, call, f"step-{step}/tool-{index}", answer)
+            self._run_tool_call(run, call, f"step-{step}/tool-{index}", answer)
             for index, (call, answer) in enumerate(zip(calls, reply.answers, strict=True))
         )
-        await investigation.join_results(calls, messages)
+        await run.join_results(calls, messages)
 
     async def _run_tool_call(
-        self, investigation: Investigation, call: ToolCall, step_name: str, answer: ToolMessage | None = None
+        self, run: LoopRun, call: ToolCall, step_name: str, answer: ToolMessage | None = None
     ) -> ToolMessage:
-        """Run `call` as a step, unless it has its `answer`. `ApprovalRequired` comes before anybody decides."""
-        executor, emit = self._parts.executor, investigation.emit
+        """Run `call` as a durable step, unless it already has an `answer`. Emits `ApprovalRequired` first."""
+        executor, emit = self._parts.executor, run.emit
         toolset, description = executor.toolset_name(call), executor.describe(call)
         await emit(ToolCallStarted(call=call, toolset=toolset, description=description))
         asks = answer is None and executor.needs_approval(call)
         if asks:
             await emit(ApprovalRequired(call=call, description=description))
         if answer is None:
-            outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(investigation, call))
+            outcome = await self._parts.steps.run(step_name, lambda: self._invoke_llm_tool_call(run, call))
         else:
             outcome = ToolOutcome.of(answer)
-        message = await investigation.answer_repeated(call, outcome.spill.message)
+        message = await run.answer_repeated(call, outcome.spill.message)
         if spilled := outcome.spilled(call):
             await emit(spilled)
-        if message.status == "approval_required" and not asks:  # the tool itself knows that it may not run
+        if message.status == "approval_required" and not asks:  # the tool itself requires approval
             await emit(ApprovalRequired(call=call, description=description))
         await emit(
             ToolCallFinished(
@@ -187,18 +187,18 @@ class ToolCallingLLM:
         )
         return message
 
-    async def _invoke_llm_tool_call(self, investigation: Investigation, call: ToolCall) -> ToolOutcome:
+    async def _invoke_llm_tool_call(self, run: LoopRun, call: ToolCall) -> ToolOutcome:
         started = monotonic()
-        result = await self._parts.executor.run(call, investigation.handed_over)
+        result = await self._parts.executor.run(call, run.handed_over)
         message = tool_result_message(call, result)
-        cap_tokens = investigation.tool_result_cap_tokens
+        cap_tokens = run.tool_result_cap_tokens
         spill = SpillOutcome(message=message, tokens=0, spilled=False, stored=False)
         if result.spillable:
-            policy = investigation.current.policy
+            policy = run.models.current.policy
             spill = await spill_oversized_tool_result(
                 message,
                 cap_tokens=cap_tokens,
-                counter=investigation.counter,
+                counter=run.history.counter,
                 store=self._parts.store,
                 policy=policy.spill,
                 label=policy.evidence.citations,
@@ -210,6 +210,11 @@ class ToolCallingLLM:
             error=result.error if result.status == "error" else None,
             elapsed_seconds=monotonic() - started,
         )
+
+
+async def _run_hooks(hooks: HookRunner, run: LoopRun, moment: Moment, step: int) -> None:
+    if run.models.current.policy.hooks:
+        await hooks.run(moment, step)
 
 
 def _assistant_text(message: Message) -> str:

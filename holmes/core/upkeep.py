@@ -1,6 +1,6 @@
 """What people ask of a conversation between two questions: compact it now, or show how full the window is (C10, C11).
 
-The loop itself compacts in `holmes.core.investigation`.
+The loop itself compacts in `holmes.core.loop_run`.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from holmes.core.event_stream import stream_events
 from holmes.core.hooks import CompactContext, ContextPressure, MessageCount
-from holmes.core.investigation import Investigation
+from holmes.core.loop_run import LoopRun
 from holmes.core.truncation.context import budget_of, is_cooling_down
 from holmes.core.truncation.input_context_window_limiter import compact_on_request
 from holmes.values.errors import HolmesError
 from holmes.values.events import HistoryReplaced
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolMessage
+from holmes.values.steps import stream_events
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from holmes.core.history import History
-    from holmes.core.investigation import LoopParts
+    from holmes.core.loop_run import LoopParts
     from holmes.core.policy import ContextPolicy
-    from holmes.core.truncation.context import Budget
+    from holmes.core.truncation.context import HistoryBudget
+    from holmes.tokens.history import History
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message
     from holmes.values.model import EmitEvent
@@ -66,14 +66,14 @@ def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> Async
     """Compact `messages` now. The last event is `HistoryReplaced` or `RunFailed`."""
 
     async def produce(emit: EmitEvent) -> None:
-        investigation = await Investigation.begin(messages, parts, emit)
+        run = await LoopRun.begin(messages, parts, emit)
         try:
-            context = investigation.compaction_context("compact")
-            investigation.adopt(await compact_on_request(investigation.history, context, summarise=True))
+            context = run.compaction_context("compact")
+            run.adopt(await compact_on_request(run.history, context, summarise=True))
         except HolmesError as error:
-            await emit(investigation.failed(error))
+            await emit(run.failed(error))
         else:
-            await emit(HistoryReplaced(messages=investigation.history.messages(), stats=investigation.stats))
+            await emit(HistoryReplaced(messages=run.history.messages(), stats=run.stats))
 
     return stream_events(produce)
 
@@ -84,13 +84,13 @@ async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> Contex
     async def ignore(_: AgentEvent) -> None:
         return None
 
-    investigation = await Investigation.begin(messages, parts, ignore)
-    return await asyncio.to_thread(_usage, investigation)
+    run = await LoopRun.begin(messages, parts, ignore)
+    return await asyncio.to_thread(_usage, run)
 
 
-def _usage(investigation: Investigation) -> ContextUsage:
-    history, current = investigation.history, investigation.current
-    context = investigation.compaction_context("usage")
+def _usage(run: LoopRun) -> ContextUsage:
+    history, current = run.history, run.models.current
+    context = run.compaction_context("usage")
     limits = _Limits.of(context.policy, budget_of(history, context))
     budget = limits.budget
     by_role: dict[str, int] = {}
@@ -102,7 +102,7 @@ def _usage(investigation: Investigation) -> ContextUsage:
         model=current.model.name,
         policy=current.policy.name,
         window_tokens=calibrated(budget.window_tokens),
-        reserve_tokens=current.output_tokens,
+        reserve_tokens=run.models.output_tokens,
         trigger_tokens=calibrated(limits.trigger_tokens),
         schema_tokens=calibrated(budget.schema_tokens),
         by_role=tuple((role, calibrated(tokens)) for role, tokens in by_role.items()),
@@ -123,10 +123,10 @@ class _Limits:
     enabled: bool
     trigger_tokens: int
     messages: int | None
-    budget: Budget
+    budget: HistoryBudget
 
     @classmethod
-    def of(cls, policy: ContextPolicy, budget: Budget) -> _Limits:
+    def of(cls, policy: ContextPolicy, budget: HistoryBudget) -> _Limits:
         """`budget` is that of `policy`."""
         own = replace(budget, policy=policy.without_automatic_triggers())
         hooks = tuple(hook for hook in policy.hooks if isinstance(hook.action, CompactContext))

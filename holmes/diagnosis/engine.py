@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holmes.diagnosis import rules
 from holmes.diagnosis.rule import Rule
-from holmes.kubernetes.moments import written
+from holmes.kubernetes.fields import written
 from holmes.values.errors import ConfigError
 from holmes.values.findings import SEVERITIES, Finding
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.engine import workload_ref
 from holmes.diagnosis.facts.changes import recent_changes
-from holmes.kubernetes.fields import boolean, text_map
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import boolean, moment, text_map
 from holmes.values.findings import SEVERITIES, Incident, ObjectRef
 
 if TYPE_CHECKING:

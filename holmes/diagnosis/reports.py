@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import text_map
-from holmes.kubernetes.selectors import matches_map
+from holmes.kubernetes.fields import matches_map, text_map
 from holmes.values.findings import SEVERITIES
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from holmes.diagnosis.engine import chosen_rules, merged_findings, workload_ref
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.incidents import incidents_of
 from holmes.diagnosis.reports import IncidentFilter, in_scope
+from holmes.kubernetes.fields import written
 from holmes.kubernetes.kinds import WORKLOADS
 from holmes.kubernetes.log_reader import LogLimits, read_logs
-from holmes.kubernetes.moments import written
 from holmes.kubernetes.scope import within
 from holmes.kubernetes.state_reader import ReadLimits, StateReader
 from holmes.values.errors import ConfigError

@@ -10,13 +10,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes import fields
-from holmes.kubernetes.moments import moment
-from holmes.kubernetes.views import owner_of
+from holmes.kubernetes.fields import moment
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:
-    from holmes.kubernetes.views import OwnerView
     from holmes.values.json_types import JsonObject, JsonValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerView:
+    """The object that made this one."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+def owner_of(document: JsonObject) -> OwnerView | None:
+    """The controller among the owner references."""
+    for reference in fields.children(document, "metadata", "ownerReferences"):
+        if fields.boolean(reference, "controller"):
+            return OwnerView(
+                kind=fields.text(reference, "kind"),
+                name=fields.text(reference, "name"),
+                uid=fields.text(reference, "uid"),
+            )
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

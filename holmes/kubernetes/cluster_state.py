@@ -10,9 +10,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from holmes.kubernetes.fields import text_map
+from holmes.kubernetes.fields import matches_map, matches_selector, text_map
 from holmes.kubernetes.kinds import WORKLOADS
-from holmes.kubernetes.selectors import matches_map, matches_selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

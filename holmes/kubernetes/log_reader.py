@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.errors import ApiError
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import api_path
 from holmes.values.errors import HolmesError
 from holmes.values.findings import NotChecked
 from holmes.values.steps import concurrently

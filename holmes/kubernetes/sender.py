@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from holmes.kubernetes.access import ClusterAccess
     from holmes.kubernetes.credentials import Credentials, CredentialSource
+    from holmes.kubernetes.kubeconfig import ClusterAccess
     from holmes.values.environment import Environment
 
 T = TypeVar("T")

@@ -18,8 +18,7 @@ from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, Reading
 from holmes.kubernetes.errors import Forbidden, Gone, NotFound
 from holmes.kubernetes.fields import boolean, child, children, text
-from holmes.kubernetes.kinds import EVENT, KINDS, Kind
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import EVENT, KINDS, Kind, api_path
 from holmes.values.errors import ClusterUnreachable, HolmesError, ToolError
 from holmes.values.texts import without_last_word
 

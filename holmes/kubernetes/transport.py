@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     import httpx
 
-    from holmes.kubernetes.access import ClusterAccess
     from holmes.kubernetes.credentials import Credentials
+    from holmes.kubernetes.kubeconfig import ClusterAccess
     from holmes.values.environment import Environment
     from holmes.values.errors import ClusterUnreachable
 

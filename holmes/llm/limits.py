@@ -7,16 +7,25 @@ models the map does not know, then 32,768 for models on the user's own machines 
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import quote
 
 from holmes.llm.request_arguments import thinking_tokens
 from holmes.values.model import ModelLimits
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    import httpx
+
     from holmes.llm.config import LitellmModelConfig
     from holmes.llm.model_facts import ModelFacts
     from holmes.values.model import ImageFormula
+
+    Probe: TypeAlias = "Callable[[_Server], Awaitable[int | None]]"
 
 _LOCAL_WINDOW_TOKENS = 32_768
 _DEFAULT_WINDOW_TOKENS = 200_000
@@ -95,3 +104,148 @@ def _image_formula(facts: ModelFacts) -> ImageFormula:
 def _encoding(model: str) -> Literal["cl100k_base", "o200k_base"]:
     name = model.lower()
     return "cl100k_base" if name == "gpt-4" or any(part in name for part in _OLD_ENCODING_FAMILIES) else "o200k_base"
+
+
+TIMEOUT_SECONDS = 2.0
+MIN_WINDOW_TOKENS = 1_000
+MAX_WINDOW_TOKENS = 100_000_000
+
+_MAX_ANSWER_BYTES = 4_000_000
+_DEFAULT_ADDRESSES = {
+    "ollama": "http://localhost:11434",
+    "ollama_chat": "http://localhost:11434",
+    "lm_studio": "http://localhost:1234",
+    "llamafile": "http://127.0.0.1:8080",
+}
+_NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+
+
+async def served_window_tokens(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
+    """The window in tokens, or None when there is no need to ask, nobody to ask, or no answer."""
+    address = address_to_ask(config, facts)
+    if address is None:
+        return None
+    try:
+        client = _client(config, address)
+    except ValueError:  # a key or a proxy that cannot be written into a request; the request itself will say so
+        return None
+    async with client:
+        server = _Server(client, address, facts.model)
+        answers = await asyncio.gather(*(probe(server) for probe in _probes(facts.provider)))
+    asked = next((answer for answer in answers if answer is not None), None)
+    return _requested_num_ctx(config, facts) or asked
+
+
+def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
+    import ssl
+
+    import httpx
+
+    headers = dict(config.extra_headers)
+    if config.api_key:
+        headers.setdefault("Authorization", f"Bearer {config.api_key}")
+    # Reading the certificates of the world takes longer than the answer, so not for an address that needs none.
+    verify = True if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS, verify=verify)
+
+
+def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
+    """Whom to ask, or None. A public provider is only asked by a window of 0: its models are in the price map."""
+    is_somebodys_server = config.api_base is not None and facts.provider == "openai"
+    is_unknown = is_somebodys_server and facts.context_window_tokens is None
+    if config.context_window_tokens or (config.context_window_tokens is None and not (facts.is_local or is_unknown)):
+        return None
+    known = (facts.api_base or _DEFAULT_ADDRESSES.get(facts.provider)) if facts.provider in _PROBES else None
+    return config.api_base or known
+
+
+class _Server:
+    """One address, asked for JSON."""
+
+    def __init__(self, client: httpx.AsyncClient, address: str, model: str) -> None:
+        self._client = client
+        self._root = re.sub(r"/(v1|api)?/*$", "", address.rstrip("/"))
+        self.model = model
+
+    async def ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401  any JSON
+        """The answer as JSON; None for anything but an answer in time, of status 200, that is JSON and not huge."""
+        import httpx
+
+        try:
+            async with (
+                asyncio.timeout(TIMEOUT_SECONDS),
+                self._client.stream(method, f"{self._root}{path}", json=body) as response,
+            ):
+                content = bytearray()
+                async for piece in response.aiter_bytes():
+                    content += piece
+                    if response.status_code != 200 or len(content) > _MAX_ANSWER_BYTES:
+                        return None
+            return json.loads(content)
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, OSError, ValueError, RecursionError):
+            return None
+
+
+async def _ollama(server: _Server) -> int | None:
+    """What the model file sets, else what the model was trained for."""
+    answer = await server.ask("POST", "/api/show", {"model": server.model})
+    parameters = _NUM_CTX.search(str(_field(answer, "parameters")))
+    if parameters is not None:
+        return _window(int(parameters[1]))
+    info = _field(answer, "model_info")
+    keys = [key for key in info if str(key).endswith(".context_length")] if isinstance(info, dict) else []
+    return _window(info[keys[0]]) if keys else None
+
+
+async def _vllm(server: _Server) -> int | None:
+    """The entry of the model, or the only one there is."""
+    entries = _field(await server.ask("GET", "/v1/models"), "data")
+    if not isinstance(entries, list):
+        return None
+    named = [entry for entry in entries if _field(entry, "id") == server.model] or entries
+    return _window(_field(named[0], "max_model_len")) if len(named) == 1 else None
+
+
+async def _llama_cpp(server: _Server) -> int | None:
+    """What one slot of the server holds."""
+    return _window(_field(await server.ask("GET", "/props"), "default_generation_settings", "n_ctx"))
+
+
+async def _lm_studio(server: _Server) -> int | None:
+    """What the model is loaded with, else what it could be loaded with."""
+    answer = await server.ask("GET", f"/api/v0/models/{quote(server.model, safe='/')}")
+    return _window(_field(answer, "loaded_context_length")) or _window(_field(answer, "max_context_length"))
+
+
+_PROBES: dict[str, Probe] = {
+    "ollama": _ollama,
+    "ollama_chat": _ollama,
+    "hosted_vllm": _vllm,
+    "vllm": _vllm,
+    "lm_studio": _lm_studio,
+    "llamafile": _llama_cpp,
+}
+
+
+def _probes(provider: str) -> tuple[Probe, ...]:
+    """The one for a server whose kind is known; all of them for an address that speaks OpenAI's language."""
+    known = _PROBES.get(provider)
+    return (known,) if known is not None else (_lm_studio, _llama_cpp, _ollama, _vllm)
+
+
+def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
+    """Ollama serves the window that each request asks for."""
+    return _window(dict(config.extra_arguments).get("num_ctx")) if _PROBES.get(facts.provider) is _ollama else None
+
+
+def _field(value: Any, *names: str) -> Any:  # noqa: ANN401  any JSON
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _window(value: object) -> int | None:
+    """`value` when it can be a window."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if MIN_WINDOW_TOKENS <= value <= MAX_WINDOW_TOKENS else None

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 from holmes.llm import litellm_loader
 from holmes.llm.codec import MessageCodec
 from holmes.llm.errors import UnusableAnswer, describe_failure, model_error
-from holmes.llm.limits import resolve_limits
+from holmes.llm.limits import resolve_limits, served_window_tokens
 from holmes.llm.litellm_stream import read_stream
-from holmes.llm.model_facts import LOCAL_PROVIDERS, model_facts
-from holmes.llm.prompt_cache import cache_marks, mark_for_cache
-from holmes.llm.readiness import usable_api_key
+from holmes.llm.model_facts import LOCAL_PROVIDERS, model_facts, usable_api_key
 from holmes.llm.reply_assembler import ReplyAssembler
-from holmes.llm.request_arguments import fixed_arguments, prompt_characters, reply_arguments
+from holmes.llm.request_arguments import (
+    cache_marks,
+    fixed_arguments,
+    mark_for_cache,
+    prompt_characters,
+    reply_arguments,
+)
 from holmes.llm.retries import AttemptFailed, RetryPolicy, with_retries
-from holmes.llm.served_window import served_window_tokens
 from holmes.llm.tool_call_repair import calls_in_text, repaired_calls
 from holmes.llm.usage import Billing, counts_of, estimated_counts
 from holmes.values.events import AttemptDiscarded
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from holmes.llm.litellm_loader import LitellmModule
     from holmes.llm.litellm_stream import StreamUsage
     from holmes.llm.model_facts import ModelFacts
-    from holmes.llm.prompt_cache import CacheMarks
+    from holmes.llm.request_arguments import CacheMarks
     from holmes.llm.watched_answer import AnswerLimits
     from holmes.values.model import EmitEvent, FinishReason, ModelLimits, ModelRequest
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from holmes.kubernetes.credentials import ClusterLogin
 from holmes.kubernetes.errors import error_of_answer
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import api_path
 from holmes.kubernetes.transport import connection_error, open_http_client
 from holmes.settings.process import process_environment, tool_environment
 from holmes.values.environment import Environment

@@ -12,17 +12,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import child, children, text, text_map, texts
+from holmes.kubernetes.fields import child, children, instant, text, text_map, texts, timestamp
 from holmes.snapshot.discovery import Discovery, ResourceType
 from holmes.snapshot.recording import RecordedObjects, Recording
 from holmes.snapshot.scrubbing import REMOVED_BASE64, without_values
-from holmes.snapshot.times import moment, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from holmes.snapshot.logs import LogKey, RecordedLog
+    from holmes.snapshot.recording import LogKey, RecordedLog
     from holmes.values.json_types import JsonObject, JsonValue
 
 
@@ -258,7 +257,7 @@ def _past_times(objects: Sequence[JsonObject]) -> Iterator[datetime]:
             for key, each in value.items():
                 if isinstance(each, dict | list):
                     waiting.append(each)
-                elif key in _PAST_FIELDS and isinstance(each, str) and (named := moment(each)) is not None:
+                elif key in _PAST_FIELDS and isinstance(each, str) and (named := instant(each)) is not None:
                     yield named
         elif isinstance(value, list):
             waiting.extend(value)

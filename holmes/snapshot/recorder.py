@@ -13,23 +13,125 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from holmes.kubernetes.errors import ApiError, Forbidden, NotFound
-from holmes.kubernetes.fields import child, children, text
-from holmes.kubernetes.paths import checked_name
+from holmes.kubernetes.fields import child, children, integer, text
+from holmes.kubernetes.kinds import api_path, checked_name
 from holmes.kubernetes.scope import within
 from holmes.snapshot.discovery import Discovery, ResourceType
-from holmes.snapshot.recorded_logs import LogLimits, LogReader
-from holmes.snapshot.recording import Unread
+from holmes.snapshot.recording import LogKey, Unread
 from holmes.snapshot.scrubbing import KnownSecrets, Scrubber
 from holmes.snapshot.writer import RecordingWriter
 from holmes.values.errors import ConfigError, ToolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from holmes.kubernetes.client import ClusterClient
     from holmes.redaction.redactor import Redactor
     from holmes.values.json_types import JsonObject
+
+_AT_ONCE = 8
+_READ_FACTOR = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLimits:
+    """Bounds of what is kept, for each log and for all together."""
+
+    tail_lines: int = 1_000
+    log_bytes: int = 512 * 1024
+    total_bytes: int = 64 * 1024 * 1024
+
+
+class LogReader:
+    """Reads logs and collects which could not be read in `unread`."""
+
+    def __init__(self, client: ClusterClient, limits: LogLimits, scrubber: Scrubber) -> None:
+        self._client = client
+        self._limits = limits
+        self._scrubber = scrubber
+        self._left_bytes = limits.total_bytes
+        self.unread: list[Unread] = []
+
+    async def read_all(self, pods: Sequence[JsonObject]) -> AsyncIterator[tuple[LogKey, bytes]]:
+        """The logs of `pods`, a few requests at a time, until the total is reached."""
+        wanted = [key for pod in sorted(pods, key=_most_restarts_first) for key in _logs_of(pod)]
+        for start in range(0, len(wanted), _AT_ONCE):
+            batch = wanted[start : start + _AT_ONCE]
+            if self._left_bytes <= 0:
+                reason = f"the limit of {self._limits.total_bytes:,} bytes was reached, {len(wanted) - start} logs left"
+                self.unread.append(
+                    Unread(resource="pods/log", namespace="", forbidden=False, reason=reason, partly=True)
+                )
+                return
+            for key, content in zip(batch, await asyncio.gather(*map(self._read, batch)), strict=True):
+                if content is not None:
+                    self._left_bytes -= len(content)
+                    yield key, content
+
+    async def _read(self, key: LogKey) -> bytes | None:
+        most_bytes = self._limits.log_bytes * _READ_FACTOR
+        params = {
+            "container": key.container,
+            "timestamps": "true",
+            "tailLines": str(self._limits.tail_lines),
+            "limitBytes": str(most_bytes),
+            **({"previous": "true"} if key.previous else {}),
+        }
+        kept = bytearray()
+        read_bytes = 0
+        try:
+            # The names become a path and a file: what no cluster accepts goes nowhere.
+            path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
+            checked_name(key.container, "container")
+            async with self._client.stream_text(path, params) as pieces:
+                async for piece in pieces:
+                    kept += piece
+                    read_bytes += len(piece)
+                    if len(kept) > 2 * self._limits.log_bytes:
+                        del kept[: -self._limits.log_bytes]
+        except ToolError as error:
+            self._note(key, error)
+            return None
+        content = bytes(kept)
+        # Half of a line may hold half of a token, which the scrubber does not know.
+        if read_bytes >= most_bytes:
+            content = content[: content.rfind(b"\n") + 1]
+        if read_bytes > self._limits.log_bytes:
+            content = content[-self._limits.log_bytes :].partition(b"\n")[2]
+        return await asyncio.to_thread(self._scrubber.scrubbed_log, content)
+
+    def _note(self, key: LogKey, error: ToolError) -> None:
+        which = f"{key.pod}/{key.container}{' (previous)' if key.previous else ''}"
+        reason = error.detail if isinstance(error, ApiError) and error.detail else str(error)
+        forbidden = isinstance(error, Forbidden)
+        note = Unread(
+            resource="pods/log", namespace=key.namespace, forbidden=forbidden, reason=f"{which}: {reason}", partly=True
+        )
+        self.unread.append(note)
+
+
+def _most_restarts_first(pod: JsonObject) -> tuple[int, str, str]:
+    restarts = sum(integer(status, "restartCount") for status in _statuses(pod))
+    return -restarts, text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
+
+
+def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
+    for key in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"):
+        yield from children(pod, "status", key)
+
+
+def _logs_of(pod: JsonObject) -> Iterator[LogKey]:
+    """The logs that the kubelet may have: of containers that run, ended, or ended before they were started again."""
+    namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
+    for status in _statuses(pod):
+        container, state = text(status, "name"), child(status, "state")
+        ended_before = "terminated" in child(status, "lastState")
+        if "running" in state or "terminated" in state or ended_before:
+            yield LogKey(namespace=namespace, pod=name, container=container)
+        if ended_before:
+            yield LogKey(namespace=namespace, pod=name, container=container, previous=True)
+
 
 _NODE_LEASES = "kube-node-lease"
 _NODE_EVENTS = "default"

@@ -20,7 +20,7 @@ from holmes.kubernetes.fields import child, children, text_map
 from holmes.kubernetes.object_masking import REMOVED, ObjectMasker
 from holmes.redaction.kubernetes_secrets import may_be_shown
 from holmes.redaction.values import looks_random
-from holmes.snapshot.logs import without_timestamp
+from holmes.snapshot.recording import without_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

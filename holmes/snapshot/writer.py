@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from holmes.snapshot.discovery import Discovery, ResourceType
-    from holmes.snapshot.logs import LogKey
+    from holmes.snapshot.recording import LogKey
     from holmes.values.json_types import JsonObject, JsonValue
 
 T = TypeVar("T")

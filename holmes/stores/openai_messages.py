@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
-from holmes.core.truncation.masking.replacement import looks_masked
+from holmes.core.truncation.mask_texts import looks_masked
 from holmes.values.messages import (
     AssistantMessage,
     Image,

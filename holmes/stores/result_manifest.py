@@ -15,17 +15,21 @@ import os
 import re
 import threading
 import uuid
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.stores.result_files import BLOBS_FOLDER, open_regular
-from holmes.values.messages import ResultId
+from holmes.values.codec import Codec
+from holmes.values.messages import ResultId  # noqa: TC001  the codec reads the hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from holmes.values.json_types import JsonValue
+
 _HEADER_BYTES = 256
+_LINES = Codec()
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -64,7 +68,7 @@ class ResultManifest:
 
     def append(self, entry: ManifestEntry) -> None:
         """Add one line. Raises `OSError`; the file is then as it was before."""
-        line = _line(asdict(entry))
+        line = _line(_LINES.encode(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -86,8 +90,8 @@ class ResultManifest:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_header())
-                file.writelines(_line(asdict(each)) for each in removed)
-                file.writelines(_line(asdict(each)) for each in entries)
+                file.writelines(_line(_LINES.encode(each)) for each in removed)
+                file.writelines(_line(_LINES.encode(each)) for each in entries)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._path)
@@ -151,7 +155,7 @@ class ResultManifest:
             self._removed[line.name] = line
 
 
-def _line(fields: dict[str, object]) -> bytes:
+def _line(fields: JsonValue) -> bytes:
     return json.dumps(fields, ensure_ascii=True).encode() + b"\n"
 
 
@@ -167,21 +171,11 @@ def _generation_of(start: bytes) -> bytes:
 def _parse(line: bytes) -> ManifestEntry | RemovedEntry | None:
     try:
         fields = json.loads(line)
-        result_id, sha256, name = ResultId(str(fields["id"])), str(fields["sha256"]), str(fields["name"])
-        if not _SHA256.fullmatch(sha256) or not _is_file_name(name):
-            return None
-        if "removed_at" in fields:
-            return RemovedEntry(id=result_id, sha256=sha256, name=name, removed_at=float(fields["removed_at"]))
-        return ManifestEntry(
-            id=result_id,
-            sha256=sha256,
-            name=name,
-            media_type=str(fields["media_type"]),
-            size_bytes=int(fields["size_bytes"]),
-            stored_at=float(fields.get("stored_at", 0.0)),
-        )
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        kind: type[ManifestEntry | RemovedEntry] = RemovedEntry if "removed_at" in fields else ManifestEntry
+        entry = _LINES.decode(kind, fields)
+    except (ValueError, TypeError, RecursionError):
         return None
+    return entry if _SHA256.fullmatch(entry.sha256) and _is_file_name(entry.name) else None
 
 
 def _is_file_name(name: str) -> bool:

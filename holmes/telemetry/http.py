@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from starlette.routing import Mount
 
-from holmes.telemetry.run_attributes import incoming_trace
+from holmes.telemetry.runs import incoming_trace
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, assert_never
 
-from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
 
 from holmes import __version__
-from holmes.telemetry.instruments import Instruments
-from holmes.telemetry.queue_gauges import QueueGauges
-from holmes.telemetry.run_metrics import RunMetrics
+from holmes.telemetry.instruments import Instruments, KnownValues, LimitedValues, MergedFigures, QueueGauges
+from holmes.telemetry.timeline import CANCELLED, ModelCall, Timeline
 from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
@@ -41,82 +38,19 @@ from holmes.values.events import (
     ToolResultsMasked,
     ToolResultSpilled,
     TurnStarted,
+    total_cost,
 )
+from holmes.values.stats import NOTHING_SPENT, RequestStats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
 
-    from prometheus_client.samples import Sample
+    from prometheus_client import Metric
 
-    from holmes.telemetry.queue_gauges import QueueReading
-    from holmes.telemetry.replays import ReplayNotes
+    from holmes.telemetry.instruments import QueueReading
+    from holmes.telemetry.runs import ReplayNotes
     from holmes.values.events import AgentEvent
-    from holmes.values.stats import RequestStats
-
-OTHER: Final = "other"
-
-
-class KnownValues:
-    """A closed set; everything else is `other`."""
-
-    def __init__(self, values: Iterable[str]) -> None:
-        self._values = frozenset(values)
-
-    def of(self, value: str) -> str:
-        """The label for `value`."""
-        return value if value in self._values else OTHER
-
-
-class LimitedValues:
-    """The first `limit` different values; everything after them is `other`."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._values: set[str] = set()
-
-    def of(self, value: str) -> str:
-        """The label for `value`."""
-        if value in self._values:
-            return value
-        if len(self._values) >= self._limit:
-            return OTHER
-        self._values.add(value)
-        return value
-
-
-_FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_seconds"})
-
-
-class MergedFigures(Collector):
-    """`own` figures plus `others`: samples of the same name and labels become their sum."""
-
-    def __init__(self, own: Iterable[Metric], others: Iterable[Metric]) -> None:
-        self._own = own
-        self._others = others
-
-    def collect(self) -> Iterator[Metric]:
-        """The families in the order of `own`, then those that only `others` have."""
-        families: dict[str, Metric] = {}
-        for each in (*self._own, *self._others):
-            known = families.get(each.name)
-            if known is None:
-                families[each.name] = each
-            elif each.name not in _FIRST_ONE_COUNTS:
-                families[each.name] = _sum(known, each)
-        yield from families.values()
-
-
-def _sum(one: Metric, other: Metric) -> Metric:
-    """Both are made by `Instruments`, so that their histograms have the same buckets, which stay together."""
-    samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
-    for each in (*one.samples, *other.samples):
-        key = (each.name, tuple(sorted(each.labels.items())))
-        known = samples.get(key)
-        samples[key] = each if known is None else known._replace(value=known.value + each.value)
-    summed = Metric(one.name, one.documentation, one.type, one.unit)
-    summed.samples = list(samples.values())
-    return summed
-
 
 Outcome: TypeAlias = Literal["answered", "failed", "cancelled"]
 DeliveryOutcome: TypeAlias = Literal["delivered", "retried", "gave_up"]
@@ -272,3 +206,86 @@ class Metrics:
             case ToolResultsMasked():
                 instruments.compactions.labels("mask").inc()
                 instruments.tool_results_masked.inc(event.count)
+
+
+_NANOSECONDS = 1_000_000_000
+
+
+class RunMetrics:
+    """A `Reader` of one run."""
+
+    def __init__(
+        self, metrics: Metrics, *, source: str | None, model: str | None = None, replays: ReplayNotes | None = None
+    ) -> None:
+        self._metrics = metrics
+        self._source = source
+        self._replays = replays
+        self._timeline = Timeline(model=model, replays=replays)
+        self._seen = NOTHING_SPENT
+        self._total = NOTHING_SPENT
+        self._model = model or ""
+        self._ended: AnswerFinished | HistoryReplaced | RunFailed | None = None
+
+    def __enter__(self) -> Self:
+        """Nothing happened yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Count the end."""
+        for operation in self._timeline.close(CANCELLED):
+            if isinstance(operation, ModelCall):
+                self._took(operation)
+        unsaid = _less(self._total, self._seen)
+        if unsaid != NOTHING_SPENT:
+            self._metrics.spend(unsaid, model=self._model, purpose="investigation")
+        if self._source is not None:
+            self._count_end(self._source, closed=kind is None or not issubclass(kind, Exception))
+
+    def note(self, event: AgentEvent) -> None:
+        """Count an event."""
+        for operation in self._timeline.note(event):
+            if isinstance(operation, ModelCall):
+                self._took(operation)
+        self._total = total_cost(event, self._total)
+        match event:
+            case AssistantReplied() | HistoryCompacted() | CompactionFailed():
+                self._seen += event.stats
+            case AttemptDiscarded():
+                self._model = event.model
+            case AnswerFinished() | HistoryReplaced() | RunFailed():
+                self._ended = event
+            case TurnStarted():
+                return
+            case _:
+                pass
+        if self._replays is None or not self._replays.is_replayed(event, self._timeline.step):
+            self._metrics.observe(event)
+
+    def _took(self, call: ModelCall) -> None:
+        seconds = max(0, call.ended_ns - call.started_ns) / _NANOSECONDS
+        self._metrics.call_took(seconds, model=call.model or "", outcome="failed" if call.error_type else "answered")
+
+    def _count_end(self, source: str, *, closed: bool) -> None:
+        match self._ended:
+            case AnswerFinished():
+                self._metrics.investigation_finished(outcome="answered", source=source, answered_by=self._ended.model)
+            case HistoryReplaced():
+                pass  # no investigation
+            case RunFailed():
+                self._metrics.investigation_finished(outcome="failed", source=source, answered_by=None)
+            case None:
+                outcome: Literal["cancelled", "failed"] = "cancelled" if closed else "failed"
+                self._metrics.investigation_finished(outcome=outcome, source=source, answered_by=None)
+
+
+def _less(total: RequestStats, counted: RequestStats) -> RequestStats:
+    """What of `total` is not in `counted`, field by field and never below zero."""
+    left = {
+        field.name: max(0, getattr(total, field.name) - getattr(counted, field.name))
+        for field in fields(RequestStats)
+        if field.name not in {"estimated", "cost", "compaction_cost", "summaries"}
+    }
+    cost = total.cost - counted.cost
+    return RequestStats(**left, cost=cost if cost > 1e-9 else 0.0)

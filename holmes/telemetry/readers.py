@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from holmes.telemetry.metrics import Metrics
-    from holmes.telemetry.replays import ReplayNotes
-    from holmes.telemetry.run_attributes import RunAttributes
+    from holmes.telemetry.runs import ReplayNotes, RunAttributes
     from holmes.telemetry.tracing import InvestigationTracer
     from holmes.values.events import AgentEvent
 

@@ -7,18 +7,9 @@ whatever kept the loop busy before it ended. Knows no OpenTelemetry and no Prome
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, assert_never
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
 
-from holmes.telemetry.operations import (
-    CONTEXT_OVERFLOW,
-    NO_REPLY,
-    TOOL_ERROR,
-    UNKNOWN_TOOL,
-    Compaction,
-    ModelCall,
-    Retry,
-    ToolRun,
-)
 from holmes.values.events import (
     AnswerFinished,
     ApprovalRequired,
@@ -47,11 +38,96 @@ from holmes.values.stats import NOTHING_SPENT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holmes.telemetry.operations import Operation
-    from holmes.telemetry.replays import ReplayNotes
+    from holmes.telemetry.runs import ReplayNotes
     from holmes.values.events import AgentEvent
-    from holmes.values.messages import ToolCallId
+    from holmes.values.messages import ToolCallId, ToolStatus
     from holmes.values.stats import RequestStats
+
+CANCELLED: Final = "cancelled"
+CONTEXT_OVERFLOW: Final = "context_overflow"
+NO_REPLY: Final = "no_reply"
+TOOL_ERROR: Final = "tool_error"
+UNKNOWN_TOOL: Final = "unknown_tool"
+COMPACTION_FAILED: Final = "compaction_failed"
+
+Strategy: TypeAlias = Literal["mask", "summarize", "truncate", "emergency"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """An attempt of a call failed; the next one came after `wait_seconds`."""
+
+    at_ns: int
+    model: str
+    wait_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """A model was asked, with all attempts. `model` is its name in the configuration, None if not known."""
+
+    started_ns: int
+    ended_ns: int
+    step: int
+    model: str | None
+    stats: RequestStats = NOTHING_SPENT
+    tool_calls: int = 0
+    first_text_ns: int | None = None
+    retries: tuple[Retry, ...] = ()
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRun:
+    """A tool ran. `tool` is None for a name that the model made up, `status` None when the run ended before it."""
+
+    started_ns: int
+    ended_ns: int
+    step: int
+    call_id: ToolCallId
+    tool: str | None
+    toolset: str | None
+    status: ToolStatus | None = None
+    result_characters: int = 0
+    spilled: bool = False
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """The history was made shorter, or that was tried. `strategy` is the last thing that worked."""
+
+    started_ns: int
+    ended_ns: int
+    step: int
+    strategy: Strategy | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    masked_results: int = 0
+    stats: RequestStats = NOTHING_SPENT
+    error_type: str | None = None
+
+    def with_event(
+        self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now_ns: int
+    ) -> Compaction:
+        """What is known after `event`, which belongs to it."""
+        known = replace(self, ended_ns=now_ns)
+        match event:
+            case CompactionStarted():
+                return replace(known, tokens_before=event.tokens)
+            case CompactionFailed():
+                return replace(known, stats=self.stats + event.stats, error_type=COMPACTION_FAILED)
+            case ToolResultsMasked():
+                count = self.masked_results + event.count
+                known = replace(known, strategy=self.strategy or "mask", masked_results=count)
+            case HistoryCompacted():
+                known = replace(known, strategy=event.strategy, stats=self.stats + event.stats)
+        before = event.tokens_before if self.tokens_before is None else self.tokens_before
+        return replace(known, tokens_before=before, tokens_after=event.tokens_after, error_type=None)
+
+
+Operation: TypeAlias = ModelCall | ToolRun | Compaction
+
 
 _NANOSECONDS = 1_000_000_000
 _PARTS_OF_COMPACTIONS = (CompactionStarted, HistoryCompacted, CompactionFailed, ToolResultsMasked)

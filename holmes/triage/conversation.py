@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
+from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL
 from holmes.previews import readable_json
 from holmes.values.messages import AssistantMessage, SystemMessage, ToolCall, ToolCallId, ToolMessage, UserMessage
 from holmes.values.texts import shortened

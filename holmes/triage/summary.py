@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from holmes.core.truncation.entity_check import survey, with_distinct_lines
-from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.evidence import written_ledger
 from holmes.triage.conversation import DIAGNOSE_TOOL
 from holmes.triage.markdown import one_line

@@ -1,11 +1,11 @@
-"""One investigation is one stream of these events. The command line, the server and the tests read nothing else.
+"""The events of a run, the only output of the loop. `total` is the cost of the run so far, this event included.
 
-Readers use `match` with `assert_never`, so a new event shows every place that must know it.
+Readers use `match` with `assert_never`, so that a new event shows every place that must handle it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.values.stats import NOTHING_SPENT
@@ -44,6 +44,7 @@ class AttemptDiscarded:
     reason: str
     retry_in_seconds: float
     stats: RequestStats = NOTHING_SPENT
+    total: RequestStats = field(default=NOTHING_SPENT, compare=False)
     kind: Literal["attempt_discarded"] = "attempt_discarded"
 
 
@@ -54,6 +55,7 @@ class ModelSwitched:
     from_model: str
     to_model: str
     reason: str
+    total: RequestStats = field(default=NOTHING_SPENT, compare=False)
     kind: Literal["model_switched"] = "model_switched"
 
 
@@ -65,6 +67,7 @@ class AssistantReplied:
     stats: RequestStats
     model: str
     checked: bool = False
+    total: RequestStats = field(default=NOTHING_SPENT, compare=False)
     kind: Literal["assistant_replied"] = "assistant_replied"
 
 
@@ -150,6 +153,7 @@ class HistoryCompacted:
     removed: StoredResult | None = None
     lost: bool = False
     messages: tuple[Message, ...] = ()
+    total: RequestStats = field(default=NOTHING_SPENT, compare=False)
     kind: Literal["history_compacted"] = "history_compacted"
 
 
@@ -159,6 +163,7 @@ class CompactionFailed:
 
     reason: str
     stats: RequestStats
+    total: RequestStats = field(default=NOTHING_SPENT, compare=False)
     kind: Literal["compaction_failed"] = "compaction_failed"
 
 
@@ -204,6 +209,7 @@ class ContextOverflowed:
     model: str
     reason: str
     window_tokens: int | None = None
+    total: RequestStats = field(default=NOTHING_SPENT, compare=False)
     kind: Literal["context_overflowed"] = "context_overflowed"
 
 
@@ -295,3 +301,50 @@ AgentEvent: TypeAlias = (
     | HistoryReplaced
     | RunFailed
 )
+
+COSTLY_EVENTS = (
+    AttemptDiscarded, AssistantReplied, HistoryCompacted, CompactionFailed, ContextOverflowed, ModelSwitched
+)  # fmt: skip
+"""The events that carry a `total`."""
+
+
+class RunningCost:
+    """The cost of one run, event by event. The loop keeps it and puts it on the events as their `total`."""
+
+    def __init__(self) -> None:
+        self._settled = self._pending = NOTHING_SPENT
+
+    @property
+    def stats(self) -> RequestStats:
+        """The settled cost, and failed attempts that no reply or error has counted yet."""
+        return self._settled if self._pending is NOTHING_SPENT else self._settled + self._pending
+
+    def charge(self, stats: RequestStats) -> None:
+        """Add the cost of a call, its failed attempts included."""
+        self._settle(self._settled + stats)
+
+    def note(self, event: AgentEvent) -> None:
+        """Add the cost of `event`."""
+        match event:
+            case AttemptDiscarded():
+                self._pending += event.stats
+            case AssistantReplied() | HistoryCompacted() | CompactionFailed():
+                self.charge(event.stats)
+            case ContextOverflowed() | ModelSwitched():  # the call failed for good: no reply will count its attempts
+                self._settle(self.stats)
+            case AnswerFinished() | HistoryReplaced() | RunFailed():
+                self._settle(event.stats)
+            case _:
+                pass
+
+    def _settle(self, stats: RequestStats) -> None:
+        self._settled, self._pending = stats, NOTHING_SPENT
+
+
+def total_cost(event: AgentEvent, before: RequestStats) -> RequestStats:
+    """The cost of the run after `event`; `before` is the cost until then."""
+    match event:
+        case AnswerFinished() | HistoryReplaced() | RunFailed():
+            return event.stats
+        case _:
+            return event.total if isinstance(event, COSTLY_EVENTS) else before

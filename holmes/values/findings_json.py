@@ -11,24 +11,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from holmes.values.findings import (
-    SEVERITIES,
-    Change,
-    DiagnosisReport,
-    Evidence,
-    Finding,
-    Incident,
-    KindCount,
-    NotChecked,
-    ObjectRef,
-    ScanCost,
-)
+from holmes.values.codec import Codec
+from holmes.values.findings import DiagnosisReport, ObjectRef
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from holmes.values.findings import Role, Severity
-    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.findings import Finding, Incident
+    from holmes.values.json_types import JsonValue
 
 CONTRACT_VERSION: Final = 1
 
@@ -78,34 +66,7 @@ def report_from_json(text: str) -> DiagnosisReport:
     if document.get("version") != CONTRACT_VERSION:
         message = f"a diagnosis of version {document.get('version')!r}; this Holmes reads version {CONTRACT_VERSION}"
         raise ValueError(message)
-    cost = _object(document, "cost")
-    return DiagnosisReport(
-        taken_at=_text(document, "taken_at"),
-        namespaces=_texts(document, "namespaces"),
-        resource=_text(document, "resource"),
-        incidents=tuple(_incident(each) for each in _objects(document, "incidents")),
-        omitted=_integer(document, "omitted"),
-        not_checked=tuple(
-            NotChecked(
-                what=_text(each, "what"),
-                why=_text(each, "why"),
-                rules=_texts(each, "rules"),
-                kinds=_texts(each, "kinds"),
-            )
-            for each in _objects(document, "not_checked")
-        ),
-        checked=tuple(
-            KindCount(kind=_text(each, "kind"), total=_integer(each, "total"), affected=_integer(each, "affected"))
-            for each in _objects(document, "checked")
-        ),
-        rules_run=_integer(document, "rules_run"),
-        cost=ScanCost(
-            list_calls=_integer(cost, "list_calls"),
-            requests=_integer(cost, "requests"),
-            logs_read=_integer(cost, "logs_read"),
-            seconds=_number(cost, "seconds"),
-        ),
-    )
+    return _REPORTS.decode(DiagnosisReport, document)
 
 
 def _incident_document(incident: Incident) -> dict[str, JsonValue]:
@@ -154,46 +115,6 @@ def _filled(**values: JsonValue) -> dict[str, JsonValue]:
     return {key: value for key, value in values.items() if value or value is False}
 
 
-def _incident(document: JsonObject) -> Incident:
-    return Incident(
-        id=_text(document, "id"),
-        severity=_severity(document),
-        title=_text(document, "title"),
-        culprit=_ref(document, "culprit"),
-        cause=_text(document, "cause"),
-        since=_text(document, "since"),
-        affected_pods=_integer(document, "affected_pods"),
-        affected=tuple(_ref_of(each) for each in _objects(document, "affected")),
-        changed_before=tuple(
-            Change(object=_ref(each, "object"), what=_text(each, "what"), at=_text(each, "at"))
-            for each in _objects(document, "changed_before")
-        ),
-        findings=tuple(_finding(each) for each in _objects(document, "findings")),
-        symptoms=tuple(_finding(each) for each in _objects(document, "symptoms")),
-    )
-
-
-def _finding(document: JsonObject) -> Finding:
-    role: Role = "symptom" if _text(document, "role") == "symptom" else "cause"
-    return Finding(
-        rule_id=_text(document, "rule_id"),
-        severity=_severity(document),
-        title=_text(document, "title"),
-        subject=_ref(document, "subject"),
-        subjects=_integer(document, "subjects") or 1,
-        culprit=_ref(document, "culprit"),
-        role=role,
-        cause=_text(document, "cause"),
-        evidence=tuple(
-            Evidence(object=_spoken_ref(_text(each, "object")), path=_text(each, "path"), value=_text(each, "value"))
-            for each in _objects(document, "evidence")
-        ),
-        next_check=_text(document, "next_check"),
-        because=tuple(_ref_of(each) for each in _objects(document, "because")),
-        since=_text(document, "since"),
-    )
-
-
 def _spoken(ref: ObjectRef) -> str:
     """`Deployment shop/checkout`, or `Certificate.cert-manager.io shop/web`: shorter than an object per piece."""
     return f"{ref.kind}.{ref.group} {ref.path}" if ref.group else str(ref)
@@ -207,49 +128,9 @@ def _spoken_ref(written: str) -> ObjectRef:
     return ObjectRef(kind=kind, namespace=namespace, name=name, group=group)
 
 
-def _ref(document: JsonObject, key: str) -> ObjectRef:
-    return _ref_of(_object(document, key))
+def _read_ref(raw: object) -> ObjectRef:
+    return _spoken_ref(raw) if isinstance(raw, str) else _REFS.decode(ObjectRef, raw)
 
 
-def _ref_of(document: JsonObject) -> ObjectRef:
-    return ObjectRef(
-        kind=_text(document, "kind"),
-        namespace=_text(document, "namespace"),
-        name=_text(document, "name"),
-        group=_text(document, "group"),
-    )
-
-
-def _severity(document: JsonObject) -> Severity:
-    written = _text(document, "severity")
-    return next((severity for severity in SEVERITIES if severity == written), "info")
-
-
-def _object(document: JsonObject, key: str) -> JsonObject:
-    found = document.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _objects(document: JsonObject, key: str) -> tuple[JsonObject, ...]:
-    found = document.get(key)
-    return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
-
-
-def _text(document: Mapping[str, JsonValue], key: str) -> str:
-    found = document.get(key)
-    return found if isinstance(found, str) else ""
-
-
-def _texts(document: JsonObject, key: str) -> tuple[str, ...]:
-    found = document.get(key)
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
-
-
-def _integer(document: JsonObject, key: str) -> int:
-    found = document.get(key)
-    return found if isinstance(found, int) and not isinstance(found, bool) else 0
-
-
-def _number(document: JsonObject, key: str) -> float:
-    found = document.get(key)
-    return float(found) if isinstance(found, (int, float)) and not isinstance(found, bool) else 0.0
+_REFS: Final = Codec(mismatch="empty")
+_REPORTS: Final = Codec(converters={ObjectRef: _read_ref}, mismatch="empty")

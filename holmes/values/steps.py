@@ -1,8 +1,7 @@
-"""How the loop runs a step, reads the clock and makes ids, so that a durable runner can replay it.
+"""How the loop runs steps, waits for several at once, and streams events.
 
-In the command line `DirectStepRunner` just does it. In the server every step is a recorded workflow step: one
+`StepRunner` lets a durable runner replay a run: it runs the steps, reads the clock and makes the ids. A step is one
 `complete()`, one summary request, or one tool call with its spill, so that no large output enters the journal.
-`concurrently` waits for several things at once.
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ import uuid
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 
 T = TypeVar("T")
+_QUEUE_SIZE = 256
 
 
 class StepRunner(Protocol):
@@ -58,3 +58,33 @@ async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ..
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return tuple(task.result() for task in tasks)
+
+
+async def stream_events(
+    produce: Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]],
+) -> AsyncGenerator[T, None]:
+    """Yield what `produce` emits, in order, then raise its error. A slow reader slows the producer down.
+
+    Never yields inside a TaskGroup, because the generator may be closed anywhere. The work runs in its own task and
+    fills a bounded queue. Closing the generator cancels the task and waits for it. No event may be None.
+    """
+    queue: asyncio.Queue[T | None] = asyncio.Queue(maxsize=_QUEUE_SIZE)
+    closed = False
+
+    async def run() -> None:
+        try:
+            await produce(queue.put)
+        finally:
+            # Without a reader, a full queue would block the producer forever.
+            if not closed:
+                await queue.put(None)
+
+    task = asyncio.create_task(run(), name="event stream")
+    try:
+        while (event := await queue.get()) is not None:
+            yield event
+        await task
+    finally:
+        closed = True
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

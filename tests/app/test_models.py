@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holmes.app.models import build_models
 from holmes.app.toolsets import OpenToolsets
-from holmes.core.investigation import LoopModel
+from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
 from holmes.settings.load import load_settings
 from holmes.stores.result_store import FileResultStore
@@ -18,7 +18,7 @@ from tests.support.counting_model import CountingModel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holmes.core.calibration import Calibration
+    from holmes.core.model_chain import Calibration
 
 LIST = """\
 one: {model: openai/qwen, base_url: "http://one.test/v1"}

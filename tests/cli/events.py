@@ -84,14 +84,14 @@ CONVERSATION: tuple[Message, ...] = (
     AssistantMessage(text=ANSWER),
 )
 
+FIRST_REPLY = RequestStats(prompt_tokens=900, calls=1, cost=0.002)
+
 EVENTS: tuple[AgentEvent, ...] = (
     TurnStarted(step=1, max_steps=100),
     TextDelta(text="I look\n\nat\n"),
     AttemptDiscarded(model="gpt-4.1", reason="429 slow down", retry_in_seconds=2),
     TextDelta(text="I look at the pods."),
-    AssistantReplied(
-        message=ASSISTANT_CALLS, stats=RequestStats(prompt_tokens=900, calls=1, cost=0.002), model="gpt-4.1"
-    ),
+    AssistantReplied(message=ASSISTANT_CALLS, stats=FIRST_REPLY, model="gpt-4.1", total=FIRST_REPLY),
     TokensCounted(prompt_tokens=900, context_window_tokens=128_000, stats=STATS),
     started(PODS),
     started(LOGS),
@@ -99,9 +99,9 @@ EVENTS: tuple[AgentEvent, ...] = (
     ToolResultSpilled(call=LOGS, tokens=120_000, cap_tokens=25_000, stored=True, limit="the limit is 25,000 tokens"),
     ApprovalRequired(call=LOGS, description="read logs"),
     finished(LOGS, LOGS_RESULT, error="pod 'checkout' not found"),
-    ContextOverflowed(model="gpt-4.1", reason="maximum context length"),
+    ContextOverflowed(model="gpt-4.1", reason="maximum context length", total=FIRST_REPLY),
     CompactionStarted(tokens=130_000, trigger_tokens=121_600),
-    CompactionFailed(reason="the summary was empty", stats=RequestStats()),
+    CompactionFailed(reason="the summary was empty", stats=RequestStats(), total=FIRST_REPLY),
     HistoryCompacted(
         strategy="truncate",
         tokens_before=130_000,
@@ -110,11 +110,12 @@ EVENTS: tuple[AgentEvent, ...] = (
         messages_after=5,
         summary=None,
         stats=RequestStats(),
+        total=FIRST_REPLY,
     ),
-    ModelSwitched(from_model="gpt-4.1", to_model="claude", reason="503 overloaded"),
+    ModelSwitched(from_model="gpt-4.1", to_model="claude", reason="503 overloaded", total=FIRST_REPLY),
     TurnStarted(step=2, max_steps=100),
     *(TextDelta(text=piece) for piece in ANSWER.split(" ") for piece in (piece + " ",)),
-    AssistantReplied(message=AssistantMessage(text=ANSWER), stats=STATS, model="claude"),
+    AssistantReplied(message=AssistantMessage(text=ANSWER), stats=STATS, model="claude", total=FIRST_REPLY + STATS),
     AnswerFinished(text=ANSWER, messages=CONVERSATION, stats=STATS, steps=2, model="claude"),
 )
 

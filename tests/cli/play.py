@@ -21,7 +21,7 @@ from holmes.cli.commands.session import Session, SessionParts, question_mask
 from holmes.cli.commands.terminal_input import TerminalApprover, make_line_reader
 from holmes.cli.render.event_lines import Detail
 from holmes.cli.render.rendering import choose_renderer
-from holmes.core.approvals import ApprovalGate
+from holmes.core.tools_utils.tool_executor import ApprovalGate
 from holmes.core.upkeep import ContextUsage
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
@@ -115,6 +115,7 @@ async def compact(messages: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, N
         messages_after=1,
         summary="short",
         stats=COMPACTION_STATS,
+        total=COMPACTION_STATS,
     )
     yield HistoryReplaced(messages=messages[-1:], stats=COMPACTION_STATS)
 

@@ -9,10 +9,10 @@ from tests.context_rows.mutations import Mutation
 
 _CONTEXT = "holmes/core/truncation/context.py"
 _EMERGENCY = "holmes/core/truncation/truncate.py"
-_MASK_PLAN = "holmes/core/truncation/masking/plan.py"
+_MASK_PLAN = "holmes/core/truncation/masks.py"
 _PLAN = "holmes/core/truncation/plan.py"
 _POINTERS = "holmes/core/tools_utils/pointers.py"
-_NOTE = "holmes/core/truncation/summary_message.py"
+_NOTE = "holmes/core/truncation/truncate.py"
 
 _BORDERS = "tests/core/truncation/test_borders.py"
 _TEST_EMERGENCY = (

@@ -103,10 +103,10 @@ COMPACTION_MUTATIONS: tuple[Mutation, ...] = (
         row="K13",
         what="a compaction ends the run",
         file="holmes/core/tool_calling_llm.py",
-        snippet="            await investigation.compact_if_necessary(step)\n",
-        replacement="            before = len(investigation.history)\n"
-        "            await investigation.compact_if_necessary(step)\n"
-        "            if len(investigation.history) < before:\n"
+        snippet="            await run.compact_if_necessary(step)\n",
+        replacement="            before = len(run.history)\n"
+        "            await run.compact_if_necessary(step)\n"
+        "            if len(run.history) < before:\n"
         '                raise StepLimitReached("ask again to go on")\n',
         test=f"{_TEST_LOOP}::test_a_long_conversation_never_exceeds_the_window_and_ends_with_an_answer[8000]",
     ),
@@ -157,9 +157,9 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S3",
         what="an overflow is not answered",
-        file="holmes/core/investigation.py",
-        snippet="        if overflows > 1:",
-        replacement="        if overflows > 0:",
+        file="holmes/core/model_chain.py",
+        snippet="        if self._overflows > 1:",
+        replacement="        if self._overflows > 0:",
         test=f"{_TEST_LOOP}::test_an_overflow_shrinks_the_history_and_asks_once_more",
     ),
     Mutation(
@@ -174,7 +174,7 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S5",
         what="far too few tokens are learned as a factor",
-        file="holmes/core/calibration.py",
+        file="holmes/core/model_chain.py",
         snippet="        if ratio < SUSPICIOUS_RATIO:",
         replacement="        if ratio < 0:",
         test="tests/core/test_calibration.py::test_far_fewer_tokens_than_were_sent_are_suspicious_and_no_factor",
@@ -191,7 +191,7 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="S8",
         what="Claude's conversation is not cached",
-        file="holmes/llm/prompt_cache.py",
+        file="holmes/llm/request_arguments.py",
         snippet='        return "conversation"',
         replacement='        return "none"',
         test="tests/llm/test_prompt_cache.py::test_who_understands_marks",
@@ -216,7 +216,7 @@ SAFETY_MUTATIONS: tuple[Mutation, ...] = (
         row="S12",
         what="nobody hears of a summary",
         file=_WINDOW_LIMITER,
-        snippet='    await context.emit(_compacted("summarize", history, attempt, context, budget))\n',
+        snippet='    await context.emit(_compacted("summarize", history, attempt, context))\n',
         replacement="",
         test=f"{_TEST_WINDOW_LIMITER}::test_what_it_cost_is_in_the_stats_and_the_events_add_up",
     ),
@@ -250,9 +250,9 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="N4",
         what="a repeated call is answered in full",
-        file="holmes/core/investigation.py",
-        snippet="        if not self.current.policy.evidence.unchanged_answers:",
-        replacement="        if self.current.policy.evidence is not None:",
+        file="holmes/core/loop_run.py",
+        snippet="        if not self.models.current.policy.evidence.unchanged_answers:",
+        replacement="        if self.models.current.policy.evidence is not None:",
         test="tests/evidence/test_in_the_loop.py::test_a_poll_is_answered_in_a_line_and_goes_on_after_a_restart",
     ),
     Mutation(
@@ -267,7 +267,7 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="N7",
         what="what a summary left out is not asked for",
-        file="holmes/core/truncation/summary_repair.py",
+        file="holmes/core/truncation/summary_request.py",
         snippet="    if job.survey is None or summary.text is None:",
         replacement="    if job.survey is not None or summary.text is None:",
         test=f"{_TEST_SUMMARY}::test_what_was_left_out_costs_one_small_request_and_is_added",
@@ -283,10 +283,10 @@ FURTHER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="N9",
         what="after a compaction everything is counted again",
-        file="holmes/core/history.py",
+        file="holmes/tokens/history.py",
         snippet="            at = known.get(id(message))",
         replacement="            at = None",
-        test="tests/core/test_history.py::test_a_replaced_history_knows_the_counts_of_what_stayed_without_counting",
+        test="tests/tokens/test_history.py::test_a_replaced_history_knows_the_counts_of_what_stayed_without_counting",
     ),
     Mutation(
         row="N13",

@@ -28,7 +28,7 @@ class Mutation:
 
 _LIMITER = "holmes/core/tools_utils/tool_context_window_limiter.py"
 _POINTERS = "holmes/core/tools_utils/pointers.py"
-_MASK_PLAN = "holmes/core/truncation/masking/plan.py"
+_MASK_PLAN = "holmes/core/truncation/masks.py"
 _WINDOW_LIMITER = "holmes/core/truncation/input_context_window_limiter.py"
 
 _TEST_LIMITER = "tests/core/tools_utils/test_tool_context_window_limiter.py"
@@ -74,7 +74,7 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="T7",
         what="pictures are not stored",
-        file="holmes/core/tools_utils/result_storage.py",
+        file=_LIMITER,
         snippet="        if isinstance(image, Image)",
         replacement="        if isinstance(image, Image) and not image.data",
         test=f"{_TEST_LIMITER}::test_pictures_alone_can_be_over_the_cap",
@@ -83,7 +83,7 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
         row="T8",
         what="the pointer does not say how to read the result back",
         file=_POINTERS,
-        snippet="*_how_to_read(stored, json=json), NARROW)",
+        snippet="*_how_to_read(self.stored, json=self.json), NARROW)",
         replacement="NARROW)",
         test=f"{_TEST_LIMITER}::test_the_pointer_says_what_a_model_needs_to_go_on",
     ),
@@ -123,8 +123,8 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
         row="T15",
         what="the pointer neither advises to narrow nor forbids to guess",
         file=_POINTERS,
-        snippet="*_how_to_read(stored, json=json), NARROW)",
-        replacement="*_how_to_read(stored, json=json))",
+        snippet="*_how_to_read(self.stored, json=self.json), NARROW)",
+        replacement="*_how_to_read(self.stored, json=self.json))",
         test=f"{_TEST_LIMITER}::test_the_pointer_says_what_a_model_needs_to_go_on",
     ),
     Mutation(
@@ -166,7 +166,7 @@ MASKING_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="P3",
         what="a fingerprint without the first line",
-        file="holmes/core/truncation/masking/replacement.py",
+        file="holmes/core/truncation/mask_texts.py",
         snippet='    first_line = f\' — "{facts.first_line}"\' if facts.first_line else ""',
         replacement='    first_line = ""',
         test="tests/core/truncation/masking/test_texts.py::"
@@ -235,7 +235,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
         row="C1",
         what="compaction is never considered",
         file="holmes/core/tool_calling_llm.py",
-        snippet="            await investigation.compact_if_necessary(step)\n",
+        snippet="            await run.compact_if_necessary(step)\n",
         replacement="",
         test="tests/core/test_tool_calling_llm.py::"
         "test_a_long_conversation_never_exceeds_the_window_and_ends_with_an_answer[8000]",
@@ -251,7 +251,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="C3",
         what="the provider's answer is not used",
-        file="holmes/llm/served_window.py",
+        file="holmes/llm/limits.py",
         snippet="    return _requested_num_ctx(config, facts) or asked",
         replacement="    return _requested_num_ctx(config, facts)",
         test="tests/llm/test_served_window.py::test_every_kind_of_server_tells_its_window",
@@ -300,7 +300,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
         row="C10",
         what="what is asked for is not compacted",
         file=_WINDOW_LIMITER,
-        snippet="        return await compact_now(history, wanted, budget, request)",
+        snippet="        return await _compact_now(history, wanted, request)",
         replacement="        return CompactionOutcome(history=history)",
         test="tests/core/test_upkeep.py::test_compact_makes_a_conversation_shorter_long_before_the_trigger",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holmes.core.approvals import ApprovalGate
+from holmes.core.tools_utils.tool_executor import ApprovalGate
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
 from tests.support.toolsets import FunctionToolset, echo, tool

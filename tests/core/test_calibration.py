@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.calibration import MAX_FACTOR, MIN_FACTOR, MIN_WINDOW_TOKENS, Calibration, Observation
+from holmes.core.model_chain import MAX_FACTOR, MIN_FACTOR, MIN_WINDOW_TOKENS, Calibration, Observation
 
 TOKENS = st.integers(0, 2_000_000)
 OBSERVATIONS = st.lists(st.tuples(TOKENS, TOKENS), max_size=30)

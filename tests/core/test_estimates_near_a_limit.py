@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.history import History
 from holmes.core.policies import named_policy
 from holmes.core.policy import SpillPolicy, TriggerPolicy
 from holmes.core.tools_utils.round_cap import cap_round
@@ -23,6 +22,7 @@ from holmes.core.truncation.plan import cut_tool_message, shrink_round
 from holmes.core.truncation.summary import removed_groups, split_groups
 from holmes.previews import prefix_that_fits, suffix_that_fits
 from holmes.tokens import CERTAINLY_OVER, EstimatingCounter, TokenCounter, make_counter, utf8_bytes
+from holmes.tokens.history import History
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolCallId, ToolMessage, user_text
 from tests.core.truncation.summaries import context_for, history_of, job_for
 from tests.support.counting_model import CountingModel
@@ -148,7 +148,7 @@ def test_the_trigger_of_a_policy_that_estimates_holds_at_the_real_number() -> No
     real = History(history.messages(), EXACT).tokens()
     for tokens, triggered in ((real, False), (real - 1, True)):
         policy = replace(altimate, trigger=TriggerPolicy(threshold_pct=None, tokens=tokens))
-        context = replace(context_for(CountingModel(lambda _: AssistantMessage(text=""))), policy=policy, tools=())
+        context = replace(context_for(CountingModel(lambda _: AssistantMessage(text="")), policy=policy), tools=())
         fresh = History(history.messages(), estimating())
         assert is_triggered(fresh, budget_of(fresh, context)) == triggered
 
@@ -160,7 +160,8 @@ async def test_after_an_overflow_half_of_the_window_is_half_by_the_real_tokenize
         messages += [AssistantMessage(text="", tool_calls=()), user_text(LOW["hex"][number * 2_000 :][:4_000])]
     history = History(messages, estimating())
     context = context_for(CountingModel(lambda _: AssistantMessage(text="")), policy=named_policy("altimate"))
-    context = replace(context, window_tokens=20_000, reserve_tokens=2_000, counter=history.counter)
+    budget = replace(context.budget, window_tokens=20_000, reserve_tokens=2_000)
+    context = replace(context, budget=budget, counter=history.counter)
     outcome = await compact_after_overflow(history, context)
     assert History(outcome.history.messages(), EXACT).tokens() <= 10_000
 

@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from holmes.core.event_stream import stream_events
 from holmes.values.errors import ModelError
 from holmes.values.events import AgentEvent, TextDelta
 from holmes.values.model import EmitEvent
-from holmes.values.steps import concurrently
+from holmes.values.steps import concurrently, stream_events
 
 
 async def collect(produce_count: int) -> list[AgentEvent]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from holmes.core.tools_utils.repeated_calls import MAX_ANSWERED_CALLS, MAX_RUNNING_CALLS
+from holmes.core.tools_utils.tool_executor import MAX_ANSWERED_CALLS, MAX_RUNNING_CALLS
 from holmes.llm.scripted import ScriptedCall, ScriptedEntry, ScriptedModel, ScriptedReply, scripted_call
 from holmes.tokens import TokenCounter
 from holmes.triage.conversation import read_turn

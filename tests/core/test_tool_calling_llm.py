@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import pytest
 
-from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.loop_run import LoopParts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor

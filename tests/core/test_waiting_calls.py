@@ -7,12 +7,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from holmes.core.approvals import ApprovalGate, Approver
 from holmes.core.hooks import CallTool, Hook, TurnCount
-from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.loop_run import LoopParts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
 from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.core.tools_utils.tool_executor import ApprovalGate, Approver, ToolExecutor
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.redaction.redactor import Redactor
 from holmes.toolsets.wrappers import Redacted

@@ -37,8 +37,8 @@ import yaml
 
 from holmes.kubernetes.cluster_object import ClusterEvent, ClusterObject
 from holmes.kubernetes.cluster_state import ClusterState, Gap, LogKey, Reading
+from holmes.kubernetes.fields import moment, written
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.moments import moment, written
 from holmes.values.findings import ObjectRef
 
 ROWS: Final = Path(__file__).parent / "rows"

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection, insert, select, update
 
 from holmes.destinations.destination import DeliveryFailed, IncidentNews, NewsKind
-from holmes.investigations.deliveries.records import Delivery, NewDelivery, delivery_of, queue_delivery
+from holmes.investigations.deliveries.records import Delivery, NewDelivery, queue_delivery
 from holmes.investigations.deliveries.worker import DeliveryPolicy
 from holmes.investigations.records.database import Database
+from holmes.investigations.records.rows import record_of
 from holmes.investigations.records.schema import DELIVERIES, INCIDENTS
 from holmes.investigations.records.values import IncidentId
 
@@ -75,7 +76,7 @@ async def rows(database: Database) -> tuple[Delivery, ...]:
     found = await database.transaction(
         lambda connection: connection.execute(select(DELIVERIES).order_by(DELIVERIES.c.id)).all()
     )
-    return tuple(map(delivery_of, found))
+    return tuple(record_of(Delivery, row) for row in found)
 
 
 async def settled(database: Database, count: int) -> tuple[Delivery, ...]:

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from holmes.kubernetes.client import ClusterClient
-from holmes.kubernetes.exec_plugin import run_exec_plugin
+from holmes.kubernetes.credentials import run_exec_plugin
 from holmes.kubernetes.kubeconfig import load_access
 from holmes.values.environment import Environment
 from holmes.values.errors import ClusterUnreachable

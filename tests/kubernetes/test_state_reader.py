@@ -10,8 +10,7 @@ import pytest
 
 from holmes.kubernetes.client import ClusterClient
 from holmes.kubernetes.cluster_state import ClusterState
-from holmes.kubernetes.kinds import EVENT, KINDS
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import EVENT, KINDS, api_path
 from holmes.kubernetes.sender import ClientLimits
 from holmes.kubernetes.state_reader import LEASES, ReadCost, ReadLimits, StateReader
 from holmes.values.environment import Environment

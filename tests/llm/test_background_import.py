@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from holmes.llm import litellm_loader
-from holmes.llm.background_import import BackgroundImport
+from holmes.llm.litellm_loader import BackgroundImport
 
 ROOT = Path(__file__).parents[2]
 
 # Ends with code 7 while a chain of modules is being imported, each of which takes a while.
 END_EARLY = """
 import asyncio, importlib, sys, threading, time
-from holmes.llm.background_import import BackgroundImport
+from holmes.llm.litellm_loader import BackgroundImport
 
 begun = threading.Event()
 

@@ -14,7 +14,7 @@ from holmes.llm.codec import MessageCodec
 from holmes.llm.config import LitellmModelConfig
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.model_facts import model_facts
-from holmes.llm.prompt_cache import CacheMarks, cache_marks, mark_for_cache
+from holmes.llm.request_arguments import CacheMarks, cache_marks, mark_for_cache
 from holmes.values.messages import AssistantMessage, Message, Text, ToolMessage, user_text
 from holmes.values.model import ModelRequest
 from holmes.values.tools import Parameter, ParameterSchema, Tool

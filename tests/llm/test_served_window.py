@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from holmes.llm.config import LitellmModelConfig
+from holmes.llm.limits import address_to_ask
 from holmes.llm.litellm_loader import load_litellm
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.model_facts import model_facts
-from holmes.llm.served_window import address_to_ask
 
 Routes: TypeAlias = Mapping[str, Any]
 

@@ -83,7 +83,7 @@ def test_clients_and_tools_trust_it(tmp_path: Path) -> None:
         "import asyncio, httpx, subprocess\n"
         "from holmes.settings.process import process_environment, trust_own_authorities\n"
         "from holmes.settings.process import tool_environment\n"
-        "from holmes.sources.alertmanager import AlertmanagerAccess, fetch_alerts\n"
+        "from holmes.sources import AlertmanagerAccess, fetch_alerts\n"
         "trust_own_authorities()\n"
         f"url = 'https://127.0.0.1:{server.server_port}'\n"
         "print(asyncio.run(fetch_alerts(AlertmanagerAccess(url=url))))\n"

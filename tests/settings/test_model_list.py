@@ -125,7 +125,10 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
             "a:\n  model: x\n  context_window_tokens: 9\n",
             ":3: 'a.context_window_tokens' is not a key of a model: set the context wind",
         ),
-        ("a:\n  model: x\n  extra: {a: 1}\n", "model_list.yaml:3: 'a.extra' is not a key of a model: put arguments for"),
+        (
+            "a:\n  model: x\n  extra: {a: 1}\n",
+            "model_list.yaml:3: 'a.extra' is not a key of a model: put argum",
+        ),
         ("a:\n  model: x\n  input_cost_per_token: -1\n", ":3: 'a.input_cost_per_token': must be greater than or equal"),
     ],
 )

@@ -13,11 +13,10 @@ from typing import Any
 import httpx
 
 from holmes.snapshot.assembly import Assembly, assemble
-from holmes.snapshot.logs import LogKey, RecordedLog
-from holmes.snapshot.recording import Recording
+from holmes.snapshot.recording import LogKey, RecordedLog, Recording
 from holmes.snapshot.server.access_reviews import Subject
 from holmes.snapshot.server.api import Answer, Api, ApiRequest, failure_answer
-from holmes.snapshot.server.failures import ApiFailure
+from holmes.snapshot.server.responses import ApiFailure
 from holmes.snapshot.server.serving import serve_snapshot
 
 RECORDED_AT = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.snapshot.server.failures import ApiFailure
 from holmes.snapshot.server.objects import page_of
+from holmes.snapshot.server.responses import ApiFailure
 from tests.snapshot.recordings import ask, names, recording, thing
 
 PODS = "/api/v1/namespaces/shop/pods"

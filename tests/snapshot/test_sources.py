@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from holmes.kubernetes.fields import timestamp
 from holmes.snapshot.sources import load_snapshot
-from holmes.snapshot.times import timestamp
 from holmes.values.errors import ConfigError
 from tests.snapshot.recordings import ask, names
 

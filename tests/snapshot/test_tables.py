@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from holmes.snapshot.server.pod_tables import pod_cells
 from holmes.snapshot.server.selectors import shown_selector
-from holmes.snapshot.server.tables.custom import find
-from holmes.snapshot.server.tables.layout import human_duration
-from holmes.snapshot.server.tables.layouts import layout_of
-from holmes.snapshot.server.tables.pods import pod_cells
+from holmes.snapshot.server.table_layout import human_duration
+from holmes.snapshot.server.tables import find, layout_of
 from tests.snapshot.recordings import RECORDED_AT, TABLE, ask, recording, thing
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400

@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from holmes.investigations.alerts.payload import fingerprint_of, parse_alerts
-from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
-from holmes.sources.label_matchers import matches_all, parse_matcher
+from holmes.sources import AlertmanagerAccess, SourceUnreachable, fetch_alerts, matches_all, parse_matcher
 from holmes.values.errors import ConfigError, HolmesError
 from tests.services.fixtures import RunMonitor
 
@@ -97,13 +96,13 @@ async def test_user_and_password_are_sent_and_never_shown() -> None:
 
 
 async def test_more_than_is_reasonable_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holmes.sources.alertmanager.MAX_BYTES", 1_000_000)
+    monkeypatch.setattr("holmes.sources.MAX_BYTES", 1_000_000)
     with server(200, b" " * 3_000_000) as (url, _), pytest.raises(SourceUnreachable, match="--alertmanager-label"):
         await fetch_alerts(AlertmanagerAccess(url=url))
 
 
 async def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holmes.sources.alertmanager._WHOLE_SECONDS", 0.3)
+    monkeypatch.setattr("holmes.sources._WHOLE_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(SourceUnreachable, match="in time"):
         await fetch_alerts(AlertmanagerAccess(url=f"http://127.0.0.1:{silent.getsockname()[1]}"))
 
@@ -137,6 +136,6 @@ def test_what_is_no_matcher_is_refused_with_the_reason(text: str) -> None:
 
 
 def test_a_matcher_that_takes_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holmes.sources.label_matchers._SECONDS", 0.1)
+    monkeypatch.setattr("holmes.sources._SECONDS", 0.1)
     with pytest.raises(HolmesError, match="too long"):
         matches_all([parse_matcher("name=~(?:a|aa|a?a)+[bc]")], {"name": "a" * 900 + "!"})

@@ -146,7 +146,7 @@ def test_no_text_makes_reading_fail_with_anything_but_one_line(text: str) -> Non
         ("[" * 100_000, "nested too deeply"),
         ("3", "a.json is not a conversation: a list of messages"),
         ('{"a": []}', "a.json has no list 'messages'"),
-        ("[1]", "message 1: an object is expected"),
+        ("[1]", "message 1: expected an object"),
         ('[{"role": "user", "content": "x"}, 1]', "message 2: a message is not an object"),
         ('[{"content": "x"}]', "message 1: 'role' is missing"),
         ('[{"role": "bot", "content": "x"}]', "message 1: unknown 'role' 'bot'; valid roles: system, developer, user"),
@@ -158,8 +158,8 @@ def test_no_text_makes_reading_fail_with_anything_but_one_line(text: str) -> Non
         ('[{"role": "assistant", "content": "", "tool_calls": 3}]', "message 1: 'tool_calls' is not a list"),
         ('[{"role": "assistant", "content": "", "tool_calls": [{}]}]', "message 1: 'function' of 'tool_calls' is not"),
         ('[{"role": "assistant", "content": "", "tool_calls": [{"function": {}}]}]', "message 1: 'id' is missing"),
-        ('[{"role": "user", "parts": 1, "kind": "request"}]', "message 1: 'parts' is not a list"),
-        ('[{"role": "assistant"}]', "message 1: 'text' is not text"),
+        ('[{"role": "user", "parts": 1, "kind": "request"}]', "message 1: 'parts': expected a list"),
+        ('[{"role": "assistant"}]', "message 1: 'text': missing"),
     ],
 )
 def test_mistakes_name_the_file_the_message_and_the_key(text: str, said: str) -> None:

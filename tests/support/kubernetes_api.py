@@ -17,8 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from holmes.kubernetes.kinds import EVENT, KINDS
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import EVENT, KINDS, api_path
 from holmes.kubernetes.state_reader import LEASES
 
 if TYPE_CHECKING:

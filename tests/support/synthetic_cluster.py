@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from holmes.kubernetes.kinds import EVENT, KINDS
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import EVENT, KINDS, api_path
 from holmes.kubernetes.state_reader import LEASES
 from tests.support.kubernetes_api import (
     Answer,

@@ -15,9 +15,9 @@ import pytest
 from holmes.app.telemetry import open_tracer
 from holmes.llm.scripted import ScriptedReply
 from holmes.redaction.redactor import Redactor
-from holmes.telemetry import export
+from holmes.telemetry import tracing
 from holmes.telemetry.readers import traced
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import RunAttributes
 from holmes.values.errors import mask_errors
 from holmes.values.events import AnswerFinished
 from tests.support.investigations import QUESTION, build_loop
@@ -134,14 +134,14 @@ async def test_the_address_for_traces_is_taken_as_it_is(tmp_path: Path) -> None:
 async def test_a_collector_that_takes_nothing_costs_a_bounded_time_and_few_lines(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(export, "FLUSH_SECONDS", 0.3)
+    monkeypatch.setattr(tracing, "FLUSH_SECONDS", 0.3)
     with OtlpCollector(status=400 if how == "refuses" else 200, hangs=how == "hangs") as collector:
         url = collector.url if how != "nobody-there" else f"http://127.0.0.1:{free_port()}"
         seconds = await run_traced(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=url)
     assert seconds < 2
     lines = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert 1 <= len(lines) <= 2
-    assert all(record.name == "holmes.telemetry.export" and record.exc_info is None for record in lines)
+    assert all(record.name == "holmes.telemetry.tracing" and record.exc_info is None for record in lines)
 
 
 def test_a_long_complaint_of_a_collector_is_masked_before_it_is_cut(caplog: pytest.LogCaptureFixture) -> None:
@@ -149,7 +149,7 @@ def test_a_long_complaint_of_a_collector_is_masked_before_it_is_cut(caplog: pyte
     complaint = logging.makeLogRecord({"msg": f"{'x ' * 140}{token} was refused", "levelno": logging.ERROR})
     mask_errors(Redactor(b"a key of the tests, 32 bytes long").redact)
     try:
-        export._SparingLog().emit(complaint)
+        tracing._SparingLog().emit(complaint)
     finally:
         mask_errors(None)
     (line,) = caplog.messages

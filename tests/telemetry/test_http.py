@@ -21,7 +21,7 @@ from holmes.llm.scripted import ScriptedReply
 from holmes.telemetry.http import HttpTelemetry
 from holmes.telemetry.metrics import Metrics
 from holmes.telemetry.readers import traced
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import RunAttributes
 from holmes.telemetry.tracing import InvestigationTracer
 from tests.support.investigations import QUESTION, build_loop
 from tests.telemetry.otlp_collector import OtlpCollector

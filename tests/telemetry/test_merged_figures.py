@@ -7,7 +7,8 @@ import pickle
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holmes.telemetry.metrics import MergedFigures, Metrics
+from holmes.telemetry.instruments import MergedFigures
+from holmes.telemetry.metrics import Metrics
 
 
 def merged(one: Metrics, other: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -12,8 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
+from holmes.telemetry.instruments import QueueReading
 from holmes.telemetry.metrics import Metrics
-from holmes.telemetry.queue_gauges import QueueReading
 from holmes.telemetry.readers import observed
 from holmes.values.errors import ModelError
 from holmes.values.events import (

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from holmes.app.telemetry import open_tracer
-from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.loop_run import LoopParts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.telemetry.metrics import Metrics
 from holmes.telemetry.readers import observed, traced
-from holmes.telemetry.replays import ReplayNotes
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import ReplayNotes, RunAttributes
 from holmes.values.steps import DirectStepRunner
 from tests.support.investigations import PROMPTS, QUESTION
 from tests.telemetry.otlp_collector import OtlpCollector

@@ -21,8 +21,8 @@ from holmes.server.api.metrics import router
 from holmes.server.errors import add_error_handlers
 from holmes.server.security import Keys
 from holmes.settings.server import ServerSettings
+from holmes.telemetry.instruments import QueueReading, QueueScrape
 from holmes.telemetry.metrics import Metrics
-from holmes.telemetry.queue_gauges import QueueReading, QueueScrape
 from tests.server.workers import NoWorker
 from tests.services.fixtures import PostgresqlServer
 

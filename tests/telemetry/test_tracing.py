@@ -12,7 +12,7 @@ import pytest
 from holmes.app.telemetry import open_tracer
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.telemetry.readers import traced
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import RunAttributes
 from holmes.values.errors import ContextOverflow, ModelError
 from holmes.values.events import (
     AnswerFinished,

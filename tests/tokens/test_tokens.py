@@ -18,8 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.history import History
-from holmes.core.investigation import LoopModel
+from holmes.core.model_chain import LoopModel
 from holmes.core.policy import ContextPolicy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.tokens import (
@@ -34,6 +33,7 @@ from holmes.tokens import (
     upper_bound_tokens,
     utf8_bytes,
 )
+from holmes.tokens.history import History
 from holmes.values.errors import HolmesError
 from holmes.values.events import AnswerFinished, HistoryCompacted, ToolResultsMasked
 from holmes.values.messages import (
@@ -95,7 +95,7 @@ def test_counting_needs_neither_litellm_nor_tiktoken_before_the_first_exact_coun
     script = (
         "import sys\n"
         "from holmes.tokens import TokenCounter, upper_bound_tokens\n"
-        "from holmes.core.history import History\n"
+        "from holmes.tokens.history import History\n"
         "from holmes.values.messages import user_text\n"
         "history = History([user_text('why?')], TokenCounter())\n"
         "assert not history.exceeds(100)\n"
@@ -261,7 +261,7 @@ def test_the_estimator_needs_no_tokenizer_at_all() -> None:
     script = (
         "import sys\n"
         "from holmes.tokens import make_counter\n"
-        "from holmes.core.history import History\n"
+        "from holmes.tokens.history import History\n"
         "from holmes.values.messages import user_text\n"
         "assert History([user_text('why? ' * 100)], make_counter('o200k_base', 'estimate')).tokens() == 129\n"
         "assert not {'tiktoken', 'litellm'} & set(sys.modules), 'loaded without need'\n"

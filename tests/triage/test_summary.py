@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from holmes.core.truncation.compaction import compact_conversation_history
-from holmes.core.truncation.context import budget_of
+from holmes.core.truncation.context import measured
 from holmes.core.truncation.entity_check import NOT_IN_SOURCE, survey
-from holmes.core.truncation.summary_repair import REPAIR_PROMPT
+from holmes.core.truncation.summary_request import REPAIR_PROMPT
 from holmes.triage.answers import next_step
 from holmes.triage.summary import SummaryRequest, messages_of_transcript, summarise, summary_request_of, whole_words
 from holmes.values.messages import AssistantMessage, SystemMessage, Text, ToolMessage, UserMessage, user_text
@@ -41,7 +41,7 @@ async def test_the_loop_accepts_the_summary_and_nothing_that_matters_is_lost(win
     model = counting_model(window_tokens)
     history = history_of(rounds=rounds)
     context = context_for(model)
-    attempt = await compact_conversation_history(history, context, budget_of(history, context))
+    attempt = await compact_conversation_history(history, measured(history, context))
     assert attempt.history is not None, attempt.failure
     assert attempt.flagged == ()
     (summary,) = (each for each in attempt.history if isinstance(each, UserMessage) and each.kind == "summary")

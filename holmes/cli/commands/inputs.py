@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holmes.investigations.records.values import AlertGroup
     from holmes.settings.alerts import SourceSettings
-    from holmes.sources.label_matchers import LabelMatcher
+    from holmes.sources import LabelMatcher
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 20
@@ -150,8 +150,7 @@ async def firing_alerts(
     import asyncio
 
     from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
-    from holmes.sources.alertmanager import AlertmanagerAccess, SourceUnreachable, fetch_alerts
-    from holmes.sources.label_matchers import matches_all
+    from holmes.sources import AlertmanagerAccess, SourceUnreachable, fetch_alerts, matches_all
 
     file = sources.alertmanager_file
     if file is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holmes.app.cluster import ClusterChoice
     from holmes.cli.commands.inputs import Question
     from holmes.settings.settings import Settings
-    from holmes.sources.label_matchers import LabelMatcher
+    from holmes.sources import LabelMatcher
 
 _SHARED: Final = ("model", "api_key", "custom_toolsets", "max_steps", "kubeconfig", "kube_context")
 SETTING_OPTIONS: Final = (*_SHARED, "namespace", "system_prompt_additions")
@@ -210,7 +210,7 @@ def _with_source(settings: Settings, overrides: Mapping[str, object]) -> Setting
 
 
 def _matchers(settings: Settings) -> tuple[LabelMatcher, ...]:
-    from holmes.sources.label_matchers import LabelMatcher, parse_matcher
+    from holmes.sources import LabelMatcher, parse_matcher
 
     matchers = tuple(map(parse_matcher, settings.sources.alertmanager_label))
     name = settings.sources.alertmanager_alertname

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.cli.render.event_lines import RunningCost
 from holmes.stores.conversation_store import ConversationStoreError
 from holmes.stores.message_codec import message_to_json, stored_result_to_json
 from holmes.values.errors import ConfigError, HolmesError
@@ -25,8 +24,9 @@ from holmes.values.events import (
     ToolCallFinished,
     ToolResultsMasked,
     TurnStarted,
+    total_cost,
 )
-from holmes.values.stats import spend_by_model
+from holmes.values.stats import NOTHING_SPENT, spend_by_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,12 +59,7 @@ class Transcript:
         self.steps = 0
         self.model = ""
         self.end: RunEnd | None = None
-        self._cost = RunningCost()
-
-    @property
-    def stats(self) -> RequestStats:
-        """The cost so far."""
-        return self._cost.stats
+        self.stats = NOTHING_SPENT
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -77,7 +72,7 @@ class Transcript:
 
     def note(self, event: AgentEvent) -> None:
         """Record an event."""
-        self._cost.note(event)
+        self.stats = total_cost(event, self.stats)
         match event:
             case TurnStarted():
                 self.steps = event.step

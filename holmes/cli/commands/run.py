@@ -30,7 +30,7 @@ from holmes.cli.render.rendering import choose_renderer
 from holmes.cli.render.terminal import is_terminal, one_line, write_line
 from holmes.settings.process import process_environment
 from holmes.telemetry.readers import traced
-from holmes.telemetry.run_attributes import RunAttributes
+from holmes.telemetry.runs import RunAttributes
 from holmes.values.errors import ConfigError, HolmesError
 
 if TYPE_CHECKING:

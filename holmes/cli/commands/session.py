@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupted
 from holmes.cli.commands.report_file import RunEnd, Transcript, make_report, write_report
-from holmes.cli.render.event_lines import RunningCost
 from holmes.redaction.redactor import redact_off_loop
 from holmes.values.errors import HolmesError
-from holmes.values.events import CompactionFailed, HistoryCompacted, HistoryReplaced, RunFailed, ToolResultsMasked
+from holmes.values.events import (
+    CompactionFailed,
+    HistoryCompacted,
+    HistoryReplaced,
+    RunFailed,
+    ToolResultsMasked,
+    total_cost,
+)
 from holmes.values.messages import Text, UserMessage
-from holmes.values.stats import RequestStats
+from holmes.values.stats import NOTHING_SPENT
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -86,7 +92,7 @@ class Session:
     def __init__(self, parts: SessionParts, conversation: Conversation) -> None:
         self._parts = parts
         self._conversation = conversation
-        self.stats = RequestStats()
+        self.stats = NOTHING_SPENT
 
     def start_over(self) -> None:
         """Start a new conversation. The old one stays on disk."""
@@ -142,11 +148,11 @@ class Session:
             self._parts.renderer.stop()
 
     async def _compact(self) -> None:
-        cost, shorter, end, failure = RunningCost(), False, None, None
+        cost, shorter, end, failure = NOTHING_SPENT, False, None, None
         try:
             async with aclosing(self._parts.compact(self._conversation.messages)) as events:
                 async for event in events:
-                    cost.note(event)
+                    cost = total_cost(event, cost)
                     if isinstance(event, CompactionFailed):
                         failure = event  # said once, below
                         continue
@@ -154,7 +160,7 @@ class Session:
                     shorter = shorter or isinstance(event, HistoryCompacted | ToolResultsMasked)
                     end = event
         finally:
-            self.stats += cost.stats
+            self.stats += cost
         if isinstance(end, RunFailed):
             raise HolmesError(end.error)
         if not isinstance(end, HistoryReplaced) or not shorter:

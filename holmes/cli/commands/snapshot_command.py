@@ -21,7 +21,7 @@ from holmes.cli.commands.command import (
     verbose_option,
 )
 from holmes.cli.render.terminal import sanitized
-from holmes.snapshot.times import timestamp
+from holmes.kubernetes.fields import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,8 +137,7 @@ async def _record(folder: Path, options: CreateOptions, settings: Settings, inte
     from holmes.app.redaction import make_redactor
     from holmes.cli.render.terminal import write_line
     from holmes.kubernetes.client import ClusterClient
-    from holmes.snapshot.recorded_logs import LogLimits
-    from holmes.snapshot.recorder import RecordOptions, record_cluster
+    from holmes.snapshot.recorder import LogLimits, RecordOptions, record_cluster
 
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     wanted = RecordOptions(
@@ -157,8 +156,8 @@ async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
     import asyncio
 
     from holmes.cli.render.terminal import write_line
+    from holmes.kubernetes.fields import timestamp
     from holmes.snapshot.server.serving import serve_snapshot
-    from holmes.snapshot.times import timestamp
 
     with interrupts:
         async with serve_snapshot(path, port=port) as server:

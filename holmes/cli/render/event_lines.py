@@ -234,32 +234,3 @@ class RunSummary:
             return ""
         elapsed_seconds = now_seconds - self._started_at_seconds
         return cost_line(self._model, self._steps, self._tool_calls, self._stats, elapsed_seconds)
-
-
-class RunningCost:
-    """The cost of one run, event by event."""
-
-    def __init__(self) -> None:
-        self._settled = RequestStats()
-        self._pending = RequestStats()
-
-    @property
-    def stats(self) -> RequestStats:
-        """The settled cost, and that of failed attempts without a reply."""
-        return self._settled + self._pending
-
-    def note(self, event: AgentEvent) -> None:
-        match event:
-            case AttemptDiscarded():
-                self._pending += event.stats
-            case AssistantReplied() | HistoryCompacted() | CompactionFailed():
-                self._settle(self._settled + event.stats)
-            case ContextOverflowed() | ModelSwitched():  # the call failed for good: no reply will count its attempts
-                self._settle(self.stats)
-            case AnswerFinished() | HistoryReplaced() | RunFailed():
-                self._settle(event.stats)
-            case _:
-                pass
-
-    def _settle(self, stats: RequestStats) -> None:
-        self._settled, self._pending = stats, RequestStats()

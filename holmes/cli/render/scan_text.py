@@ -10,7 +10,7 @@ import click
 
 from holmes.cli.render.terminal import counted, sanitized
 from holmes.diagnosis.reports import compare
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import duration, moment
 from holmes.values.findings import SEVERITIES
 from holmes.values.findings_json import report_to_document, report_to_json
 from holmes.values.texts import shortened

@@ -1,13 +1,14 @@
-"""The texts that stand in place of a result: pointers to what is stored, and notes about what could not be.
+"""The texts that replace a result: pointers to stored results, and notes about results that could not be stored.
 
-Every text is at most its cap by the real tokenizer, however small the cap; what does not fit goes in this order: the
-preview, the explanations, everything but the id.
+Every text fits its cap by the real tokenizer, however small the cap. If room is short, the preview goes first, then the
+explanations, then everything but the id.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 from holmes.core.tools_utils.head_preview import HeadRoom, head_that_fits
 from holmes.previews import first_that_fits, head_and_tail, prefix_that_fits, readable_json, structured_preview
@@ -18,7 +19,7 @@ from holmes.values.texts import shortened
 from holmes.values.tools import IMAGE_TOOL, LINES_TOOL, QUERY_TOOL, SEARCH_TOOL, STATS_TOOL, output_text
 
 if TYPE_CHECKING:
-    from holmes.core.policy import PreviewKind
+    from holmes.core.policy import PreviewKind, SpillPolicy
     from holmes.tokens import TokenCounter
     from holmes.values.messages import StoredResult, ToolMessage
 
@@ -32,6 +33,7 @@ _SMALLEST_PREVIEW_TOKENS = 16
 _LEAD_CHARACTERS = 1_200
 _HEADING_CHARACTERS = 80
 _HEADING_TOKENS = 32
+_PARSED_PREVIEW_CHARACTERS = 65_536
 
 NARROW = (
     "Do not guess what is not shown. If the question needs more, read it back, or narrow the query "
@@ -39,6 +41,9 @@ NARROW = (
 )
 _ERROR_END = "\n[...]\n"
 _CUT = "[The rest of this preview was cut; the whole result is stored.]"
+_STARTS = ("Too large ", "[Too large ", "[stored: ")
+_PARSED_SIZE = re.compile(r"([\d,]+) bytes, ([\d,]+) lines?\b")
+_PARSED_PREVIEW = re.compile(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,30 +58,6 @@ class Measure:
     def characters_per_token(self) -> float:
         """About how many characters of this text make a token."""
         return max(0.25, self.size_bytes / max(1, self.text_tokens))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointerLimits:
-    """How large a pointer may be. `limit` names the cap in a clause for the model: "the limit is 4,000 tokens".
-
-    `cap_tokens` is for the whole message, `preview_tokens` for the preview, `char_limit` for the text if not None.
-    `preview` is how a tool's result is shown; of a user's message both ends are.
-    """
-
-    cap_tokens: int
-    preview_tokens: int
-    limit: str
-    char_limit: int | None = None
-    preview: PreviewKind = "structured"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
-    """A preview and the line that announces it."""
-
-    heading: str
-    text: str
-    json: bool = False
 
 
 def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter: TokenCounter) -> Measure:
@@ -105,111 +86,6 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
     return tokens
 
 
-def tool_pointer_text(
-    message: ToolMessage,
-    measure: Measure,
-    stored: tuple[StoredResult, ...],
-    limits: PointerLimits,
-    counter: TokenCounter,
-) -> str:
-    """What replaces a result that is stored (T8): size, where it lies, how to read it back, a preview."""
-    view = readable_json(output_text(message))  # as the tools over stored results number its lines
-    error = inline_error(message)
-    size = _size_text(measure, count_lines(view), limits.limit)
-    if limits.preview == "head":
-        lead = _lead(error, size, stored, json=False)
-        return _pointer(error, size, _head(view, lead, measure, limits, counter), stored, limits, counter)
-    preview = structured_preview(view, _preview_room(limits), counter)
-    shown = _Shown(heading=f"Preview ({preview.shown}):", text=preview.text, json=preview.kind == "json")
-    return _pointer(error, size, shown, stored, limits, counter)
-
-
-def _head(view: str, lead: str, measure: Measure, limits: PointerLimits, counter: TokenCounter) -> _Shown:
-    """The beginning, in what `lead` leaves of the limits."""
-    left = limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS - counter.count_text(lead) - _HEADING_TOKENS
-    room = HeadRoom(
-        tokens=max(0, min(limits.preview_tokens, left)),
-        characters=None if limits.char_limit is None else limits.char_limit - len(lead) - _HEADING_CHARACTERS,
-        characters_per_token=measure.characters_per_token,
-    )
-    head = head_that_fits(view, room, counter)
-    return _Shown(heading=f"Preview ({head.shown_of(view)}; the rest is not shown):", text=head.text)
-
-
-def user_pointer_text(
-    message: UserMessage,
-    measure: Measure,
-    stored: tuple[StoredResult, ...],
-    limits: PointerLimits,
-    counter: TokenCounter,
-) -> str:
-    """What replaces the text of a user's message (T16): the same, with both ends of the text."""
-    room = limits.preview_tokens
-    per_token = min(_MAX_CHARACTERS_PER_TOKEN, 0.95 * measure.characters_per_token)
-    if limits.char_limit is not None:
-        per_token = min(per_token, limits.char_limit / 2 / max(1, room))
-    view = readable_json(message.text)
-    ends = head_and_tail(view, room, counter, characters_per_token=per_token)
-    lines = count_lines(view)
-    heading = f"Preview, {max(0, lines - ends.omitted_lines):,} of {lines:,} lines (beginning and end):"
-    shown = _Shown(heading=heading if ends.omitted_characters else "The whole text:", text=ends.render())
-    return _pointer("", _size_text(measure, lines, limits.limit), shown, stored, limits, counter)
-
-
-def _pointer(
-    error: str,
-    size: str,
-    shown: _Shown,
-    stored: tuple[StoredResult, ...],
-    limits: PointerLimits,
-    counter: TokenCounter,
-) -> str:
-    """The most telling of several pointers that is within the limits."""
-    ids = ", ".join(result.id for result in stored)
-    short = f"[{size} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. Do not guess what it says.]"
-    lead = _lead(error, size, stored, json=shown.json)
-    preview = f"{shown.heading}\n{shown.text}"
-    previews = (f"{lead}\n{preview}", f"{error}{short}\n{preview}") if shown.text else ()
-    last = f"[stored: {ids}]"
-    options = (*previews, lead, error + short, error + last, short, last)
-    within = tuple(option for option in options if limits.char_limit is None or len(option) <= limits.char_limit)
-    return first_that_fits(within or options[-1:], limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
-
-
-def _lead(error: str, size: str, stored: tuple[StoredResult, ...], *, json: bool) -> str:
-    """Everything that stands before the preview."""
-    return "\n".join((error + size, *_how_to_read(stored, json=json), NARROW))
-
-
-def _preview_room(limits: PointerLimits) -> int:
-    room = limits.preview_tokens
-    if limits.char_limit is not None:
-        room = min(room, int((limits.char_limit - _LEAD_CHARACTERS) / _MAX_CHARACTERS_PER_TOKEN))
-    return room if room >= _SMALLEST_PREVIEW_TOKENS else 0
-
-
-def shortened_pointer_text(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> str:
-    """A pointer that is there already, with less of its preview, in a message of at most `cap_tokens`."""
-    room, text = cap_tokens - MESSAGE_OVERHEAD_TOKENS, message.text
-    ids = ", ".join(result.id for result in message.stored)
-    error, mark, _ = text.partition(_ERROR_END) if message.status == "error" else ("", "", "")
-    error = error + mark if mark else ""
-    short = f"[Too large to show beside the other results. Stored as {ids}; use {SEARCH_TOOL} or {LINES_TOOL}.]"
-    lead_end = text.find(NARROW) + len(NARROW)
-    kept = prefix_that_fits(text, max(0, room - counter.count_text(_CUT) - 2), counter)
-    options = (f"{text[:kept]}\n{_CUT}",) if lead_end >= len(NARROW) and kept > lead_end else ()
-    last = f"[stored: {ids}]"
-    return first_that_fits((*options, error + short, error + last, short, last), room, counter)
-
-
-def _size_text(measure: Measure, lines: int, limit: str) -> str:
-    """How large the result is, and what it may be."""
-    return (
-        f"Too large for the conversation: {measure.size_bytes:,} bytes, {lines:,} lines, "
-        f"about {measure.tokens:,} tokens; {limit}."
-    )
-
-
 def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
     """The clause that names the cap of a single result."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
@@ -219,6 +95,179 @@ def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
 def round_limit_text(results: int, cap_tokens: int) -> str:
     """The clause that names the cap of a round."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointerLimits:
+    """The room for a pointer.
+
+    `cap_tokens` is for the whole message, `preview_tokens` for its preview, `char_limit` for the text. `text` names the
+    limit to the model. `preview` is how a tool result is shown; a user message always shows both ends.
+    """
+
+    cap_tokens: int
+    preview_tokens: int
+    text: str
+    char_limit: int | None = None
+    preview: PreviewKind = "structured"
+
+    @classmethod
+    def of_result(cls, cap_tokens: int, policy: SpillPolicy, text: str | None = None) -> Self:
+        """The limits of one tool result; `text` names another limit than its own."""
+        return cls(
+            cap_tokens=cap_tokens,
+            preview_tokens=min(int(cap_tokens * policy.preview_share), policy.preview_max_tokens),
+            text=text or limit_text(cap_tokens, policy.char_limit),
+            char_limit=policy.char_limit,
+            preview=policy.preview,
+        )
+
+    @classmethod
+    def of_user_message(cls, cap_tokens: int, room_tokens: int, char_limit: int) -> Self:
+        """The limits of a user message with `room_tokens` left for its text."""
+        preview_tokens = min(room_tokens // 2, MAX_USER_PREVIEW_TOKENS)
+        text = limit_text(cap_tokens)
+        return cls(cap_tokens=room_tokens, preview_tokens=preview_tokens, text=text, char_limit=char_limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """The short form of a stored result: its size, its ids, how to read it back, and a preview.
+
+    `error` is the beginning of an error result, which stays in the conversation. `heading` announces `preview`; `json`
+    says that the preview is JSON. `lines` is None and `preview` empty where a parsed pointer does not show them.
+    """
+
+    stored: tuple[StoredResult, ...] = ()
+    size_text: str = ""
+    lines: int | None = None
+    error: str = ""
+    heading: str = ""
+    preview: str = ""
+    json: bool = False
+
+    @classmethod
+    def of_result(
+        cls,
+        message: ToolMessage,
+        measure: Measure,
+        stored: tuple[StoredResult, ...],
+        limits: PointerLimits,
+        counter: TokenCounter,
+    ) -> Self:
+        """The pointer to a tool result."""
+        view = readable_json(output_text(message))  # the tools over stored results number these lines
+        lines = count_lines(view)
+        bare = cls(
+            stored=stored, size_text=_size_text(measure, lines, limits.text), lines=lines, error=inline_error(message)
+        )
+        if limits.preview == "head":
+            return bare._with_head(view, measure, limits, counter)
+        shown = structured_preview(view, _preview_room(limits), counter)
+        return replace(bare, heading=f"Preview ({shown.shown}):", preview=shown.text, json=shown.kind == "json")
+
+    def _with_head(self, view: str, measure: Measure, limits: PointerLimits, counter: TokenCounter) -> Self:
+        """The beginning of `view`, in the room that the explanations leave."""
+        lead = self._lead()
+        left = limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS - counter.count_text(lead) - _HEADING_TOKENS
+        room = HeadRoom(
+            tokens=max(0, min(limits.preview_tokens, left)),
+            characters=None if limits.char_limit is None else limits.char_limit - len(lead) - _HEADING_CHARACTERS,
+            characters_per_token=measure.characters_per_token,
+        )
+        head = head_that_fits(view, room, counter)
+        heading = f"Preview ({head.shown_of(view)}; the rest is not shown):"
+        return replace(self, heading=heading, preview=head.text)
+
+    @classmethod
+    def of_user_message(
+        cls,
+        message: UserMessage,
+        measure: Measure,
+        stored: tuple[StoredResult, ...],
+        limits: PointerLimits,
+        counter: TokenCounter,
+    ) -> Self:
+        """The pointer to the text of a user message, with both ends of the text."""
+        room = limits.preview_tokens
+        per_token = min(_MAX_CHARACTERS_PER_TOKEN, 0.95 * measure.characters_per_token)
+        if limits.char_limit is not None:
+            per_token = min(per_token, limits.char_limit / 2 / max(1, room))
+        view = readable_json(message.text)
+        ends = head_and_tail(view, room, counter, characters_per_token=per_token)
+        lines = count_lines(view)
+        heading = f"Preview, {max(0, lines - ends.omitted_lines):,} of {lines:,} lines (beginning and end):"
+        return cls(
+            stored=stored,
+            size_text=_size_text(measure, lines, limits.text),
+            lines=lines,
+            heading=heading if ends.omitted_characters else "The whole text:",
+            preview=ends.render(),
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The facts that the text of a rendered or shortened pointer shows. Other text becomes `error`."""
+        size = _PARSED_SIZE.search(text)
+        lines = int(size[2].replace(",", "")) if size else None
+        if not text.startswith(_STARTS):
+            return cls(lines=lines, error=text)
+        found = _PARSED_PREVIEW.search(text)
+        if found is None:
+            return cls(lines=lines)
+        preview = text[found.end() : found.end() + _PARSED_PREVIEW_CHARACTERS]
+        return cls(lines=lines, heading=f"{found[1]}:", preview=preview)
+
+    def render(self, limits: PointerLimits, counter: TokenCounter) -> str:
+        """The most complete text within `limits`."""
+        ids, error = _ids(self.stored), self.error
+        short = (
+            f"[{self.size_text} Stored as {ids}; use {SEARCH_TOOL}, {LINES_TOOL} or {IMAGE_TOOL}. "
+            "Do not guess what it says.]"
+        )
+        lead = self._lead()
+        preview = f"{self.heading}\n{self.preview}"
+        previews = (f"{lead}\n{preview}", f"{error}{short}\n{preview}") if self.preview else ()
+        last = f"[stored: {ids}]"
+        options = (*previews, lead, error + short, error + last, short, last)
+        within = tuple(option for option in options if limits.char_limit is None or len(option) <= limits.char_limit)
+        return first_that_fits(within or options[-1:], limits.cap_tokens - MESSAGE_OVERHEAD_TOKENS, counter)
+
+    @staticmethod
+    def shorten(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> str:
+        """The text of a rendered pointer with less preview, in a message of at most `cap_tokens`."""
+        room, text = cap_tokens - MESSAGE_OVERHEAD_TOKENS, message.text
+        ids = _ids(message.stored)
+        error, mark, _ = text.partition(_ERROR_END) if message.status == "error" else ("", "", "")
+        error = error + mark if mark else ""
+        short = f"[Too large to show beside the other results. Stored as {ids}; use {SEARCH_TOOL} or {LINES_TOOL}.]"
+        lead_end = text.find(NARROW) + len(NARROW)
+        kept = prefix_that_fits(text, max(0, room - counter.count_text(_CUT) - 2), counter)
+        options = (f"{text[:kept]}\n{_CUT}",) if lead_end >= len(NARROW) and kept > lead_end else ()
+        last = f"[stored: {ids}]"
+        return first_that_fits((*options, error + short, error + last, short, last), room, counter)
+
+    def _lead(self) -> str:
+        """Everything before the preview."""
+        return "\n".join((self.error + self.size_text, *_how_to_read(self.stored, json=self.json), NARROW))
+
+
+def _ids(stored: tuple[StoredResult, ...]) -> str:
+    return ", ".join(result.id for result in stored)
+
+
+def _preview_room(limits: PointerLimits) -> int:
+    room = limits.preview_tokens
+    if limits.char_limit is not None:
+        room = min(room, int((limits.char_limit - _LEAD_CHARACTERS) / _MAX_CHARACTERS_PER_TOKEN))
+    return room if room >= _SMALLEST_PREVIEW_TOKENS else 0
+
+
+def _size_text(measure: Measure, lines: int, limit: str) -> str:
+    return (
+        f"Too large for the conversation: {measure.size_bytes:,} bytes, {lines:,} lines, "
+        f"about {measure.tokens:,} tokens; {limit}."
+    )
 
 
 def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:

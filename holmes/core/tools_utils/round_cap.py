@@ -12,15 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.tools_utils.pointers import (
+    Pointer,
     PointerLimits,
     cut_text,
     measure_message,
     round_limit_text,
-    shortened_pointer_text,
-    tool_pointer_text,
 )
-from holmes.core.tools_utils.result_storage import store_tool_message
-from holmes.tokens import upper_bound_tokens
+from holmes.core.tools_utils.tool_context_window_limiter import store_tool_message
 from holmes.values.errors import ResultStoreError
 from holmes.values.messages import Text
 from holmes.values.tools import RESULT_TOOLS, label_of
@@ -63,8 +61,6 @@ async def cap_round(
     No result is pressed below 60 tokens, so a round of very many results can stay above the cap. Without a store the
     middle of a large result is lost, and its text says so.
     """
-    if sum(map(upper_bound_tokens, messages)) <= cap_tokens:
-        return tuple(messages)
     counter = counter.exact
     weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])
     total = sum(weights)
@@ -81,13 +77,7 @@ async def cap_round(
 def _share(cap_tokens: int, results: int, policy: SpillPolicy) -> _Share:
     """An equal part of the cap: if every result above it came down to it, the round would fit."""
     tokens = max(SMALLEST_RESULT_TOKENS, cap_tokens // max(1, results))
-    limits = PointerLimits(
-        cap_tokens=tokens,
-        preview_tokens=min(int(tokens * policy.preview_share), policy.preview_max_tokens),
-        limit=round_limit_text(results, cap_tokens),
-        char_limit=policy.char_limit,
-        preview=policy.preview,
-    )
+    limits = PointerLimits.of_result(tokens, policy, round_limit_text(results, cap_tokens))
     return _Share(tokens=tokens, limits=limits)
 
 
@@ -97,7 +87,7 @@ async def _within(message: ToolMessage, share: _Share, counter: TokenCounter, st
         if not message.stored:
             text = await asyncio.to_thread(cut_text, message, share.tokens, "[cut]", counter)
         else:
-            text = await asyncio.to_thread(shortened_pointer_text, message, share.tokens, counter)
+            text = await asyncio.to_thread(Pointer.shorten, message, share.tokens, counter)
         return replace(message, parts=(Text(text=text),))
     if message.tool_name in RESULT_TOOLS and not message.stored:
         text = await asyncio.to_thread(cut_text, message, share.tokens, _READ_AGAIN, counter)
@@ -115,5 +105,5 @@ def _pointer(
 ) -> ToolMessage:
     output = message if label_of(message) is None else replace(message, parts=message.parts[:-1])
     measure = measure_message(output, share.tokens, counter)
-    text = tool_pointer_text(output, measure, stored, share.limits, counter)
+    text = Pointer.of_result(output, measure, stored, share.limits, counter).render(share.limits, counter)
     return replace(message, parts=(Text(text=text),), stored=stored, spilled=True)

@@ -11,19 +11,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 from holmes.core.policy import SpillPolicy
-from holmes.core.tools_utils.pointers import (
-    MAX_USER_PREVIEW_TOKENS,
-    PointerLimits,
-    dropped_text,
-    limit_text,
-    measure_message,
-    tool_pointer_text,
-    user_pointer_text,
-)
-from holmes.core.tools_utils.result_storage import INLINE_CHARACTERS, store_parts, store_tool_message
+from holmes.core.tools_utils.pointers import Pointer, PointerLimits, dropped_text, measure_message
+from holmes.previews import is_json
 from holmes.tokens import message_overhead_tokens, upper_bound_tokens
 from holmes.values.errors import ResultStoreError
 from holmes.values.events import ToolResultSpilled
@@ -33,31 +26,14 @@ from holmes.values.tools import label_of, result_label
 if TYPE_CHECKING:
     from holmes.core.tools_utils.pointers import Measure
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import StoredResult, ToolCall
-    from holmes.values.tools import ResultStore, ToolResult
+    from holmes.tokens.history import History
+    from holmes.values.messages import Message, StoredResult, ToolCall
+    from holmes.values.tools import ResultStore
 
 
-def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:
-    """The message for `call`: the plain output on success, else one line that says what happened, then the output."""
-    parts: tuple[Part, ...] = (Text(text=_result_text(result)), *result.images)
-    return ToolMessage(call_id=call.id, tool_name=call.name, status=result.status, parts=parts)
-
-
-def _result_text(result: ToolResult) -> str:
-    if result.status == "success" and (result.data or result.images):
-        return result.data
-    if result.status == "error":
-        code = f" (exit code {result.return_code})" if result.return_code else ""
-        lines = [f"Error{code}: {result.error or 'the tool gave no reason'}", result.data]
-    elif result.status == "approval_required":
-        lines = [f"Not run: {result.error or 'this call needs the approval of a person.'}", result.data]
-    else:
-        lines = [result.error or "The tool ran and returned no output.", result.data]
-    if result.invocation and result.status != "success":
-        lines.append(f"It ran: {result.invocation}")
-    return "\n".join(line for line in lines if line)
-
-
+PIECE_CHARACTERS = 262_144
+INLINE_CHARACTERS = 16_384
+"""A text of at most this length is handled on the event loop: a thread would take longer."""
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()
 
@@ -139,21 +115,15 @@ async def _replaced(
     policy: SpillPolicy,
 ) -> SpillOutcome:
     """A pointer to what is stored, or the words for what is lost."""
-    limit = limit_text(cap_tokens, policy.char_limit)
+    limits = PointerLimits.of_result(cap_tokens, policy)
     if isinstance(stored, ResultStoreError):
         text = await asyncio.to_thread(dropped_text, message, measure, cap_tokens, str(stored), counter)
         dropped = replace(message, status="error", parts=(Text(text=text),))
-        return SpillOutcome(message=dropped, tokens=measure.tokens, spilled=True, stored=False, limit=limit)
-    limits = PointerLimits(
-        cap_tokens=cap_tokens,
-        preview_tokens=min(int(cap_tokens * policy.preview_share), policy.preview_max_tokens),
-        limit=limit,
-        char_limit=policy.char_limit,
-        preview=policy.preview,
-    )
-    text = await asyncio.to_thread(tool_pointer_text, message, measure, stored, limits, counter)
+        return SpillOutcome(message=dropped, tokens=measure.tokens, spilled=True, stored=False, limit=limits.text)
+    made = await asyncio.to_thread(Pointer.of_result, message, measure, stored, limits, counter)
+    text = await asyncio.to_thread(made.render, limits, counter)
     pointer = replace(message, parts=(Text(text=text),), stored=stored, spilled=True)
-    return SpillOutcome(message=pointer, tokens=measure.tokens, spilled=True, stored=True, limit=limit)
+    return SpillOutcome(message=pointer, tokens=measure.tokens, spilled=True, stored=True, limit=limits.text)
 
 
 async def spill_oversized_user_message(
@@ -183,13 +153,9 @@ async def spill_oversized_user_message(
             return message
         text = await asyncio.to_thread(dropped_text, moved, measure, room, str(error), counter)
         return replace(message, parts=(Text(text=text), *pictures))
-    limits = PointerLimits(
-        cap_tokens=room,
-        preview_tokens=min(room // 2, MAX_USER_PREVIEW_TOKENS),
-        limit=limit_text(cap_tokens),
-        char_limit=char_limit,
-    )
-    text = await asyncio.to_thread(user_pointer_text, moved, measure, stored, limits, counter)
+    limits = PointerLimits.of_user_message(cap_tokens, room, char_limit)
+    pointer = await asyncio.to_thread(Pointer.of_user_message, moved, measure, stored, limits, counter)
+    text = await asyncio.to_thread(pointer.render, limits, counter)
     return replace(message, parts=(Text(text=text), *pictures), stored=stored)
 
 
@@ -231,3 +197,75 @@ class ToolOutcome:
             stored=self.spill.stored,
             limit=self.spill.limit,
         )
+
+
+async def store_tool_message(
+    message: ToolMessage, store: ResultStore | None
+) -> tuple[StoredResult, ...] | ResultStoreError:
+    """Where the parts of a result lie, or why they could not be stored. What is stored already is not stored again."""
+    if message.stored:
+        return message.stored
+    try:
+        return await store_parts(message, store, tool_name=message.tool_name, call_id=message.call_id)
+    except ResultStoreError as error:
+        return error
+
+
+async def store_parts(
+    message: ToolMessage | UserMessage, store: ResultStore | None, *, tool_name: str, call_id: ToolCallId
+) -> tuple[StoredResult, ...]:
+    """Put the text, if any, and every picture into the store. Raises `ResultStoreError`."""
+    if store is None:
+        raise ResultStoreError("storage of tool results is switched off")
+    stored: list[StoredResult] = []
+    text = message.text
+    if text:
+        small = len(text) <= INLINE_CHARACTERS
+        content, media_type = _encoded(text) if small else await asyncio.to_thread(_encoded, text)
+        stored.append(await store.put(content, tool_name=tool_name, call_id=call_id, media_type=media_type))
+        del content
+    stored += [
+        await store.put(image.data, tool_name=tool_name, call_id=call_id, media_type=image.media_type)
+        for image in message.parts
+        if isinstance(image, Image)
+    ]
+    return tuple(stored)
+
+
+def _encoded(text: str) -> tuple[bytes, str]:
+    """UTF-8 and the media type.
+
+    A toolset that decoded with `surrogateescape` gets back the very bytes, and no text makes this fail.
+    """
+    media_type = "application/json" if is_json(text) else "text/plain"
+    try:
+        return _in_pieces(text, "surrogateescape"), media_type
+    except UnicodeEncodeError:
+        return _in_pieces(text, "surrogatepass"), media_type
+
+
+def _in_pieces(text: str, errors: str) -> bytes:
+    if text.isascii():
+        return text.encode("ascii")  # a plain copy
+    content = BytesIO()
+    for start in range(0, len(text), PIECE_CHARACTERS):
+        content.write(text[start : start + PIECE_CHARACTERS].encode("utf-8", errors))
+    return content.getvalue()  # shares its bytes until someone writes again
+
+
+async def store_results(history: History, store: ResultStore | None) -> History:
+    """`history` with every result stored that was not, or the same object. Texts and token counts do not change."""
+    if store is None:
+        return history
+    stored: dict[int, Message] = {}
+    for index, message in enumerate(history):
+        if not isinstance(message, ToolMessage) or message.stored or message.masked:
+            continue
+        put = await store_tool_message(message, store)
+        if isinstance(put, ResultStoreError):
+            break  # a full disk stays full: asking once is enough
+        if put:
+            stored[index] = replace(message, stored=put)
+    if not stored:
+        return history
+    return history.with_replaced(stored)

@@ -1,8 +1,8 @@
-"""Runs one tool call and always returns a result: the one place where exceptions become results.
+"""Runs the tool calls of a reply: which of them run, who must approve them, and what comes back.
 
-It refuses nothing itself: what is allowed is decided by the toolsets and by the wrappers around them. The innermost
-wrapper, `RunningLimit`, limits how many tools run at once: a call that waits for a person, or whose result is being
-masked, holds no slot.
+`bound_reply` limits how many calls of one reply run, and runs identical ones once. `ApprovalGate` and `RunningLimit`
+wrap toolsets: a call waits for a person first, then for a free slot. `ToolExecutor` is the one place where exceptions
+become results.
 """
 
 from __future__ import annotations
@@ -12,21 +12,141 @@ import difflib
 import json
 import logging
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from holmes.core.tools_utils.tool_arguments import coerce_arguments
 from holmes.values.errors import HolmesError, ToolError
-from holmes.values.messages import NOTHING_HANDED_OVER
+from holmes.values.messages import NOTHING_HANDED_OVER, AssistantMessage, Text, ToolMessage
 from holmes.values.texts import excerpt
+from holmes.values.tool_arguments import coerce_arguments
 from holmes.values.tools import ToolInvocation, ToolResult, WrapperToolset
 
 if TYPE_CHECKING:
     from asyncio import Semaphore
     from collections.abc import Callable, Sequence
 
-    from holmes.values.messages import HandedOver, ToolCall
+    from holmes.values.messages import HandedOver, Part, ToolCall, ToolCallId
     from holmes.values.tools import Tool, Toolset
+
+MAX_RUNNING_CALLS = 32
+MAX_ANSWERED_CALLS = 32
+"""Calls that do not run and stay in the message, at most."""
+IDENTICAL_CALL = "Identical to the call"
+"""The first words of the result of a call that another call of the same reply answers."""
+MAX_CONCURRENT_TOOL_CALLS = 16
+# More than the calls of one reply: each is asked about several times before and after it runs.
+_REMEMBERED_CALLS = 64
+
+_KEYS_KEPT = 64
+
+_log = logging.getLogger(__name__)
+
+_CallKey: TypeAlias = tuple[str, str]
+
+
+@lru_cache(maxsize=_KEYS_KEPT)
+def call_key(call: ToolCall) -> _CallKey:
+    """The call without its id; how the model wrote the JSON of its arguments does not matter."""
+    if call.malformed is not None:
+        return call.name, call.malformed
+    try:
+        return call.name, json.dumps(json.loads(call.arguments), sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return call.name, call.arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedReply:
+    """The reply as it joins the history. `answers` has the result of each of its calls, None for those that run."""
+
+    message: AssistantMessage
+    answers: tuple[ToolMessage | None, ...]
+
+    @property
+    def running(self) -> tuple[ToolCall, ...]:
+        """The calls that run."""
+        return tuple(call for call, answer in zip(self.message.tool_calls, self.answers, strict=True) if answer is None)
+
+
+def bound_reply(message: AssistantMessage) -> BoundedReply:
+    """`message` with at most 32 calls that run and 32 that do not; the same object when it has no more."""
+    if len(message.tool_calls) < 2:
+        return BoundedReply(message=message, answers=(None,) * len(message.tool_calls))
+    first_ids: dict[_CallKey, ToolCallId] = {}
+    kept: list[ToolCall] = []
+    answers: list[ToolMessage | None] = []
+    answered = 0
+    for call in message.tool_calls:
+        key = call_key(call)
+        answer = _unrun_answer(call, first_ids.get(key), len(first_ids))
+        if answer is None:
+            first_ids[key] = call.id
+        elif answered == MAX_ANSWERED_CALLS:
+            continue
+        else:
+            answered += 1
+        kept.append(call)
+        answers.append(answer)
+    removed = len(message.tool_calls) - len(kept)
+    if not removed:
+        return BoundedReply(message=message, answers=tuple(answers))
+    last = max(index for index, answer in enumerate(answers) if answer is not None)
+    answers[last] = _with_removed(answers[last], removed)
+    return BoundedReply(message=replace(message, tool_calls=tuple(kept)), answers=tuple(answers))
+
+
+def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> ToolMessage | None:
+    """The result of a call that does not run, None for one that does."""
+    if first_id is not None:
+        text = f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once: its result is the result of this call."
+        return ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=text),))
+    if running < MAX_RUNNING_CALLS:
+        return None
+    text = f"Not run: at most {MAX_RUNNING_CALLS} calls of one reply run. Call it again if it is still needed."
+    return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=text),))
+
+
+def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | None:
+    if answer is None:
+        return None
+    note = f"{removed:,} more calls of this reply were not run either, and were removed from the conversation."
+    return replace(answer, parts=(*answer.parts, Text(text=note)))
+
+
+class Approver(Protocol):
+    """A person, or somebody who answers in a person's place."""
+
+    async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
+        """True to run the call, None when nobody is here after all. May wait as long as the person needs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGate(WrapperToolset):
+    """Asks before it runs a call whose tool name matches one of `patterns` (shell globs)."""
+
+    patterns: tuple[str, ...]
+    approver: Approver | None
+
+    def needs_approval(self, invocation: ToolInvocation) -> bool:
+        """Whether a pattern matches."""
+        return any(fnmatchcase(invocation.tool.name, pattern) for pattern in self.patterns)
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """The wrapped result, or status `approval_required` when nobody is there or the person refused."""
+        name = invocation.tool.name
+        if not self.needs_approval(invocation):
+            return await self.inner.call(invocation)
+        decision = None
+        if self.approver is not None:
+            decision = await self.approver.decide(invocation, self.inner.describe(invocation))
+        if decision is None:
+            reason = f"{name!r} needs the approval of a person, and none is here."
+            return ToolResult(status="approval_required", error=reason)
+        if not decision:
+            return ToolResult(status="approval_required", error=f"The user refused to run {name!r}. Find another way.")
+        return await self.inner.call(invocation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +166,6 @@ def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
     if isinstance(toolset, WrapperToolset):
         return replace(toolset, inner=limit_running(toolset.inner, slots))
     return RunningLimit(toolset, slots)
-
-
-MAX_CONCURRENT_TOOL_CALLS = 16
-# More than the calls of one reply: each is asked about several times before and after it runs.
-_REMEMBERED_CALLS = 64
-
-_log = logging.getLogger(__name__)
 
 
 class ToolExecutor:
@@ -150,3 +263,24 @@ class ToolExecutor:
         nearest = difflib.get_close_matches(name, self._tool_by_name, n=3, cutoff=0.4)
         hint = f"The nearest are {', '.join(nearest)}" if nearest else f"There are {', '.join(self._tool_by_name)}"
         return f"There is no tool {name!r}. {hint}."
+
+
+def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:
+    """The message for `call`: the plain output on success, else one line that says what happened, then the output."""
+    parts: tuple[Part, ...] = (Text(text=_result_text(result)), *result.images)
+    return ToolMessage(call_id=call.id, tool_name=call.name, status=result.status, parts=parts)
+
+
+def _result_text(result: ToolResult) -> str:
+    if result.status == "success" and (result.data or result.images):
+        return result.data
+    if result.status == "error":
+        code = f" (exit code {result.return_code})" if result.return_code else ""
+        lines = [f"Error{code}: {result.error or 'the tool gave no reason'}", result.data]
+    elif result.status == "approval_required":
+        lines = [f"Not run: {result.error or 'this call needs the approval of a person.'}", result.data]
+    else:
+        lines = [result.error or "The tool ran and returned no output.", result.data]
+    if result.invocation and result.status != "success":
+        lines.append(f"It ran: {result.invocation}")
+    return "\n".join(line for line in lines if line)

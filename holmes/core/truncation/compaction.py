@@ -28,10 +28,10 @@ from holmes.values.messages import AssistantMessage, CompactionMark
 from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.history import History
-    from holmes.core.truncation.context import Budget, CompactionContext
+    from holmes.core.truncation.context import CompactionContext, HistoryBudget
     from holmes.core.truncation.plan import Plan
     from holmes.evidence.ledger import Ledger
+    from holmes.tokens.history import History
     from holmes.values.messages import StoredResult, UserMessage
 
 __all__ = ["SUMMARY_HEADING", "CompactionAttempt", "compact_conversation_history"]
@@ -59,20 +59,19 @@ class CompactionAttempt:
     stats: RequestStats = field(default_factory=RequestStats)
 
 
-async def compact_conversation_history(
-    history: History, context: CompactionContext, budget: Budget
-) -> CompactionAttempt:
+async def compact_conversation_history(history: History, context: CompactionContext) -> CompactionAttempt:
     """System prompt, task, summary, last user message, tail of whole rounds (K1 and section 2 of context.md).
 
     Does not ask the model when less than 10% of the history would come free, or no more than the policy's
     `compress_above_tokens` (K10).
     """
+    budget = context.budget
     room = Room.of(budget, largest_message_tokens(budget.summary_tokens))
     plan = await asyncio.to_thread(plan_removal, history, room, context.counter)
     cap_tokens = summary_cap_tokens(plan, budget)
     if plan.removed_tokens <= _least_removed_tokens(history, cap_tokens, context):
         return CompactionAttempt(failure=f"only {plan.removed_tokens:,} tokens could be removed")
-    job = SummaryJob(history=history, removed=plan.removed, context=context, budget=budget, cap_tokens=cap_tokens)
+    job = SummaryJob(history=history, removed=plan.removed, context=context, cap_tokens=cap_tokens)
     if context.policy.summary.verify_entities:
         found = await asyncio.to_thread(survey, plan.removed, plan.assemble(), history.messages(), context.tools)
         job = replace(job, survey=found)
@@ -84,7 +83,7 @@ async def compact_conversation_history(
     return replace(attempt, stats=replace(stats, compactions=0 if attempt.history is None else 1))
 
 
-def summary_cap_tokens(plan: Plan, budget: Budget) -> int:
+def summary_cap_tokens(plan: Plan, budget: HistoryBudget) -> int:
     """The longest summary that is asked for: the budget's, but at most a third of what it stands for."""
     return min(budget.summary_tokens, max(SMALLEST_SUMMARY_TOKENS, plan.removed_tokens // _SUMMARY_SHARE_OF_REMOVED))
 
@@ -102,7 +101,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
     stand_in, flagged = await asyncio.to_thread(_stand_in, job, text, removed, ledger)
     compacted = history.replaced(plan.assemble(stand_in))
     tokens = await asyncio.to_thread(compacted.tokens)
-    if tokens >= history.tokens() or await asyncio.to_thread(compacted.exceeds, job.budget.hard_limit_tokens):
+    if tokens >= history.tokens() or await asyncio.to_thread(compacted.exceeds, context.budget.hard_limit_tokens):
         return CompactionAttempt(failure="the summary does not make the history short enough")
     groups = await store_groups(removed_groups(job), context) if _wants_groups(context) else ()
     rounds = sum(isinstance(message, AssistantMessage) for message in plan.tail)

@@ -1,14 +1,13 @@
-"""What compaction is handed, what it hands back, how the window is divided, and what keeps it from running for ever.
+"""The budget of a model's window, the parts of a compaction, and what keeps compaction from running forever.
 
-No decisions about messages here: the stages decide, these values only do sums. All sizes are in our own tokens; what a
-provider counts differently is in the window already. `CompactionGuard` ends a run whose attempts gain nothing (S2). A
-conversation rests after a compaction (S1): the state is the mark in the summary message, so it lies in the conversation
-and outlives a restart.
+Only sums here: the stages decide about messages. All sizes are in our own tokens, which already include what a provider
+counts differently. `CompactionGuard` ends a run whose attempts gain nothing. After a compaction a conversation rests.
+The summary message holds that state as a mark, so it outlives a restart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holmes.values.errors import CompactionInsufficientError
@@ -16,10 +15,10 @@ from holmes.values.messages import AssistantMessage, SystemMessage, UserMessage
 from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
-    from holmes.core.history import History
     from holmes.core.policy import ContextPolicy, SafetyPolicy
     from holmes.evidence.verification import CitationVerifier
     from holmes.tokens import TokenCounter
+    from holmes.tokens.history import History
     from holmes.values.model import ChatModel, EmitEvent
     from holmes.values.steps import StepRunner
     from holmes.values.tools import ResultStore, Tool
@@ -64,7 +63,7 @@ class CompactionGuard:
         self._attempts = 0
 
 
-def is_cooling_down(history: History, budget: Budget) -> bool:
+def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
     """Whether the last compaction is too recent for another one (S1): too few rounds or too few new tokens since.
 
     The caller lets the hard limit go before it.
@@ -86,58 +85,25 @@ SMALLEST_SUMMARY_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionContext:
-    """Everything a compaction needs besides the history.
+class HistoryBudget:
+    """How a policy divides a model's window, in our tokens.
 
-    `window_tokens` and `reserve_tokens` are the model's in our tokens; `count_factor` is the provider's tokens for one
-    of ours. `summary_model` writes summaries in place of `model` if it is not None (K12). `store` is None when storage
-    is switched off. `prompt` is the rendered compaction prompt, `step_name` the unique name of the loop's iteration, to
-    which the stages add their own suffix. `guard` is the run's. `verifier` judges what replies cite before it enters
-    the ledger; without one nothing of them does.
-    """
-
-    model: ChatModel
-    window_tokens: int
-    reserve_tokens: int
-    policy: ContextPolicy
-    tools: tuple[Tool, ...]
-    store: ResultStore | None
-    emit: EmitEvent
-    steps: StepRunner
-    counter: TokenCounter
-    prompt: str
-    step_name: str
-    summary_model: ChatModel | None = None
-    guard: CompactionGuard = field(default_factory=CompactionGuard)
-    count_factor: float = 1.0
-    verifier: CitationVerifier | None = None
-
-    def provider_tokens(self, our_tokens: int) -> int:
-        """`our_tokens` as the provider counts them, for what people read."""
-        return round(our_tokens * self.count_factor)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOutcome:
-    """The history to go on with, the same object when nothing changed, and what making it cost."""
-
-    history: History
-    stats: RequestStats = field(default_factory=RequestStats)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """How a window is divided. All sizes in tokens; `schema_tokens` is what the tools take in every request.
-
-    `max_output_tokens` is what the model can write at most, for the trigger that reserves it (A).
+    `reserve_tokens` stays free for the reply; `max_output_tokens` is the model's own limit for it. `schema_tokens`, the
+    tools of every request, and `system_tokens` are 0 until `measured`. `count_factor` is the provider's tokens for one
+    of ours.
     """
 
     window_tokens: int
     reserve_tokens: int
-    schema_tokens: int
-    system_tokens: int
     max_output_tokens: int
     policy: ContextPolicy
+    schema_tokens: int = 0
+    system_tokens: int = 0
+    count_factor: float = 1.0
+
+    def provider_tokens(self, our_tokens: int) -> int:
+        """`our_tokens` as the provider counts them, for people to read."""
+        return round(our_tokens * self.count_factor)
 
     @property
     def history_limit_tokens(self) -> int:
@@ -199,14 +165,57 @@ class Budget:
         return max(SMALLEST_SUMMARY_TOKENS, min(wanted, self.usable_tokens // 4))
 
 
-def budget_of(history: History, context: CompactionContext) -> Budget:
-    """The division of the window of the context's model. Tokenizes the system prompt and the schemas once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """The resulting history, the same object if nothing changed, and its cost."""
+
+    history: History
+    stats: RequestStats = field(default_factory=RequestStats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionContext:
+    """Everything a compaction needs besides the history.
+
+    `summary_model`, if set, writes summaries in place of `model`. `store` is None when storage is off. `prompt` is the
+    rendered compaction prompt. `step_name` is unique in the run; each stage adds a suffix. `guard` belongs to the run.
+    `verifier` judges what replies cite before it enters the ledger; without one, no citation of a reply enters it.
+    """
+
+    model: ChatModel
+    budget: HistoryBudget
+    tools: tuple[Tool, ...]
+    store: ResultStore | None
+    emit: EmitEvent
+    steps: StepRunner
+    counter: TokenCounter
+    prompt: str
+    step_name: str
+    summary_model: ChatModel | None = None
+    guard: CompactionGuard = field(default_factory=CompactionGuard)
+    verifier: CitationVerifier | None = None
+
+    @property
+    def policy(self) -> ContextPolicy:
+        """The policy of the budget."""
+        return self.budget.policy
+
+    def request_tokens(self, history: History) -> int:
+        """The size of a request with `history` and the tools, as the provider counts it."""
+        return self.budget.provider_tokens(history.tokens() + self.budget.schema_tokens)
+
+
+def measured(history: History, context: CompactionContext) -> CompactionContext:
+    """`context` with a budget that counts the tools and the system prompt. Tokenizes them once."""
     system = (message for message in history if isinstance(message, SystemMessage))
-    return Budget(
-        window_tokens=context.window_tokens,
-        reserve_tokens=context.reserve_tokens,
+    budget = replace(
+        context.budget,
         schema_tokens=context.counter.count_tools(context.tools),
         system_tokens=sum(context.counter.count_message(message) for message in system),
-        max_output_tokens=context.model.limits.max_output_tokens,
-        policy=context.policy,
     )
+    return replace(context, budget=budget)
+
+
+def budget_of(history: History, context: CompactionContext) -> HistoryBudget:
+    """The budget of `context`, with the tools and the system prompt of `history` counted."""
+    return measured(history, context).budget

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holmes.core.truncation.masking.mask import shrink_to_pointers
+from holmes.core.truncation.masks import shrink_to_pointers
 from holmes.previews import first_that_fits, head_and_tail
 from holmes.previews.excerpts import DEFAULT_CHARACTERS_PER_TOKEN
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens
@@ -83,9 +83,9 @@ _MOST_POINTED_ROUNDS = 2
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holmes.core.history import History
-    from holmes.core.truncation.context import Budget
+    from holmes.core.truncation.context import HistoryBudget
     from holmes.tokens import TokenCounter
+    from holmes.tokens.history import History
     from holmes.values.messages import Message
 
 
@@ -107,7 +107,7 @@ class Room:
     protected_tools: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, budget: Budget, stand_in_tokens: int) -> Room:
+    def of(cls, budget: HistoryBudget, stand_in_tokens: int) -> Room:
         """The room that a policy gives when `stand_in_tokens` go to what stands for the removed messages."""
         return cls(
             tail_tokens=budget.tail_tokens,

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.truncation.plan import split_rounds
-from holmes.core.truncation.summary_repair import repair_summary
 from holmes.core.truncation.summary_request import (
     LONGEST_SHARE_OF_CAP,
     MAX_PIECES,
     Summary,
     ask,
+    repair_summary,
     shortened,
     transcript_pieces,
     whole_transcript,
@@ -118,7 +118,7 @@ def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
 
 
 async def _repaired(job: SummaryJob, summary: Summary) -> Summary:
-    context, budget = job.context, job.budget
+    context, budget = job.context, job.context.budget
     if context.summary_model is not None:
         window = _window_of_other(context.summary_model)
         return await repair_summary(job, summary, context.summary_model, window)
@@ -137,7 +137,7 @@ async def _in_place(job: SummaryJob) -> Summary:
 
 def _in_place_request(job: SummaryJob) -> ModelRequest | None:
     """The largest request that fits, or None."""
-    context, budget = job.context, job.budget
+    context, budget = job.context, job.context.budget
     note = user_text(_prompt(job, job.cap_tokens), kind="note")
     counter = context.counter.exact
     fixed = counter.count_tools(context.tools) + counter.count_message(note)
@@ -192,10 +192,11 @@ async def _again(job: SummaryJob, first: Summary) -> Summary:
         request = await asyncio.to_thread(_in_place_request, job)
         if request is not None:
             return await _in_place(job)
-    smaller = int(job.budget.window_tokens / OTHER_PROVIDER_MARGIN) if first.overflowed else job.budget.window_tokens
-    window = min(job.budget.window_tokens, first.window_tokens or smaller)
+    budget = job.context.budget
+    smaller = int(budget.window_tokens / OTHER_PROVIDER_MARGIN) if first.overflowed else budget.window_tokens
+    window = min(budget.window_tokens, first.window_tokens or smaller)
     # A model that thinks before it writes needs more room than the text it was asked for.
-    most = min(job.budget.reserve_tokens, window // 4)
+    most = min(budget.reserve_tokens, window // 4)
     writer = _Writer(
         model=job.context.model,
         window_tokens=window,
@@ -211,7 +212,7 @@ def _window_of_other(model: ChatModel) -> int:
 
 
 def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writer:
-    window = job.budget.window_tokens if model is job.context.model else _window_of_other(model)
+    window = job.context.budget.window_tokens if model is job.context.model else _window_of_other(model)
     return _Writer(
         model=model,
         window_tokens=window,
@@ -223,7 +224,7 @@ def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writ
 
 async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...]) -> Summary:
     """One summary for each group, one after the other (K10). A group that fails ends it."""
-    context, texts, stats = job.context, [], RequestStats()
+    context, budget, texts, stats = job.context, job.context.budget, [], RequestStats()
     share = job.cap_tokens // len(groups)
     for number, group in enumerate(groups, start=1):
         part = replace(job, removed=group, cap_tokens=share)
@@ -231,11 +232,11 @@ async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...])
         if context.summary_model is not None:
             writer = _summary_model_writer(part, context.summary_model, step)
         else:
-            window = job.budget.window_tokens
+            window = budget.window_tokens
             writer = _Writer(
                 model=context.model,
                 window_tokens=window,
-                output_tokens=context.model.limits.reply_tokens(2 * share, min(job.budget.reserve_tokens, window // 4)),
+                output_tokens=context.model.limits.reply_tokens(2 * share, min(budget.reserve_tokens, window // 4)),
                 most_pieces=MAX_PIECES,
                 step_name=f"{context.step_name}/{step}",
             )

@@ -10,16 +10,14 @@ The reminder takes at most 150 tokens for names that are made of words, and neve
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holmes.core.truncation.entity_check import with_distinct_lines
-from holmes.core.truncation.removed import store_removed
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shortened
-from holmes.evidence.ledger import LEDGER_HEADING, ledger_of
+from holmes.evidence.ledger import LEDGER_HEADING
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
 from holmes.values.messages import Text, UserMessage
 from holmes.values.texts import after_placeholder, before_placeholder
@@ -27,11 +25,9 @@ from holmes.values.texts import after_placeholder, before_placeholder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holmes.core.history import History
-    from holmes.core.truncation.context import Budget, CompactionContext
     from holmes.core.truncation.entity_check import RankedEntity
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import Message, StoredResult
+    from holmes.values.messages import StoredResult
     from holmes.values.tools import Tool
 
 MAX_LISTED_TOOLS = 20
@@ -157,35 +153,3 @@ def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
     while keep > 1 and counter.count_text(text[:keep]) > room_tokens:
         keep = keep * 9 // 10
     return text[: before_placeholder(text, keep)]
-
-
-_WHERE_TOKENS = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncationNote:
-    """`texts` follow the truncation line; `removed` is where the removed messages lie, None when nowhere."""
-
-    texts: tuple[str, ...] = ()
-    removed: StoredResult | None = None
-
-
-async def truncation_note_tokens(history: History, context: CompactionContext, budget: Budget) -> int:
-    """What the note takes at most."""
-    return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in await _texts(history, context, budget))
-
-
-async def make_truncation_note(
-    history: History, removed: tuple[Message, ...], context: CompactionContext, budget: Budget
-) -> TruncationNote:
-    """The note for a history that loses `removed`, which are stored first."""
-    stored = await store_removed(removed, context)
-    where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
-    return TruncationNote(texts=(*where, *await _texts(history, context, budget)), removed=stored)
-
-
-async def _texts(history: History, context: CompactionContext, budget: Budget) -> tuple[str, ...]:
-    proved = await ledger_of(history.messages(), context.verifier)
-    ledger = await asyncio.to_thread(proved.render, ledger_room_tokens(budget.summary_tokens), context.counter)
-    reminder = reminder_text(context.tools) if context.policy.summary.reminder else ""
-    return tuple(text for text in (ledger, reminder) if text)

@@ -6,28 +6,30 @@ about half of the window stays, half of the usual tail (S3). Pure; refuses to ma
 
 from __future__ import annotations
 
-from dataclasses import replace
+import asyncio
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.removed import where_removed_lie
+from holmes.core.truncation.removed import store_removed, where_removed_lie
+from holmes.core.truncation.summary_message import ledger_room_tokens, reminder_text
+from holmes.evidence.ledger import ledger_of
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.messages import AssistantMessage, CompactionMark, Text, UserMessage
 
 if TYPE_CHECKING:
-    from holmes.core.history import History
-    from holmes.core.truncation.context import Budget
+    from holmes.core.truncation.context import CompactionContext, HistoryBudget
     from holmes.core.truncation.plan import Plan
-    from holmes.core.truncation.summary_message import TruncationNote
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import Message
+    from holmes.tokens.history import History
+    from holmes.values.messages import Message, StoredResult
     from holmes.values.stats import RequestStats
 
 TRUNCATION_LINE = "[Earlier messages truncated]"
 _NO_ROOM = Room(tail_tokens=0, newest_round_tokens=0, history_tokens=0)
 
 
-def truncation_room(history: History, budget: Budget) -> Room:
+def truncation_room(history: History, budget: HistoryBudget) -> Room:
     """The newest part of the history that the policy keeps, by its share or as after a summary (P10)."""
     room, fraction = Room.of(budget, 0), budget.policy.keep.fraction
     if fraction is None:
@@ -74,7 +76,7 @@ def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessag
     return UserMessage(parts=(*_summary_parts(summary), *added), kind="summary")
 
 
-def require_fit(history: History, budget: Budget, counter: TokenCounter) -> None:
+def require_fit(history: History, budget: HistoryBudget, counter: TokenCounter) -> None:
     """Raise `CompactionInsufficientError` when even the shortest form of `history` is larger than the window."""
     plan = plan_removal(history, _NO_ROOM, counter)
     if history.replaced(plan.assemble()).exceeds(budget.hard_limit_tokens):
@@ -82,7 +84,7 @@ def require_fit(history: History, budget: Budget, counter: TokenCounter) -> None
 
 
 def insufficient(
-    history: History, budget: Budget, counter: TokenCounter, spent: RequestStats | None = None
+    history: History, budget: HistoryBudget, counter: TokenCounter, spent: RequestStats | None = None
 ) -> CompactionInsufficientError:
     """The error for a history that cannot be made to fit; it names every part that has to stay, and its size.
 
@@ -110,7 +112,7 @@ def insufficient(
 HISTORY_SHARE = 0.60
 
 
-def emergency_room(history: History, budget: Budget) -> Room:
+def emergency_room(history: History, budget: HistoryBudget) -> Room:
     """Half of what a truncation usually keeps.
 
     A history that should have fitted by our count, since the provider counts more or its window is smaller than we
@@ -119,3 +121,35 @@ def emergency_room(history: History, budget: Budget) -> Room:
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
     most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
     return Room.of(budget, 0).halved(most)
+
+
+_WHERE_TOKENS = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruncationNote:
+    """`texts` follow the truncation line; `removed` is where the removed messages lie, None when nowhere."""
+
+    texts: tuple[str, ...] = ()
+    removed: StoredResult | None = None
+
+
+async def truncation_note_tokens(history: History, context: CompactionContext) -> int:
+    """What the note takes at most."""
+    return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in await _texts(history, context))
+
+
+async def make_truncation_note(
+    history: History, removed: tuple[Message, ...], context: CompactionContext
+) -> TruncationNote:
+    """The note for a history that loses `removed`, which are stored first."""
+    stored = await store_removed(removed, context)
+    where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
+    return TruncationNote(texts=(*where, *await _texts(history, context)), removed=stored)
+
+
+async def _texts(history: History, context: CompactionContext) -> tuple[str, ...]:
+    proved = await ledger_of(history.messages(), context.verifier)
+    ledger = await asyncio.to_thread(proved.render, ledger_room_tokens(context.budget.summary_tokens), context.counter)
+    reminder = reminder_text(context.tools) if context.policy.summary.reminder else ""
+    return tuple(text for text in (ledger, reminder) if text)

@@ -9,10 +9,8 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.typos import hint
-from holmes.kubernetes.fields import at, child, integer, text, text_map
+from holmes.kubernetes.fields import at, child, integer, matches_map, matches_selector, moment, text, text_map
 from holmes.kubernetes.kinds import WORKLOADS
-from holmes.kubernetes.moments import moment
-from holmes.kubernetes.selectors import matches_map, matches_selector
 from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:

@@ -10,10 +10,8 @@ from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.evidence import has_secret_name, shown
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import at, child, children, text, text_map
+from holmes.kubernetes.fields import at, child, children, matches_map, moment, text, text_map, written
 from holmes.kubernetes.kinds import WORKLOADS
-from holmes.kubernetes.moments import moment, written
-from holmes.kubernetes.selectors import matches_map
 from holmes.values.findings import Change
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from holmes.diagnosis.facts.edges import failures, host_uses, is_ready
 from holmes.diagnosis.facts.evidence import edited_at, has_secret_name, is_optional, value
 from holmes.diagnosis.facts.pods import container_field
 from holmes.diagnosis.facts.typos import hint, nearest
-from holmes.kubernetes.fields import child, children, text, text_map, texts
-from holmes.kubernetes.selectors import matches_map
+from holmes.kubernetes.fields import child, children, matches_map, text, text_map, texts
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 

@@ -12,8 +12,7 @@ from holmes.diagnosis.facts.evidence import value
 from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.rule import Fault
-from holmes.kubernetes.fields import at, child, integer, text, texts
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import at, child, integer, moment, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.evidence import edited_at
-from holmes.kubernetes.fields import boolean, text
+from holmes.kubernetes.fields import boolean, duration, moment, text
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.moments import duration, moment
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

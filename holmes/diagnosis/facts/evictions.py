@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from holmes.diagnosis.facts.evidence import event, field, spec_field
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.facts.resources import amount, quantity
-from holmes.kubernetes.fields import at, text
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import at, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from holmes.diagnosis.facts.templates import template_of
-from holmes.kubernetes.fields import at, boolean, children, text
+from holmes.kubernetes.fields import at, boolean, children, moment, text
 from holmes.kubernetes.kinds import WORKLOADS
-from holmes.kubernetes.moments import moment
 from holmes.redaction.names import strength_of
 from holmes.values.findings import Evidence
 from holmes.values.texts import excerpt

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from holmes.diagnosis.facts.templates import labels_of
-from holmes.kubernetes.fields import at, child, children, integer, text, text_map, texts
-from holmes.kubernetes.selectors import matches_selector
+from holmes.kubernetes.fields import at, child, children, integer, matches_selector, text, text_map, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from holmes.kubernetes.fields import children, integer, text, text_map, texts
-from holmes.kubernetes.selectors import matches_map, matches_selector
+from holmes.kubernetes.fields import children, integer, matches_map, matches_selector, text, text_map, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.diagnosis.facts.evidence import edited_at, is_optional, value
 from holmes.diagnosis.facts.typos import meant, nearest
-from holmes.kubernetes.fields import child, children, text
-from holmes.kubernetes.moments import written
+from holmes.kubernetes.fields import child, children, text, written
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from weakref import WeakKeyDictionary
 from holmes.diagnosis.facts.changes import replica_sets_newest_first
 from holmes.diagnosis.facts.edges import is_ready
 from holmes.diagnosis.facts.templates import labels_of
-from holmes.kubernetes.fields import at, children, text, text_map
-from holmes.kubernetes.moments import moment
-from holmes.kubernetes.selectors import matches_map
+from holmes.kubernetes.fields import at, children, matches_map, moment, text, text_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from holmes.kubernetes.fields import child, text_map
+from holmes.kubernetes.fields import child, matches_map, text_map
 from holmes.kubernetes.kinds import WORKLOADS
-from holmes.kubernetes.selectors import matches_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

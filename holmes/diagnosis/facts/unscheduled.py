@@ -15,8 +15,7 @@ from holmes.diagnosis.facts.evidence import serves_elsewhere
 from holmes.diagnosis.facts.nodes import CONTROL_PLANE_TAINTS, chooses
 from holmes.diagnosis.facts.pods import judged_pods
 from holmes.diagnosis.facts.resources import allocatable, requested
-from holmes.kubernetes.fields import child, children, text
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import child, children, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.facts.resources import amount
 from holmes.diagnosis.facts.unscheduled import claims_of
-from holmes.kubernetes.fields import child, children, text, texts
-from holmes.kubernetes.selectors import matches_selector
+from holmes.kubernetes.fields import child, children, matches_selector, text, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from holmes.diagnosis.facts.admission import (
 )
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, children, text
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import at, child, children, moment, text
 from holmes.values.findings import Evidence, ObjectRef
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, children, text
+from holmes.kubernetes.fields import at, child, children, moment, text
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.moments import moment
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

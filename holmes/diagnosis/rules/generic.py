@@ -10,9 +10,8 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.custom_resources import describe
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text, texts
+from holmes.kubernetes.fields import duration, moment, text, texts
 from holmes.kubernetes.kinds import KINDS
-from holmes.kubernetes.moments import duration, moment
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

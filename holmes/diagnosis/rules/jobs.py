@@ -10,8 +10,7 @@ from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import containers_of
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import ROLLOUT_GRACES, sick_pods
-from holmes.kubernetes.fields import integer, text
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import duration, integer, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

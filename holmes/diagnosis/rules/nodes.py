@@ -8,8 +8,7 @@ from holmes.diagnosis.facts import evidence
 from holmes.diagnosis.facts.nodes import CORDON_TAINT, chooses, events_by_node, standing_nodes
 from holmes.diagnosis.facts.unscheduled import unscheduled_for
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, text
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import child, duration, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,8 +27,7 @@ from holmes.diagnosis.facts.logs import last_words, wanted_logs
 from holmes.diagnosis.facts.pods import container_field, container_words, containers_of, troubled_pods
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, children, text, texts
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import child, children, duration, moment, text, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

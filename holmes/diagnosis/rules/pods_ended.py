@@ -10,8 +10,7 @@ from holmes.diagnosis.facts.evictions import RECENT_SECONDS, ended_at, own_limit
 from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words, serves_elsewhere, spec_field, value
 from holmes.diagnosis.facts.pods import container_field, containers_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text, texts
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import duration, moment, text, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from holmes.diagnosis.facts.evidence import event, field, owner_words, pod_words
 from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.references import just_repaired, missing_key, missing_object, references_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import child, text
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import child, duration, moment, text
 from holmes.values.findings import ObjectRef
 from holmes.values.texts import excerpt
 

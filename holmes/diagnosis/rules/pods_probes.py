@@ -12,8 +12,7 @@ from holmes.diagnosis.facts.pods import container_words, containers_of, troubled
 from holmes.diagnosis.facts.probes import WORDS, failures, probe_of, verdict
 from holmes.diagnosis.rule import Fault, Row
 from holmes.kubernetes.cluster_state import LogKey
-from holmes.kubernetes.fields import at, integer, text
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import at, duration, integer, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,7 @@ from holmes.diagnosis.facts.services import nearest_workload
 from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import meant
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import text, text_map
-from holmes.kubernetes.moments import moment
-from holmes.kubernetes.selectors import matches_selector
+from holmes.kubernetes.fields import matches_selector, moment, text, text_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,7 @@ from holmes.diagnosis.facts.templates import pod_templates
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_for, waiting_severity
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, child, text
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import at, child, duration, moment, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from holmes.diagnosis.facts.services import (
 from holmes.diagnosis.facts.templates import labels_of
 from holmes.diagnosis.facts.typos import hint
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, children, text
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import at, children, moment, text
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

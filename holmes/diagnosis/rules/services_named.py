@@ -13,8 +13,7 @@ from holmes.diagnosis.facts.services import edited_at, is_headless, pods_behind,
 from holmes.diagnosis.facts.templates import labels_of, template_of
 from holmes.diagnosis.facts.typos import hint, intended_service, nearest, workload_named
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, integer, texts
-from holmes.kubernetes.selectors import matches_map
+from holmes.kubernetes.fields import children, integer, matches_map, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,8 +21,7 @@ from holmes.diagnosis.facts.volumes import (
     waits_for_consumer,
 )
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, text, texts
-from holmes.kubernetes.moments import duration
+from holmes.kubernetes.fields import children, duration, text, texts
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.facts.unscheduled import claims_of, unscheduled_pods
 from holmes.diagnosis.facts.volumes import files_in, full_mount, node_terms, pods_by_claim, says_full
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import children, text, texts
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import children, duration, moment, text, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,8 +16,7 @@ from holmes.diagnosis.facts.changes import (
 from holmes.diagnosis.facts.edges import consumer_logs, edges, failures, is_sick
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.rule import Fault, Row
-from holmes.kubernetes.fields import at, children, text, text_map
-from holmes.kubernetes.moments import moment
+from holmes.kubernetes.fields import at, children, moment, text, text_map
 from holmes.values.findings import Evidence
 
 if TYPE_CHECKING:

@@ -12,9 +12,7 @@ from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import hint, meant
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import sick_pods, wanted_replicas
-from holmes.kubernetes.fields import child, text, text_map
-from holmes.kubernetes.moments import moment
-from holmes.kubernetes.selectors import matches_selector
+from holmes.kubernetes.fields import child, matches_selector, moment, text, text_map
 from holmes.values.findings import ObjectRef
 
 if TYPE_CHECKING:

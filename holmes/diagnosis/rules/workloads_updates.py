@@ -10,8 +10,7 @@ from holmes.diagnosis.facts.pods import containers_of, judged_pods
 from holmes.diagnosis.facts.resources import quantity
 from holmes.diagnosis.rule import Fault, Row
 from holmes.diagnosis.rules.workloads_rollout import wanted_replicas
-from holmes.kubernetes.fields import at, child, children, text
-from holmes.kubernetes.moments import duration, moment
+from holmes.kubernetes.fields import at, child, children, duration, moment, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestig
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.records.records import add_investigations
-from holmes.investigations.records.rows import incident_of, known_alert_of, labels_to_json, optional_moment, seconds_of
+from holmes.investigations.records.rows import known_alert_of, labels_to_json, optional_moment, record_of, seconds_of
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.records.values import IncidentId, InvestigationId
+from holmes.investigations.records.values import Incident, IncidentId, InvestigationId
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
     from holmes.investigations.alerts.intake_state import IntakeChanges
-    from holmes.investigations.records.values import AlertGroup, Incident, KnownAlert, NewInvestigation
+    from holmes.investigations.records.values import AlertGroup, KnownAlert, NewInvestigation
 
     T = TypeVar("T")
 
@@ -173,7 +173,7 @@ def _incidents(
 ) -> Iterator[Incident]:
     for some in _slices(values):
         rows = connection.execute(select(INCIDENTS).where(column.in_(some), *conditions).order_by(INCIDENTS.c.id))
-        yield from map(incident_of, rows)
+        yield from (record_of(Incident, row) for row in rows)
 
 
 def _investigations(

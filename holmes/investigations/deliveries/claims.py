@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, exists, func, or_, select, update
 
-from holmes.investigations.deliveries.records import delivery_of
+from holmes.investigations.deliveries.records import Delivery
 from holmes.investigations.records.replicas import now_seconds
+from holmes.investigations.records.rows import record_of
 from holmes.investigations.records.schema import DELIVERIES
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Row, Update
 
-    from holmes.investigations.deliveries.records import Delivery
     from holmes.investigations.records.database import Database
 
 _NOT_CONFIGURED = "this destination is not in the configuration any more"
@@ -111,7 +111,7 @@ class DeliveryClaims:
         claimed = {"claimed_until": now + self._lease_seconds, "attempts": columns.attempts + 1}
         connection.execute(update(DELIVERIES).where(mine).values(**claimed))
         rows = connection.execute(select(DELIVERIES).where(mine).order_by(columns.id)).all()
-        return tuple(Claim(delivery=delivery_of(row), reference=_reference(connection, row)) for row in rows)
+        return tuple(Claim(delivery=record_of(Delivery, row), reference=_reference(connection, row)) for row in rows)
 
 
 def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import func, select
 
 from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
-from holmes.investigations.records.rows import incident_of, investigation_of, known_alert_of
+from holmes.investigations.records.rows import known_alert_of, record_of
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.texts import root_cause
+from holmes.investigations.records.values import Incident, InvestigationRecord
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.values.texts import shortened
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from holmes.investigations.deliveries.records import Delivery
     from holmes.investigations.records.database import Database
-    from holmes.investigations.records.values import Alert, Incident, InvestigationRecord, KnownAlert
+    from holmes.investigations.records.values import Alert, KnownAlert
 
 _MOST_ALERTS: Final = 100
 _MOST_SUMMARY_CHARACTERS: Final = 500
@@ -145,8 +146,8 @@ def _read(connection: Connection, delivery: Delivery) -> _Records | None:
     of_incident = ALERTS.c.incident_id == delivery.incident_id
     alerts = connection.execute(select(ALERTS).where(of_incident).order_by(ALERTS.c.first_seen).limit(_MOST_ALERTS))
     return _Records(
-        incident=incident_of(row),
+        incident=record_of(Incident, row),
         alerts=tuple(map(known_alert_of, alerts)),
         alerts_total=connection.execute(select(func.count()).where(of_incident)).scalar_one(),
-        investigation=investigation_of(investigation) if investigation else None,
+        investigation=record_of(InvestigationRecord, investigation) if investigation else None,
     )

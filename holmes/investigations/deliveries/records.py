@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from datetime import datetime  # noqa: TC003  the codec reads the hints
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from sqlalchemy import and_, select, update
 
+from holmes.destinations.destination import NewsKind  # noqa: TC001  the codec reads the hints
 from holmes.investigations.records.journal import insert_once
-from holmes.investigations.records.rows import moment, optional_moment
+from holmes.investigations.records.rows import record_of
 from holmes.investigations.records.schema import DELIVERIES
-from holmes.investigations.records.values import IncidentId, InvestigationId
+from holmes.investigations.records.values import IncidentId, InvestigationId  # noqa: TC001  the codec reads the hints
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime
 
-    from sqlalchemy import ColumnElement, Connection, Row
+    from sqlalchemy import ColumnElement, Connection
 
-    from holmes.destinations.destination import NewsKind
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.values import InvestigationRecord
 
@@ -103,25 +103,6 @@ def queue_finished(connection: Connection, record: InvestigationRecord, destinat
     return queue_delivery(connection, new, destinations, now)
 
 
-def delivery_of(row: Row[tuple[object, ...]]) -> Delivery:
-    """A row of `holmes_deliveries`."""
-    return Delivery(
-        id=row.id,
-        key=row.key,
-        destination=row.destination,
-        event=cast("NewsKind", row.event),
-        incident_id=IncidentId(row.incident_id),
-        investigation_id=InvestigationId(row.investigation_id) if row.investigation_id else None,
-        state=cast("DeliveryState", row.state),
-        attempts=row.attempts,
-        created_at=moment(row.created_at),
-        due_at=moment(row.due_at),
-        delivered_at=optional_moment(row.delivered_at),
-        last_error=row.last_error,
-        gave_up=row.gave_up,
-    )
-
-
 class DeliveryRecords:
     """The deliveries of this database."""
 
@@ -147,13 +128,13 @@ class DeliveryRecords:
             conditions.append(columns.id < before)
         query = select(DELIVERIES).where(and_(True, *conditions)).order_by(columns.id.desc()).limit(limit)  # noqa: FBT003  SQL's word
         rows = await self._database.read(lambda connection: connection.execute(query).all())
-        return tuple(map(delivery_of, rows))
+        return tuple(record_of(Delivery, row) for row in rows)
 
     async def get(self, identity: int) -> Delivery | None:
         """One delivery; None when there is none of this id."""
         query = select(DELIVERIES).where(DELIVERIES.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        return None if row is None else delivery_of(row)
+        return None if row is None else record_of(Delivery, row)
 
     async def retry(self, identity: int) -> bool:
         """Try a failed delivery again for another day. False when it is none."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import and_, func, or_, select, update
 
 from holmes.investigations.queue.workflows import Workflows, WorkflowSettings
+from holmes.investigations.records.database import lock_recovery
 from holmes.investigations.records.periodic import repeat
 from holmes.investigations.records.schema import INVESTIGATIONS
 from holmes.investigations.records.values import FINAL_STATES, UNFINISHED_STATES, InvestigationId
@@ -160,7 +161,7 @@ class InvestigationQueue:
         alive = await self._replicas.alive()
         if not self._replicas.can_judge():
             return  # nobody could renew a lease while the database was away
-        recovered = await self._workflows.recover(alive)
+        recovered = await self._recover(alive)
         if recovered:
             _log.warning("investigations of replicas that are gone, taken over: %d", recovered)
         columns = INVESTIGATIONS.c
@@ -178,6 +179,16 @@ class InvestigationQueue:
         await self._database.transaction(
             lambda connection: _note_workflows(connection, {identity: renamed[identity] for identity in still})
         )
+
+    async def _recover(self, alive: frozenset[str]) -> int:
+        if not await self._workflows.has_abandoned(alive):
+            return 0
+
+        def resume(connection: Connection) -> int:
+            lock_recovery(connection)  # another replica may have resumed them since
+            return self._workflows.resume_abandoned(alive)
+
+        return await self._database.transaction(resume)
 
     async def _stop_lost(self) -> None:
         """Stop what was cancelled, or goes on at another replica."""

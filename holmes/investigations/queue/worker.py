@@ -23,9 +23,10 @@ from holmes.investigations.records.journal import (
     UnreadableStep,
     step_from_bytes,
 )
-from holmes.investigations.records.rows import investigation_of, stats_to_json
+from holmes.investigations.records.rows import record_of, stats_to_json
 from holmes.investigations.records.schema import INCIDENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.texts import root_cause, storable
+from holmes.investigations.records.values import InvestigationRecord
 from holmes.values.errors import ClusterUnreachable, HolmesError, ModelError
 from holmes.values.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.investigations.records.database import Database
-    from holmes.investigations.records.values import InvestigationId, InvestigationRecord, InvestigationState
+    from holmes.investigations.records.values import InvestigationId, InvestigationState
     from holmes.values.events import AgentEvent
     from holmes.values.stats import RequestStats
     from holmes.values.steps import StepRunner
@@ -193,7 +194,7 @@ class InvestigationWorker:
         if not begun.rowcount:
             return None
         row = connection.execute(select(INVESTIGATIONS).where(columns.id == identity)).one()
-        record = investigation_of(row)
+        record = record_of(InvestigationRecord, row)
         steps = connection.execute(
             select(func.count()).select_from(STEPS).where(STEPS.c.investigation_id == identity)
         ).scalar_one()
@@ -299,7 +300,9 @@ class InvestigationWorker:
         mine = (columns.id == record.id, columns.state == "running", columns.attempts == record.attempts)
         if not connection.execute(update(INVESTIGATIONS).where(*mine).values(**values)).rowcount:
             raise LostInvestigation(record.id)
-        finished = investigation_of(connection.execute(select(INVESTIGATIONS).where(columns.id == record.id)).one())
+        finished = record_of(
+            InvestigationRecord, connection.execute(select(INVESTIGATIONS).where(columns.id == record.id)).one()
+        )
         if finished.incident_id is not None:
             changes: dict[str, object] = {"updated_at": now}
             if finished.answer:

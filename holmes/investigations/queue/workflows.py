@@ -1,14 +1,15 @@
 """The one place that knows DBOS: a queue of workflows in the database, one workflow for an investigation.
 
-DBOS hands each queued workflow to exactly one replica and remembers who has it. What it does not do without a paid
-controller is to take the workflows of a dead replica over; for that `recover` names the dead ones. All replicas share
-one application version on purpose: what makes an investigation go on are named steps, see `journal`.
+DBOS gives each queued workflow to exactly one replica and records the owner. Without its paid controller it does not
+take over the workflows of a dead replica; `resume_abandoned` does. All replicas share one application version:
+investigations resume from named steps, see `journal`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
@@ -19,7 +20,7 @@ from holmes.investigations.records.database import DatabaseDamaged, is_damage
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from dbos import DBOS
 
@@ -69,9 +70,20 @@ class Workflows:
         """Queue a workflow; nothing happens when there is one of this id."""
         await self._in_thread(self._running.enqueue, workflow_id, argument)
 
-    async def recover(self, alive: frozenset[str]) -> int:
-        """Put the workflows of replicas that are not `alive` back into the queue; returns how many there were."""
-        return await self._in_thread(self._recover, alive)
+    async def has_abandoned(self, alive: frozenset[str]) -> bool:
+        """True if a replica that is not `alive` still owns a workflow."""
+        return bool(await self._in_thread(self._abandoned, alive))
+
+    def resume_abandoned(self, alive: frozenset[str]) -> int:
+        """Requeue the workflows of replicas that are not `alive`; returns their number.
+
+        Blocking. DBOS does not check the owner again: only one replica may call this at a time.
+        """
+        with self._translated_errors():
+            abandoned = self._abandoned(alive)
+            if abandoned:
+                self._running.dbos.resume_workflows(abandoned, queue_name=QUEUE)
+            return len(abandoned)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
         """Those of these workflows that have ended, however, or that nobody knows."""
@@ -83,7 +95,7 @@ class Workflows:
             await self._in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
 
     async def stop(self) -> None:
-        """Take nothing more from the queue. What runs stays this replica's until `recover` is told that it is gone."""
+        """Take nothing more from the queue. What runs stays this replica's until `resume_abandoned`."""
         if self._launched is not None:
             await asyncio.to_thread(self._launched.dbos.destroy, workflow_completion_timeout_sec=0)
 
@@ -95,12 +107,17 @@ class Workflows:
         return self._launched
 
     async def _in_thread(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-        """`work` in a thread. Raises `WorkflowsUnavailable` for what DBOS says, and `DatabaseDamaged`."""
+        with self._translated_errors():
+            return await asyncio.to_thread(work, *arguments, **named)
+
+    @contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        """Turns the errors of DBOS into `WorkflowsUnavailable` and `DatabaseDamaged`."""
         # Imported here, like DBOS itself.
         from dbos import error as dbos_error
 
         try:
-            return await asyncio.to_thread(work, *arguments, **named)
+            yield
         except (dbos_error.DBOSException, SQLAlchemyError) as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             if is_damage(error) or is_damage(error.__cause__):
@@ -109,11 +126,10 @@ class Workflows:
                 raise damage from error
             raise WorkflowsUnavailable(f"the workflows of DBOS failed: {reason}") from error
 
-    def _recover(self, alive: frozenset[str]) -> int:
+    def _abandoned(self, alive: frozenset[str]) -> list[str]:
         dbos = self._running.dbos
         pending = dbos.list_workflows(status="PENDING", queue_name=QUEUE, load_input=False, load_output=False)
-        dead = sorted({each.executor_id for each in pending if each.executor_id and each.executor_id not in alive})
-        return len(dbos._recover_pending_workflows(dead)) if dead else 0  # noqa: SLF001  see the module
+        return [each.workflow_id for each in pending if each.executor_id and each.executor_id not in alive]
 
     def _ended(self, workflow_ids: tuple[str, ...]) -> frozenset[str]:
         if not workflow_ids:

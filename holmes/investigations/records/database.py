@@ -35,6 +35,7 @@ _RETRY_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 2.0
 _HANGING_SECONDS = 5.0
 _INTAKE_LOCK = 4_672_165
+_RECOVERY_LOCK = 4_672_166
 _POSTGRESQL = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -189,10 +190,19 @@ class Database:
 
 
 def lock_intake(connection: Connection) -> None:
-    """Make every transaction that calls this wait for the one before it, also those of other replicas."""
+    """Serialises the transactions that call this, across all replicas."""
+    _lock(connection, _INTAKE_LOCK)
+
+
+def lock_recovery(connection: Connection) -> None:
+    """Like `lock_intake`, for replicas that take over investigations."""
+    _lock(connection, _RECOVERY_LOCK)
+
+
+def _lock(connection: Connection, key: int) -> None:
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _INTAKE_LOCK})
-    # SQLite: every transaction starts with BEGIN IMMEDIATE, see `_engine`, so it is alone already.
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": key})
+    # SQLite: BEGIN IMMEDIATE already serialises all transactions, see `_engine`.
 
 
 def _parsed(address: str) -> URL:

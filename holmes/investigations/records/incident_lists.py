@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, func, or_, select, tuple_
 
-from holmes.investigations.records.rows import incident_of
+from holmes.investigations.records.rows import record_of
 from holmes.investigations.records.schema import INCIDENTS
+from holmes.investigations.records.values import Incident
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
-    from holmes.investigations.records.values import Incident, IncidentState
+    from holmes.investigations.records.values import IncidentState
 
 CURSOR_PATTERN = r"^\d{1,12}(\.\d{1,17})?_[0-9A-Za-z\-]{1,40}$"
 _CURSOR = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})", re.ASCII)
@@ -64,7 +65,7 @@ def list_incidents(connection: Connection, query: IncidentQuery) -> ListedIncide
     shown = rows[: query.limit]
     is_more = len(rows) > query.limit
     return ListedIncidents(
-        incidents=tuple(map(incident_of, shown)),
+        incidents=tuple(record_of(Incident, row) for row in shown),
         next_after=(float(shown[-1].updated_at), str(shown[-1].id)) if is_more else None,
     )
 

@@ -11,14 +11,13 @@ returns.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import time
 import uuid
 from collections import Counter
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -27,6 +26,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, To
 from holmes.investigations.records.schema import EVENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.texts import storable
 from holmes.investigations.records.wire_events import NOTICE, wire_events
+from holmes.values.codec import Codec
 from holmes.values.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage
 from holmes.values.model import ModelReply
 from holmes.values.stats import RequestStats
@@ -39,26 +39,27 @@ if TYPE_CHECKING:
     from holmes.investigations.records.database import Database
     from holmes.investigations.records.values import InvestigationId
     from holmes.values.events import AgentEvent
-    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.json_types import JsonObject
 
-_TYPES: Final[Mapping[str, type]] = {
-    each.__name__: each
-    for each in (
-        AssistantMessage,
-        Image,
-        ModelReply,
-        Reasoning,
-        RequestStats,
-        SpillOutcome,
-        StoredResult,
-        Text,
-        ToolCall,
-        ToolMessage,
-        ToolOutcome,
-    )
-}
-_TYPE: Final = "$type"
-_BYTES: Final = "$bytes"
+_STEPS: Final = Codec(
+    tags={
+        each: ("$type", each.__name__)
+        for each in (
+            AssistantMessage,
+            Image,
+            ModelReply,
+            Reasoning,
+            RequestStats,
+            SpillOutcome,
+            StoredResult,
+            Text,
+            ToolCall,
+            ToolMessage,
+            ToolOutcome,
+        )
+    },
+    tagged=True,
+)
 
 
 class UnreadableStep(ValueError):
@@ -67,13 +68,13 @@ class UnreadableStep(ValueError):
 
 def step_to_bytes(result: object) -> bytes:
     """The JSON of a result. Raises `TypeError` for a value that no step returns."""
-    return json.dumps(_encoded(result), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(_STEPS.encode(result), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def step_from_bytes(content: bytes) -> object:
     """The result again; equal to what was recorded. Raises `UnreadableStep`."""
     try:
-        return _decoded(json.loads(content.decode("utf-8", "surrogatepass")))
+        return _STEPS.decode_tagged(json.loads(content.decode("utf-8", "surrogatepass")))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise UnreadableStep(f"{type(error).__name__}: {error}") from error
 
@@ -81,39 +82,6 @@ def step_from_bytes(content: bytes) -> object:
 def cost_of(result: object) -> float:
     """US dollars that a step was charged for: replies of models cost, nothing else does."""
     return result.stats.cost if isinstance(result, ModelReply) else 0.0
-
-
-def _encoded(value: object) -> JsonValue:
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    if isinstance(value, bytes):
-        return {_BYTES: base64.b64encode(value).decode("ascii")}
-    if isinstance(value, tuple):
-        return [_encoded(item) for item in value]
-    name = type(value).__name__
-    if _TYPES.get(name) is not type(value) or not is_dataclass(value):
-        raise TypeError(f"a step returned a {name!r}, which no journal can keep")
-    return {_TYPE: name, **{field.name: _encoded(getattr(value, field.name)) for field in fields(value)}}
-
-
-def _decoded(value: JsonValue) -> object:
-    if isinstance(value, list):
-        return tuple(_decoded(item) for item in value)
-    if not isinstance(value, dict):
-        return value
-    if _BYTES in value:
-        return base64.b64decode(str(value[_BYTES]), validate=True)
-    kind = _TYPES[str(value[_TYPE])]
-    known = {field.name: field for field in fields(kind)}
-    given: dict[str, Any] = {name: _decoded(item) for name, item in value.items() if name in known}
-    missing = [
-        name
-        for name, field in known.items()
-        if name not in given and field.default is MISSING and field.default_factory is MISSING
-    ]
-    if missing:
-        raise UnreadableStep(f"{kind.__name__} has no {missing[0]!r}")
-    return kind(**given)
 
 
 # A finished step was paid for: the database may take long to come back before it is given up.

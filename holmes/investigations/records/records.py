@@ -15,10 +15,17 @@ from sqlalchemy import and_, exists, func, insert, or_, select, update
 
 from holmes.investigations.records.database import lock_intake
 from holmes.investigations.records.incident_lists import EVERY_INCIDENT, list_incidents
-from holmes.investigations.records.rows import event_of, incident_of, investigation_of, known_alert_of, stats_to_json
+from holmes.investigations.records.rows import known_alert_of, record_of, stats_to_json
 from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
 from holmes.investigations.records.texts import storable
-from holmes.investigations.records.values import FINAL_STATES, InvestigationId, time_id
+from holmes.investigations.records.values import (
+    FINAL_STATES,
+    Incident,
+    InvestigationId,
+    InvestigationRecord,
+    StoredEvent,
+    time_id,
+)
 from holmes.values.stats import NOTHING_SPENT
 
 if TYPE_CHECKING:
@@ -30,13 +37,10 @@ if TYPE_CHECKING:
     from holmes.investigations.records.incident_lists import IncidentQuery, ListedIncidents
     from holmes.investigations.records.values import (
         ClosedBy,
-        Incident,
         IncidentId,
-        InvestigationRecord,
         InvestigationState,
         KnownAlert,
         NewInvestigation,
-        StoredEvent,
     )
 
 SECONDS_PER_DAY = 86_400
@@ -104,7 +108,7 @@ def list_investigations(connection: Connection, query: InvestigationQuery) -> tu
     """The newest that fit `query`, within a transaction."""
     statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
     statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
-    return tuple(map(investigation_of, connection.execute(statement).all()))
+    return tuple(record_of(InvestigationRecord, row) for row in connection.execute(statement))
 
 
 def queue_figures(connection: Connection) -> QueueFigures:
@@ -130,7 +134,7 @@ class InvestigationRecords:
         """One investigation; None when there is none of this id."""
         query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        return None if row is None else investigation_of(row)
+        return None if row is None else record_of(InvestigationRecord, row)
 
     async def list(self, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
         """The newest that fit `query`."""
@@ -145,7 +149,7 @@ class InvestigationRecords:
             .limit(limit)
         )
         rows = await self._database.read(lambda connection: connection.execute(statement).all())
-        return tuple(map(event_of, rows))
+        return tuple(record_of(StoredEvent, row) for row in rows)
 
     async def cancel(self, identity: InvestigationId) -> bool:
         """Cancel what is not finished; whoever runs it stops within a second. False when it was finished already."""
@@ -191,7 +195,7 @@ class IncidentRecords:
         """One incident; None when there is none of this id."""
         query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        return None if row is None else incident_of(row)
+        return None if row is None else record_of(Incident, row)
 
     async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
         """Alerts of an incident: what fires before what is over, then in the order in which they came."""

@@ -6,16 +6,12 @@ All values are frozen. Times are aware datetimes in UTC.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping  # noqa: TC003  the codec reads the hints
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NewType, TypeAlias
+from datetime import datetime  # noqa: TC003  the codec reads the hints
+from typing import Literal, NewType, TypeAlias
 
-from holmes.values.stats import NOTHING_SPENT
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from holmes.values.stats import RequestStats
+from holmes.values.stats import NOTHING_SPENT, RequestStats
 
 InvestigationId = NewType("InvestigationId", str)
 IncidentId = NewType("IncidentId", str)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from holmes.investigations.records.values import InvestigationState
 from holmes.server.security import require_key
-from holmes.telemetry.queue_gauges import QueueReading, QueueScrape
+from holmes.telemetry.instruments import QueueReading, QueueScrape
 
 if TYPE_CHECKING:
     from holmes.app.serving import Service

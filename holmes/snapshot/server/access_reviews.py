@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text, texts
-from holmes.snapshot.server.failures import READ_ONLY, bad_request
+from holmes.snapshot.server.responses import READ_ONLY, bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

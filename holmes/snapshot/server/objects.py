@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import child, children, text, text_map
 from holmes.snapshot.discovery import crd_of
-from holmes.snapshot.server.failures import ApiFailure, bad_request, no_such_object, not_recorded
+from holmes.snapshot.server.responses import ApiFailure, bad_request, no_such_object, not_recorded
 from holmes.snapshot.server.selectors import parse_field_selector, parse_label_selector
-from holmes.snapshot.server.tables.layouts import layout_of, partial, table
+from holmes.snapshot.server.tables import layout_of, partial, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from holmes.snapshot.discovery import ResourceType
     from holmes.snapshot.recording import Recording, Unread
-    from holmes.snapshot.server.media import Form
+    from holmes.snapshot.server.responses import Form
     from holmes.values.json_types import JsonObject
 
 CORE_EVENTS: Final = ("", "events")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holmes.kubernetes.fields import at, children, integer, text, text_map, texts
-from holmes.snapshot.server.failures import bad_request
+from holmes.snapshot.server.responses import bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

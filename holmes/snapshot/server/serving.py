@@ -94,7 +94,7 @@ def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> u
     # Imported here: together they cost 150 ms, and nobody needs them without a server.
     import uvicorn
 
-    from holmes.snapshot.server.app import SnapshotApp
+    from holmes.snapshot.server.api import SnapshotApp
 
     class SignalFreeServer(uvicorn.Server):
         """Leaves the signals to whoever started it."""

@@ -8,10 +8,18 @@ from holmes.diagnosis.facts.changes import recent_changes
 from holmes.diagnosis.facts.templates import template_of
 from holmes.diagnosis.facts.typos import nearest
 from holmes.diagnosis.reports import plain_kind
-from holmes.kubernetes.fields import boolean, child, children, integer, text, text_map
+from holmes.kubernetes.fields import (
+    boolean,
+    child,
+    children,
+    duration,
+    integer,
+    matches_map,
+    matches_selector,
+    text,
+    text_map,
+)
 from holmes.kubernetes.kinds import KINDS, WORKLOADS
-from holmes.kubernetes.moments import duration
-from holmes.kubernetes.selectors import matches_map, matches_selector
 from holmes.values.errors import ToolError
 
 if TYPE_CHECKING:

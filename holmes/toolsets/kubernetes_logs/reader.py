@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from holmes.kubernetes.errors import ApiError, Forbidden, ReadCutOff
-from holmes.kubernetes.paths import api_path
+from holmes.kubernetes.kinds import api_path
 from holmes.toolsets.kubernetes_logs.request import TailLines, line_filter
 from holmes.toolsets.kubernetes_logs.window import LineWindow
 from holmes.values.errors import ClusterUnreachable, ToolError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from holmes.kubernetes.client import ClusterClient
-    from holmes.kubernetes.views import ContainerView, PodView
+    from holmes.kubernetes.workloads import ContainerView, PodView
     from holmes.toolsets.kubernetes_logs.request import LineFilter, LogRequest
     from holmes.values.errors import HolmesError
 

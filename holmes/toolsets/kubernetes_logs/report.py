@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from holmes.values.texts import excerpt
 
 if TYPE_CHECKING:
-    from holmes.kubernetes.views import ContainerState, ContainerView, PodView
-    from holmes.kubernetes.workloads import FoundPods
+    from holmes.kubernetes.workloads import ContainerState, ContainerView, FoundPods, PodView
     from holmes.toolsets.kubernetes_logs.reader import Section
     from holmes.toolsets.kubernetes_logs.request import LogRequest
 

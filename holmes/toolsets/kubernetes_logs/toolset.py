@@ -30,7 +30,7 @@ from holmes.values.errors import ConfigError, HolmesError, ToolError
 from holmes.values.tools import Parameter, ParameterSchema, Tool, ToolResult
 
 if TYPE_CHECKING:
-    from holmes.kubernetes.views import ContainerView, PodView
+    from holmes.kubernetes.workloads import ContainerView, PodView
     from holmes.toolsets.kubernetes_logs.request import LogRequest
     from holmes.toolsets.registry import ToolsetContext
     from holmes.values.environment import Environment

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from holmes.core.investigation import LoopModel, LoopParts, LoopPrompts
+from holmes.core.loop_run import LoopParts, LoopPrompts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policies import POLICY_NAMES, named_policy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor

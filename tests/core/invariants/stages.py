@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.policies import POLICY_NAMES, named_policy
-from holmes.core.truncation.context import CompactionContext
+from holmes.core.truncation.context import CompactionContext, HistoryBudget
 from holmes.tokens import make_counter
+from holmes.tokens.history import History
 from holmes.values.messages import AssistantMessage, Message, UserMessage
 from holmes.values.tools import Tool
 from tests.core.truncation.summaries import RecordingSteps
@@ -61,9 +61,12 @@ def context_of(
     """A context around `model`, whose runner refuses a step name that is used twice, as a durable one would."""
     return CompactionContext(
         model=model,
-        window_tokens=model.limits.context_window_tokens,
-        reserve_tokens=model.limits.output_reserve_tokens,
-        policy=policy,
+        budget=HistoryBudget(
+            window_tokens=model.limits.context_window_tokens,
+            reserve_tokens=model.limits.output_reserve_tokens,
+            max_output_tokens=model.limits.max_output_tokens,
+            policy=policy,
+        ),
         tools=TOOLS,
         store=store,
         emit=log or EventLog(),

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.loop_run import LoopParts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policies import named_policy
 from holmes.core.tool_calling_llm import ToolCallingLLM
 from holmes.core.tools_utils.tool_executor import ToolExecutor

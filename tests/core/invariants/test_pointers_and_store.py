@@ -19,7 +19,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
     spill_oversized_user_message,
 )
-from holmes.core.truncation.masking.replacement import looks_masked
+from holmes.core.truncation.mask_texts import looks_masked
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter
 from holmes.values.messages import Part, StoredResult, Text, ToolCallId, ToolMessage, ToolStatus, UserMessage

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.policies import named_policy
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, spill_oversized_tool_result
 from holmes.core.truncation.context import budget_of
@@ -18,8 +17,9 @@ from holmes.core.truncation.input_context_window_limiter import (
     compact_if_necessary,
     compact_on_request,
 )
-from holmes.core.truncation.masking import mask_old_results, plan_masks
+from holmes.core.truncation.masks import mask_old_results, plan_masks
 from holmes.core.truncation.pairing import repair_pairing
+from holmes.tokens.history import History
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.events import HistoryCompacted, ToolResultsMasked
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, user_text

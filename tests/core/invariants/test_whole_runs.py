@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holmes.core.tools_utils.tool_context_window_limiter import tool_result_message
+from holmes.core.tools_utils.tool_executor import tool_result_message
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.llm.codec import MessageCodec
 from holmes.stores.result_store import FileResultStore

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Literal, assert_never
 import pytest
 
 from holmes.core.hooks import Always, CallTool, CompactContext, Hook, InjectMessage, Log, MessageCount, TurnCount
-from holmes.core.investigation import LoopModel, LoopParts
+from holmes.core.loop_run import LoopParts
+from holmes.core.model_chain import LoopModel
 from holmes.core.policies import named_policy
 from holmes.core.tool_calling_llm import ToolCallingLLM
-from holmes.core.tools_utils.repeated_calls import IDENTICAL_CALL
-from holmes.core.tools_utils.tool_context_window_limiter import tool_result_message
-from holmes.core.tools_utils.tool_executor import ToolExecutor
+from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, ToolExecutor, tool_result_message
 from holmes.core.upkeep import compact_conversation
 from holmes.stores.conversation_store import ConversationStore, ConversationStoreError
 from holmes.stores.result_store import FileResultStore

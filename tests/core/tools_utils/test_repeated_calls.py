@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holmes.core.loop_run import RepeatedCalls
 from holmes.core.tools_utils.output_changes import output_change
-from holmes.core.tools_utils.repeated_calls import RepeatedCalls
 from holmes.tokens import TokenCounter
 from holmes.values.messages import (
     AssistantMessage,

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.policy import PreviewKind, SpillPolicy
 from holmes.core.tools_utils.tool_context_window_limiter import (
     spill_oversized_tool_result,
@@ -23,6 +22,7 @@ from holmes.core.tools_utils.tool_context_window_limiter import (
 )
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import TokenCounter, utf8_bytes
+from holmes.tokens.history import History
 from holmes.values.messages import Part, Text, ToolCallId, ToolMessage, ToolStatus, UserKind, user_text
 from tests.support.conversations import png, texts
 from tests.support.result_stores import FullDisk, MemoryStore

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy
-from holmes.core.truncation.context import CompactionContext, budget_of
+from holmes.core.truncation.context import CompactionContext, HistoryBudget, measured
 from holmes.core.truncation.plan import Room, plan_removal
 from holmes.core.truncation.summary_message import largest_message_tokens
 from holmes.core.truncation.summary_request import SummaryJob
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.messages import (
     AssistantMessage,
     ResultId,
@@ -82,9 +82,12 @@ def context_for(
     """A context around `model`. `window_tokens` is what Holmes believes, the model's own by default."""
     return CompactionContext(
         model=model,
-        window_tokens=window_tokens or model.limits.context_window_tokens,
-        reserve_tokens=model.limits.output_reserve_tokens,
-        policy=policy or ContextPolicy(),
+        budget=HistoryBudget(
+            window_tokens=window_tokens or model.limits.context_window_tokens,
+            reserve_tokens=model.limits.output_reserve_tokens,
+            max_output_tokens=model.limits.max_output_tokens,
+            policy=policy or ContextPolicy(),
+        ),
         tools=tools,
         store=store,
         emit=EventLog(),
@@ -127,12 +130,12 @@ def history_of(rounds: int = 20, lines: int = 60, facts: Sequence[str] = FACTS, 
 
 def job_for(history: History, context: CompactionContext, cap_tokens: int | None = None) -> SummaryJob:
     """What `compaction` asks `summary` for, without the comparison of entities."""
-    budget = budget_of(history, context)
+    context = measured(history, context)
+    budget = context.budget
     plan = plan_removal(history, Room.of(budget, largest_message_tokens(budget.summary_tokens)), COUNTER)
     return SummaryJob(
         history=history,
         removed=plan.removed,
         context=context,
-        budget=budget,
         cap_tokens=cap_tokens or budget.summary_tokens,
     )

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.history import History
 from holmes.core.policies import named_policy
 from holmes.core.policy import (
     ContextPolicy,
@@ -17,7 +16,7 @@ from holmes.core.policy import (
     SummaryPolicy,
     TriggerPolicy,
 )
-from holmes.core.truncation.context import Budget
+from holmes.core.truncation.context import HistoryBudget
 from holmes.core.truncation.input_context_window_limiter import (
     compact_after_overflow,
     compact_if_necessary,
@@ -27,6 +26,7 @@ from holmes.core.truncation.plan import Room
 from holmes.core.truncation.summary import split_groups
 from holmes.core.truncation.truncate import emergency_room
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, UserMessage, user_text
 from holmes.values.tools import Tool
 from tests.core.truncation.masking.support import MemoryStore, conversation, result
@@ -55,9 +55,9 @@ def rounds(count: int, words: int = 400) -> History:
     return History(messages, COUNTER)
 
 
-def budget(trigger: TriggerPolicy, **sizes: int) -> Budget:
+def budget(trigger: TriggerPolicy, **sizes: int) -> HistoryBudget:
     given = {"window_tokens": 200_000, "reserve_tokens": 4_000, "schema_tokens": 1_000, "max_output_tokens": 8_000}
-    return Budget(**{**given, **sizes}, system_tokens=0, policy=ContextPolicy(trigger=trigger))
+    return HistoryBudget(**{**given, **sizes}, system_tokens=0, policy=ContextPolicy(trigger=trigger))
 
 
 OFF = TriggerPolicy(threshold_pct=None)
@@ -161,7 +161,7 @@ def test_a_total_and_a_result_of_exactly_the_number_are_not_above_it() -> None:
     assert planned(replace(policy, max_total_tokens=total - 1), *made) == ["big"]
 
 
-def overflow_budget(window: int, keep: KeepPolicy, share: float = 0.5) -> Budget:
+def overflow_budget(window: int, keep: KeepPolicy, share: float = 0.5) -> HistoryBudget:
     policy = ContextPolicy(keep=keep, safety=SafetyPolicy(emergency_share=share))
     return replace(masking_budget(NO_MASKS, window_tokens=window), policy=policy, schema_tokens=300)
 

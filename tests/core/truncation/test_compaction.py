@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, KeepPolicy, SummaryPolicy
 from holmes.core.truncation.compaction import SUMMARY_HEADING, CompactionAttempt, compact_conversation_history
-from holmes.core.truncation.context import CompactionContext, budget_of
+from holmes.core.truncation.context import CompactionContext, budget_of, measured
 from holmes.core.truncation.entity_check import NOT_IN_SOURCE
 from holmes.core.truncation.summary_message import largest_message_tokens
 from holmes.evidence.ledger import ledger_of
 from holmes.stores.result_store import FileResultStore
+from holmes.tokens.history import History
 from holmes.values.errors import ModelError
 from holmes.values.messages import (
     AssistantMessage,
@@ -40,7 +40,7 @@ SMALL = 20_000
 
 
 async def compact(history: History, context: CompactionContext) -> CompactionAttempt:
-    return await compact_conversation_history(history, context, budget_of(history, context))
+    return await compact_conversation_history(history, measured(history, context))
 
 
 def adopted(attempt: CompactionAttempt) -> History:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holmes.core.policy import ContextPolicy, SpillPolicy
-from holmes.core.truncation.context import Budget
+from holmes.core.truncation.context import HistoryBudget
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_the_cap_is_the_smaller_of_both_limits_unless_the_percentage_makes_no_se
 
 
 def test_a_window_is_divided_as_the_specification_says() -> None:
-    budget = Budget(
+    budget = HistoryBudget(
         window_tokens=200_000,
         reserve_tokens=50_000,
         schema_tokens=4_000,
@@ -43,7 +43,7 @@ def test_a_window_is_divided_as_the_specification_says() -> None:
 
 
 def test_a_window_that_prompt_and_schemas_fill_leaves_nothing_and_breaks_nothing() -> None:
-    budget = Budget(
+    budget = HistoryBudget(
         window_tokens=4_000,
         reserve_tokens=1_000,
         schema_tokens=3_000,

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, SafetyPolicy
-from holmes.core.truncation.context import Budget, CompactionGuard, is_cooling_down
+from holmes.core.truncation.context import CompactionGuard, HistoryBudget, is_cooling_down
 from holmes.stores.message_codec import message_from_json, message_to_json
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.messages import (
     AssistantMessage,
@@ -23,7 +23,7 @@ from holmes.values.messages import (
 )
 
 SAFETY = SafetyPolicy()
-BUDGET = Budget(
+BUDGET = HistoryBudget(
     window_tokens=10_000,
     reserve_tokens=2_000,
     schema_tokens=0,

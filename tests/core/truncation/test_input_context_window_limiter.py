@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, MaskingPolicy, SummaryPolicy, TriggerPolicy
 from holmes.core.truncation.compaction import SUMMARY_HEADING
-from holmes.core.truncation.context import CompactionContext, budget_of
+from holmes.core.truncation.context import CompactionContext, HistoryBudget, budget_of
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
 from holmes.core.truncation.pairing import repair_pairing
 from holmes.core.truncation.truncate import TRUNCATION_LINE
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
 from holmes.values.events import CompactionFailed, HistoryCompacted
 from holmes.values.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage, user_text
@@ -51,9 +51,12 @@ def context_of(model: CountingModel, log: EventLog, policy: ContextPolicy = PLAI
     return CompactionContext(
         model=model,
         tools=TOOLS,
-        window_tokens=model.limits.context_window_tokens,
-        reserve_tokens=model.limits.output_reserve_tokens,
-        policy=policy,
+        budget=HistoryBudget(
+            window_tokens=model.limits.context_window_tokens,
+            reserve_tokens=model.limits.output_reserve_tokens,
+            max_output_tokens=model.limits.max_output_tokens,
+            policy=policy,
+        ),
         store=None,
         emit=log,
         steps=DirectStepRunner(),
@@ -265,7 +268,8 @@ async def test_switched_off_it_never_compacts_but_overflow_recovery_still_does()
 @pytest.mark.parametrize("window", [None, 9_000])
 async def test_after_an_overflow_about_half_of_the_real_window_is_used(window: int | None) -> None:
     history, log = long_history(), EventLog()
-    context = replace(context_of(answering(SUMMARY), log), window_tokens=window or 32_000)
+    context = context_of(answering(SUMMARY), log)
+    context = replace(context, budget=replace(context.budget, window_tokens=window or 32_000))
     outcome = await compact_after_overflow(history, context)
     assert outcome.history.tokens() <= (window or 32_000) // 2
     assert outcome.history.messages()[:2] == history.messages()[:2]

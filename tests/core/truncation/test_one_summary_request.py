@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, SummaryPolicy
 from holmes.core.truncation.offload import OffloadOptions, offload_context
 from holmes.core.truncation.summary import OTHER_PROVIDER_MARGIN, request_summary
 from holmes.llm.scripted import ScriptedModel, ScriptedReply
+from holmes.tokens.history import History
 from holmes.values.errors import ContextOverflow
 from holmes.values.messages import AssistantMessage, Message, ToolMessage, UserMessage, user_text
 from holmes.values.model import ModelLimits, ModelRequest

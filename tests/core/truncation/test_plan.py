@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.truncation.plan import Room, cut_tool_message, plan_removal, shrink_round
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.messages import (
     AssistantMessage,
     Message,

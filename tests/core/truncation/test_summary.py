@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, KeepPolicy, SummaryPolicy
 from holmes.core.truncation.entity_check import survey
 from holmes.core.truncation.summary import OTHER_PROVIDER_MARGIN, request_summary
-from holmes.core.truncation.summary_repair import ADDED_HEADING
-from holmes.core.truncation.summary_request import SummaryJob
+from holmes.core.truncation.summary_request import ADDED_HEADING, SummaryJob
+from holmes.tokens.history import History
 from holmes.values.errors import ContextOverflow, ModelError
 from holmes.values.events import AttemptDiscarded, TextDelta
 from holmes.values.messages import (

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, KeepPolicy
-from holmes.core.truncation.context import Budget
-from holmes.core.truncation.summary_message import TruncationNote
-from holmes.core.truncation.truncate import plan_truncation, truncated, truncation_room
+from holmes.core.truncation.context import HistoryBudget
+from holmes.core.truncation.truncate import TruncationNote, plan_truncation, truncated, truncation_room
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.messages import Message, SystemMessage, UserMessage, user_text
 from tests.core.truncation.test_plan import round_of
 
@@ -23,8 +22,8 @@ def history_of(rounds: int) -> History:
     return History(messages, COUNTER)
 
 
-def budget_with(keep: KeepPolicy) -> Budget:
-    return Budget(
+def budget_with(keep: KeepPolicy) -> HistoryBudget:
+    return HistoryBudget(
         window_tokens=12_000,
         reserve_tokens=1_000,
         schema_tokens=900,

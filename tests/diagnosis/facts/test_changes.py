@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holmes.diagnosis.facts.changes import recent_changes, template_differences
-from holmes.kubernetes.moments import written
+from holmes.kubernetes.fields import written
 from holmes.values.findings import ObjectRef
 from tests.diagnosis.row_cases import NOW, state_of
 

@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.core.history import History
 from holmes.core.policy import ContextPolicy, MaskingPolicy
-from holmes.core.truncation.context import Budget, CompactionContext
+from holmes.core.truncation.context import CompactionContext, HistoryBudget
 from holmes.tokens import TokenCounter
+from holmes.tokens.history import History
 from holmes.values.messages import AssistantMessage, ResultId, StoredResult, SystemMessage, Text, ToolMessage, user_text
 from holmes.values.steps import DirectStepRunner
 from holmes.values.tools import result_label
@@ -74,9 +74,9 @@ def history_of(messages: tuple[Message, ...]) -> History:
     return History(messages, COUNTER)
 
 
-def budget(policy: MaskingPolicy, *, window_tokens: int = 400_000) -> Budget:
+def budget(policy: MaskingPolicy, *, window_tokens: int = 400_000) -> HistoryBudget:
     """A window of which half is usable, so that no share is smaller than the policy's tokens unless a test wants it."""
-    return Budget(
+    return HistoryBudget(
         window_tokens=window_tokens,
         reserve_tokens=window_tokens // 2,
         schema_tokens=0,
@@ -94,9 +94,7 @@ def context(policy: MaskingPolicy, store: ResultStore | None) -> CompactionConte
 
     return CompactionContext(
         model=CountingModel(never),
-        window_tokens=400_000,
-        reserve_tokens=200_000,
-        policy=ContextPolicy(masking=policy),
+        budget=budget(policy),
         tools=(),
         store=store,
         emit=EventLog(),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.policy import MaskingPolicy
-from holmes.core.truncation.masking import mask_old_results, plan_masks, shrink_to_pointers
+from holmes.core.truncation.masks import mask_old_results, plan_masks, shrink_to_pointers
 from holmes.stores.result_store import FileResultStore
 from holmes.values.messages import Image, SystemMessage, ToolMessage, UserMessage
 from holmes.values.tools import output_text

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from holmes.core.policy import MaskingPolicy
-from holmes.core.truncation.masking import plan_masks
-from holmes.core.truncation.masking.plan import MaskPlan
+from holmes.core.truncation.masks import MaskPlan, plan_masks
 from holmes.values.messages import Image, Text, ToolMessage
 from tests.core.truncation.masking.support import COUNTER, budget, conversation, history_of, result, unstored
 from tests.support.conversations import png

@@ -10,8 +10,15 @@ import pytest
 from holmes.core.policies import named_policy
 from holmes.core.policy import ContextPolicy, MaskingPolicy
 from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
-from holmes.core.truncation.masking.facts import calls_of_results, describe_result, size_text
-from holmes.core.truncation.masking.replacement import fingerprinted, looks_masked, masked_message, preview_cap_tokens
+from holmes.core.truncation.mask_texts import (
+    calls_of_results,
+    describe_result,
+    fingerprinted,
+    looks_masked,
+    masked_message,
+    preview_cap_tokens,
+    size_text,
+)
 from holmes.stores.result_store import FileResultStore
 from holmes.values.messages import AssistantMessage, ResultId, StoredResult, Text, ToolMessage, user_text
 from tests.core.truncation.masking.support import COUNTER, result, unstored

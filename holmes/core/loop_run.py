@@ -1,0 +1,351 @@
+"""The state of one run of the loop: history, cost, models, and what the calls returned so far.
+
+`LoopParts` holds everything that stays the same for all runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from holmes.core.model_chain import ModelChain
+from holmes.core.tools_utils.pointers import round_limit_text
+from holmes.core.tools_utils.repeated_calls import ANSWERED, EarlierResult, answer_repeated
+from holmes.core.tools_utils.round_cap import cap_round
+from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_user_message
+from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, call_key
+from holmes.core.truncation.context import CompactionContext, CompactionGuard
+from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
+from holmes.core.truncation.pairing import repair_pairing
+from holmes.evidence.handed_over import HandedOverSoFar
+from holmes.evidence.verification import CitationFilter, CitationVerifier, verify_citations
+from holmes.redaction.redactor import redacted_requests
+from holmes.tokens import upper_bound_tokens
+from holmes.tokens.history import History
+from holmes.values.errors import CompactionInsufficientError, ContextOverflow, ModelError
+from holmes.values.events import COSTLY_EVENTS, ContextOverflowed, RunFailed, RunningCost, ToolResultSpilled
+from holmes.values.messages import AssistantMessage, ToolMessage, UserMessage
+from holmes.values.model import ModelRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.model_chain import LoopModel
+    from holmes.core.tools_utils.tool_executor import ToolExecutor
+    from holmes.core.truncation.context import CompactionOutcome
+    from holmes.redaction.redactor import Redactor
+    from holmes.tokens import TokenCounter
+    from holmes.values.errors import HolmesError
+    from holmes.values.events import AgentEvent, Citation
+    from holmes.values.messages import HandedOver, Message, ToolCall
+    from holmes.values.model import EmitEvent, ModelReply
+    from holmes.values.stats import RequestStats
+    from holmes.values.steps import StepRunner
+    from holmes.values.tools import ResultStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPrompts:
+    """The texts of the loop itself, rendered from `prompts/`."""
+
+    compaction: str
+    last_step: str
+    empty_reply: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopParts:
+    """The fixed parts of the loop. `models` is the chain: the first answers until it fails for good.
+
+    `redactor` masks secrets in user messages, None when that is off. Toolsets mask their own results.
+    """
+
+    models: tuple[LoopModel, ...]
+    executor: ToolExecutor
+    store: ResultStore | None
+    prompts: LoopPrompts
+    steps: StepRunner
+    redactor: Redactor | None = None
+
+
+class RepeatedCalls:
+    """The last result of each call of a conversation. Steps are rounds, counted from 1."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._earlier: dict[tuple[str, str], EarlierResult] = {}
+        self.rounds = 0
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], counter: TokenCounter) -> RepeatedCalls:
+        """The calls of `messages`; `rounds` is then the number of their rounds."""
+        calls = cls(counter)
+        waiting: dict[str, ToolCall] = {}
+        for message in messages:
+            if isinstance(message, AssistantMessage) and message.tool_calls:
+                calls.rounds += 1
+                waiting = {call.id: call for call in reversed(message.tool_calls)}
+            elif isinstance(message, ToolMessage) and message.call_id in waiting:
+                calls.note(message, waiting[message.call_id], calls.rounds)
+        return calls
+
+    def note(self, message: ToolMessage, call: ToolCall, step: int) -> None:
+        """Record `message`, which joined the history in round `step` as the result of `call`."""
+        self.rounds = max(self.rounds, step)
+        key = call_key(call)
+        if message.masked:
+            self._earlier.pop(key, None)
+        elif message.status in {"success", "no_data"} and not message.text.startswith(IDENTICAL_CALL):
+            earlier = self._earlier.get(key)
+            if not ANSWERED.match(message.text):
+                self._earlier[key] = EarlierResult(message=message, step=step)
+            elif earlier is not None:
+                self._earlier[key] = replace(earlier, latest=message, latest_step=step)
+
+    async def answer(self, call: ToolCall, message: ToolMessage, history: Sequence[Message]) -> ToolMessage:
+        """`message`, the new result of `call`, or a shorter one that refers to a result that `history` still shows."""
+        earlier = self._earlier.get(call_key(call))
+        return message if earlier is None else await answer_repeated(earlier, call, message, history, self._counter)
+
+
+class LoopRun:
+    """One run. Neither shared nor reused."""
+
+    def __init__(self, history: History, parts: LoopParts, emit: EmitEvent) -> None:
+        self.history = history
+        self.models = ModelChain(parts.models)
+        self._emit = emit
+        self._cost = RunningCost()
+        self.tool_calls = 0
+        self._parts = parts
+        self._guard = CompactionGuard()
+        self._repeated = RepeatedCalls.of(history.messages(), history.counter)
+        self._citations = CitationVerifier(parts.store)
+        self._citations.note(history)
+        self._handed_over = HandedOverSoFar()
+
+    @classmethod
+    async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
+        """Repair what an aborted run left behind and spill user messages that are too large.
+
+        Messages that were admitted before stay unchanged, even if the window turned out to be smaller since.
+        """
+        first = parts.models[0]
+        counter = first.make_counter()
+        repaired = await redacted_requests(parts.redactor, repair_pairing(messages))
+        answered = max((i for i, message in enumerate(repaired) if isinstance(message, AssistantMessage)), default=-1)
+        cap_tokens = first.policy.spill.cap_tokens(first.model.limits.context_window_tokens)
+        cap_of_new = min(cap_tokens, first.policy.spill.cap_tokens(first.window_tokens))
+        admitted = [
+            await spill_oversized_user_message(
+                message,
+                cap_tokens=cap_of_new if index > answered else cap_tokens,
+                char_limit=first.policy.spill.user_message_char_limit,
+                counter=counter,
+                store=parts.store,
+            )
+            if isinstance(message, UserMessage)
+            else message
+            for index, message in enumerate(repaired)
+        ]
+        return cls(History(admitted, counter), parts, emit)
+
+    @property
+    def stats(self) -> RequestStats:
+        """The cost of the run so far."""
+        return self._cost.stats
+
+    async def emit(self, event: AgentEvent) -> None:
+        """Emit `event`. An event with a cost gets the total of the run."""
+        if isinstance(event, COSTLY_EVENTS):
+            self._cost.note(event)
+            event = replace(event, total=self._cost.stats)
+        await self._emit(event)
+
+    async def compact_if_necessary(self, step: int) -> None:
+        """Bring the history under the trigger.
+
+        The triggers that an automatic hook replaces are left to the hook, except for the hard limit. A history that
+        cannot fit goes to a model with a larger window. Raises `CompactionInsufficientError` if the chain has none.
+        """
+        context = self.compaction_context(f"step-{step}/compaction-{self.models.index}", loop=True)
+        try:
+            self.adopt(await compact_if_necessary(self.history, context))
+        except CompactionInsufficientError as insufficient:
+            await self.switch_model(insufficient, step, larger_window=True)
+
+    async def complete(self, step: int, *, tool_choice: Literal["auto", "none"]) -> ModelReply:
+        """Ask the model. An overflow cuts the history and asks again; a failure moves to the next model."""
+        while True:
+            name = f"step-{step}/complete-{self.models.index}-{self.models.overflows}"
+            request, sent_tokens = self._request(tool_choice), self._counted_tokens()
+            try:
+                reply = await self._parts.steps.run(name, partial(self._ask, request))
+            except ContextOverflow as overflow:
+                await self._cut_after(overflow, step)
+            except ModelError as error:
+                self._charge(error)
+                await self.switch_model(error, step)
+            else:
+                shortened = self.models.replied(reply, sent_tokens)
+                if shortened is not None:
+                    await self.emit(shortened)
+                return reply
+
+    def join(self, reply: ModelReply) -> None:
+        """Append a reply."""
+        self.history.append(reply.message)
+        self._guard.step_succeeded()
+
+    @property
+    def tool_result_cap_tokens(self) -> int:
+        """The cap of a single tool result."""
+        return self.models.result_cap_tokens(self.history.known_tokens())
+
+    @property
+    def handed_over(self) -> HandedOver:
+        """The stored results that tools may read back for this conversation."""
+        return self._handed_over.by(self.history)
+
+    async def answer_repeated(self, call: ToolCall, message: ToolMessage) -> ToolMessage:
+        """`message`, or the changes since the same call was made before."""
+        if not self.models.current.policy.evidence.unchanged_answers:
+            return message
+        return await self._repeated.answer(call, message, self.history)
+
+    async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
+        """Append the results of one round, together at most the cap of a round."""
+        self.tool_calls += len(calls)
+        cap_tokens = self.models.round_cap_tokens()
+        if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
+            messages = await self._capped(calls, messages, cap_tokens)
+        step = self._repeated.rounds + 1
+        for call, message in zip(calls, messages, strict=True):
+            self.history.append(message)
+            self._repeated.note(message, call, step)
+        self._citations.note_calls(calls)
+        self._citations.note(messages)
+
+    async def _capped(
+        self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...], cap_tokens: int
+    ) -> tuple[ToolMessage, ...]:
+        counter, policy = self.history.counter, self.models.current.policy.spill
+        capped = await cap_round(messages, cap_tokens, counter, policy, self._parts.store)
+        for call, before, after in zip(calls, messages, capped, strict=True):
+            if after is not before:
+                await self.emit(
+                    ToolResultSpilled(
+                        call=call,
+                        tokens=counter.count_message(before),
+                        cap_tokens=cap_tokens,
+                        stored=bool(after.stored),
+                        limit=round_limit_text(len(messages), cap_tokens),
+                    )
+                )
+        return capped
+
+    async def citations(self, text: str) -> tuple[Citation, ...]:
+        """The evidence that `text` cites, each citation checked."""
+        if not self.models.current.policy.evidence.citations:
+            return ()
+        return (await verify_citations(text, self._citations)).citations
+
+    async def switch_model(
+        self, error: ModelError | CompactionInsufficientError, step: int, *, larger_window: bool = False
+    ) -> None:
+        """Continue with the next model of the chain. Raises `error` if no other model could do better.
+
+        The history is counted anew and fitted to the new window, without the reasoning of the other provider.
+        """
+        failed = self.models.current.model.name
+        switched = self.models.switch(error, larger_window=larger_window)
+        self._guard = CompactionGuard()
+        counter = self.models.current.make_counter()
+        self.history = History([_without_reasoning(message) for message in self.history], counter)
+        await self.emit(switched)
+        try:
+            await self.compact_if_necessary(step)
+        except CompactionInsufficientError as insufficient:
+            message = f"{failed!r} failed: {error} And no other model can go on: {insufficient}"
+            raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
+
+    async def _cut_after(self, overflow: ContextOverflow, step: int) -> None:
+        """Cut the history without the model. If that was done already or is impossible, switch to a larger window."""
+        self._charge(overflow)
+        name = f"step-{step}/overflow-{self.models.index}"
+        stuck = self.models.overflowed(overflow)
+        model = self.models.current.model.name
+        await self.emit(ContextOverflowed(model=model, reason=str(overflow), window_tokens=overflow.window_tokens))
+        if stuck is None:
+            try:
+                self.adopt(await compact_after_overflow(self.history, self.compaction_context(name)))
+            except CompactionInsufficientError as insufficient:
+                stuck = CompactionInsufficientError(f"{overflow}; {insufficient}", stats=insufficient.stats)
+            else:
+                return
+        await self.switch_model(stuck, step, larger_window=True)
+
+    async def _ask(self, request: ModelRequest) -> ModelReply:
+        """One reply. With citations on, every citation in it is checked before anybody sees it."""
+        model = self.models.current.model
+        if not self.models.current.policy.evidence.citations:
+            return await model.complete(request, self.emit)
+        checking = CitationFilter(self.emit, self._citations)
+        reply = await model.complete(request, checking)
+        verified = await checking.finish(reply.message.text)
+        return replace(reply, message=replace(reply.message, text=verified.text))
+
+    def adopt(self, outcome: CompactionOutcome) -> None:
+        """Continue with the result of a compaction. Its events added its cost."""
+        self.history = outcome.history
+
+    def failed(self, error: HolmesError) -> RunFailed:
+        """The end of a run that `error` stopped, with all messages and costs until then."""
+        return RunFailed(
+            error=str(error), exit_code=error.exit_code, messages=self.history.messages(), stats=self.stats
+        )
+
+    def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
+        """The parts of a compaction for the present model; `loop`: without the triggers of an automatic hook."""
+        current = self.models.current
+        return CompactionContext(
+            model=current.model,
+            budget=self.models.loop_budget if loop else self.models.budget,
+            tools=self._parts.executor.tools,
+            store=self._parts.store,
+            emit=self.emit,
+            steps=self._parts.steps,
+            counter=self.history.counter,
+            prompt=self._parts.prompts.compaction,
+            step_name=step_name,
+            summary_model=current.summary_model,
+            guard=self._guard,
+            verifier=self._citations,
+        )
+
+    def _request(self, tool_choice: Literal["auto", "none"]) -> ModelRequest:
+        return ModelRequest(
+            messages=self.history.messages(),
+            tools=self._parts.executor.tools,
+            tool_choice=tool_choice,
+            max_output_tokens=self.models.output_tokens,
+        )
+
+    def _counted_tokens(self) -> int | None:
+        """Our count of the request, None while the history is so short that nothing had to be tokenized."""
+        if not self.history.is_counted:
+            return None
+        return self.history.tokens() + self.history.counter.count_tools(self._parts.executor.tools)
+
+    def _charge(self, error: ModelError) -> None:
+        """Add the cost of a failed call, once."""
+        if error.stats is not None:
+            self._cost.charge(error.stats)
+            error.stats = None
+
+
+def _without_reasoning(message: Message) -> Message:
+    if isinstance(message, AssistantMessage) and message.reasoning:
+        return replace(message, reasoning=())
+    return message

@@ -1,0 +1,322 @@
+"""The models that may answer a run: which one answers now, what it taught, and what follows when it fails.
+
+`ModelChain` decides and the run acts on it: no I/O, no tokenizer. `Calibration` is what one model taught about its own
+counting and its window. All runs that ask the same model at the same endpoint share it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from holmes.core.truncation.context import HistoryBudget
+from holmes.tokens import make_counter
+from holmes.values.errors import CompactionInsufficientError, ModelError
+from holmes.values.events import ModelSwitched, PromptShortened
+from holmes.values.texts import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holmes.core.policy import ContextPolicy
+    from holmes.tokens import TokenCounter
+    from holmes.values.errors import ContextOverflow
+    from holmes.values.model import ChatModel, ModelLimits, ModelReply
+
+MIN_FACTOR = 0.8
+MAX_FACTOR = 3.0
+SUSPICIOUS_RATIO = 0.7
+MIN_WINDOW_TOKENS = 1_000
+MAX_WINDOW_TOKENS = 100_000_000
+# Providers add a few hundred tokens to a request, for tools alone. In a shorter request they would look like a factor.
+MIN_LEARNED_TOKENS = 500
+LEARNED_WINDOW_SECONDS = 3_600.0
+MAX_EMPTY_REPLIES = 2
+MAX_USELESS_REPLIES = 5
+
+_SCALE = 1_000
+_FALL_SHARE = 10
+_SMALLEST_RESULT_CAP_TOKENS = 500
+_LONGEST_PROBLEM_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """The lesson of one reply. `ratio` is reported over estimated tokens, None without a count to compare.
+
+    `suspicious`: the provider counted so few tokens that it may have dropped a part of the request.
+    """
+
+    ratio: float | None
+    factor: float
+    suspicious: bool = False
+
+
+class Calibration:
+    """The factor and the window of one model. Thread-safe. Its sums are integers, so conversions do not drift.
+
+    Local counts can be a third too low, so the factor rises at once and falls slowly. A count far below the request
+    teaches nothing: gateways that leave out cached tokens look like providers that cut prompts. Only an error text
+    teaches a window, which never grows and is forgotten one hour after the last such error. `clock` returns monotonic
+    seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._thousandths = _SCALE
+        self._window_tokens: int | None = None
+        self._learned_at = 0.0
+
+    @property
+    def factor(self) -> float:
+        """The provider's tokens for one of ours, between 0.8 and 3."""
+        return self._thousandths / _SCALE
+
+    @property
+    def learned_window_tokens(self) -> int | None:
+        """The smallest window that an error of the last hour stated, in the provider's tokens."""
+        if self._window_tokens is None:  # the usual case, read several times a step
+            return None
+        with self._lock:
+            return self._remembered_window()
+
+    def observe(self, estimated_tokens: int, reported_prompt_tokens: int) -> Observation:
+        """Compare our uncalibrated count of a request with the provider's."""
+        if estimated_tokens <= 0 or reported_prompt_tokens <= 0:
+            return Observation(ratio=None, factor=self.factor)
+        ratio = reported_prompt_tokens / estimated_tokens
+        if ratio < SUSPICIOUS_RATIO:
+            return Observation(ratio=ratio, factor=self.factor, suspicious=True)
+        with self._lock:
+            if estimated_tokens >= MIN_LEARNED_TOKENS:
+                self._thousandths = _moved(self._thousandths, estimated_tokens, reported_prompt_tokens)
+            return Observation(ratio=ratio, factor=self.factor)
+
+    def learn_window(self, tokens: int) -> None:
+        """Remember the window that an overflow error stated, in the provider's tokens.
+
+        Numbers that cannot be a window (below 1,000: error codes, message counts) are ignored.
+        """
+        if not MIN_WINDOW_TOKENS <= tokens <= MAX_WINDOW_TOKENS:
+            return
+        with self._lock:
+            known = self._remembered_window()
+            self._window_tokens = tokens if known is None else min(known, tokens)
+            self._learned_at = self._clock()
+
+    def effective_window(self, window_tokens: int) -> int:
+        """The window to use, in the provider's tokens; `window_tokens` is the documented one."""
+        learned = self.learned_window_tokens
+        return window_tokens if learned is None else min(window_tokens, learned)
+
+    def provider_tokens(self, our_tokens: int) -> int:
+        """The provider's count for `our_tokens`, rounded up."""
+        return -(-our_tokens * self._thousandths // _SCALE)
+
+    def our_tokens(self, provider_tokens: int) -> int:
+        """The largest number of our tokens that the provider counts as at most `provider_tokens`."""
+        return provider_tokens * _SCALE // self._thousandths
+
+    def _remembered_window(self) -> int | None:
+        return self._window_tokens if self._clock() - self._learned_at < LEARNED_WINDOW_SECONDS else None
+
+
+def _moved(thousandths: int, estimated_tokens: int, reported_tokens: int) -> int:
+    """The factor after another ratio: all the way up at once, a tenth of the way down."""
+    seen = -(-reported_tokens * _SCALE // estimated_tokens)
+    moved = seen if seen >= thousandths else thousandths - (thousandths - seen) // _FALL_SHARE
+    return max(int(MIN_FACTOR * _SCALE), min(int(MAX_FACTOR * _SCALE), moved))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopModel:
+    """One model of a chain and the policy for its window. `summary_model`, if set, writes the summaries."""
+
+    model: ChatModel
+    policy: ContextPolicy
+    summary_model: ChatModel | None = None
+    calibration: Calibration = field(default_factory=Calibration)
+
+    @property
+    def window_tokens(self) -> int:
+        """The window in our tokens."""
+        return self.calibration.our_tokens(self._provider_window_tokens)
+
+    @property
+    def output_tokens(self) -> int:
+        """The room kept free for the reply and sent as max_tokens, in the provider's tokens."""
+        return self.model.limits.reserve_tokens(self.policy.trigger.output_reserved, self._provider_window_tokens)
+
+    @property
+    def _provider_window_tokens(self) -> int:
+        return self.calibration.effective_window(self.model.limits.context_window_tokens)
+
+    def make_counter(self) -> TokenCounter:
+        """A counter for this model's tokens."""
+        limits = self.model.limits
+        return make_counter(limits.encoding, self.policy.counting, image_formula=limits.image_formula)
+
+    def budget(self) -> HistoryBudget:
+        """The window in our tokens, as it is known now. Tools and system prompt are not counted yet."""
+        return HistoryBudget(
+            window_tokens=self.window_tokens,
+            reserve_tokens=self.calibration.our_tokens(self.output_tokens),
+            max_output_tokens=self.model.limits.max_output_tokens,
+            policy=self.policy,
+            count_factor=self.calibration.factor,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """All figures of the present model's window, valid as long as `basis` stays the same."""
+
+    basis: tuple[int, ModelLimits, float, int | None]
+    budget: HistoryBudget
+    loop_budget: HistoryBudget
+    output_tokens: int
+    result_cap_tokens: int
+
+
+class ModelChain:
+    """Which of the models answers one run. The first answers until it fails for good."""
+
+    def __init__(self, models: tuple[LoopModel, ...]) -> None:
+        self._models = models
+        self._index = 0
+        self._overflows = self._useless = self._empty = 0
+        self._warned_of: set[str] = set()
+        self._window = self._measured(self._basis())
+
+    @property
+    def current(self) -> LoopModel:
+        """The model that answers now."""
+        return self._models[self._index]
+
+    @property
+    def index(self) -> int:
+        """The position of the present model, part of the names of durable steps."""
+        return self._index
+
+    @property
+    def overflows(self) -> int:
+        """Overflows in a row, part of the names of durable steps."""
+        return self._overflows
+
+    @property
+    def budget(self) -> HistoryBudget:
+        """The present model's window, in our tokens."""
+        return self._present().budget
+
+    @property
+    def loop_budget(self) -> HistoryBudget:
+        """`budget` without the triggers that an automatic hook replaces."""
+        return self._present().loop_budget
+
+    @property
+    def output_tokens(self) -> int:
+        """The limit of the present model's reply, in the provider's tokens."""
+        return self._present().output_tokens
+
+    def result_cap_tokens(self, history_tokens: int) -> int:
+        """The cap of a single tool result. Some policies also cap it by a share of the free window."""
+        window, share = self._present(), self.current.policy.spill.available_share
+        if share is None:
+            return window.result_cap_tokens
+        free_tokens = window.budget.window_tokens - window.budget.reserve_tokens - history_tokens
+        return min(window.result_cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * share)))
+
+    def round_cap_tokens(self) -> int | None:
+        """The cap of all results of one round together."""
+        factor = self.current.policy.spill.round_factor
+        return None if factor is None else int(self._present().result_cap_tokens * factor)
+
+    def replied(self, reply: ModelReply, sent_tokens: int | None) -> PromptShortened | None:
+        """Learn how the provider counts. A warning, once for each model, when its count is far below `sent_tokens`."""
+        self._overflows = 0
+        if sent_tokens is None or reply.reported_prompt_tokens is None:
+            return None
+        name = self.current.model.name
+        seen = self.current.calibration.observe(sent_tokens, reply.reported_prompt_tokens)
+        if not seen.suspicious or name in self._warned_of:
+            return None
+        self._warned_of.add(name)
+        return PromptShortened(model=name, estimated_tokens=sent_tokens, reported_tokens=reply.reported_prompt_tokens)
+
+    def overflowed(self, overflow: ContextOverflow) -> CompactionInsufficientError | None:
+        """Learn the window that `overflow` states. The error to act on if cutting the history did not help."""
+        if overflow.window_tokens is not None:
+            self.current.calibration.learn_window(overflow.window_tokens)
+        self._overflows += 1
+        if self._overflows > 1:
+            return CompactionInsufficientError(
+                f"{self.current.model.name!r} refused the conversation as too long again after it was cut: {overflow} "
+                "Start a new conversation, or use a model with a larger window."
+            )
+        return None
+
+    def useful(self) -> None:
+        """The reply had a call that could run. A call that runs and fails is useful: the model reads why."""
+        self._useless = self._empty = 0
+
+    def useless(self, reply: ModelReply, problem: str | None) -> None:
+        """Count a reply without an answer and without a call that can run; `problem` is None for an empty reply.
+
+        Raises `ModelError` for the third empty reply and the fifth useless one since the last useful reply.
+        """
+        self._useless += 1
+        self._empty += problem is None
+        if self._empty > MAX_EMPTY_REPLIES:
+            raise _given_up(
+                reply,
+                f"answered {self._empty} times with nothing (finish reason {reply.finish_reason!r}). "
+                "Try again, another model, or a larger OVERRIDE_MAX_OUTPUT_TOKEN.",
+            )
+        if self._useless >= MAX_USELESS_REPLIES:
+            last = "The last one was empty." if problem is None else shortened(problem, _LONGEST_PROBLEM_CHARACTERS)
+            raise _given_up(
+                reply,
+                f"replied {self._useless} times in a row with neither an answer nor a call that can run. "
+                f"{last} Try again, or use another model.",
+            )
+
+    def switch(self, error: ModelError | CompactionInsufficientError, *, larger_window: bool = False) -> ModelSwitched:
+        """Move to the next model, with counts from zero. Raises `error` if no other model could do better."""
+        failed = self.current
+        needed = failed.window_tokens if larger_window else 0  # as large as it turned out to be
+        rest = range(self._index + 1, len(self._models))
+        index = next((i for i in rest if self._models[i].window_tokens > needed), None)
+        if index is None:
+            raise error
+        self._index = index
+        self._overflows = self._useless = self._empty = 0
+        return ModelSwitched(from_model=failed.model.name, to_model=self.current.model.name, reason=str(error))
+
+    def _present(self) -> _Window:
+        """The figures of the window, computed again only when the model, its limits or its calibration changed."""
+        basis = self._basis()
+        if self._window.basis != basis:
+            self._window = self._measured(basis)
+        return self._window
+
+    def _basis(self) -> tuple[int, ModelLimits, float, int | None]:
+        calibration = self.current.calibration
+        return self._index, self.current.model.limits, calibration.factor, calibration.learned_window_tokens
+
+    def _measured(self, basis: tuple[int, ModelLimits, float, int | None]) -> _Window:
+        current = self.current
+        budget = current.budget()
+        return _Window(
+            basis=basis,
+            budget=budget,
+            loop_budget=replace(budget, policy=current.policy.without_automatic_triggers()),
+            output_tokens=current.output_tokens,
+            result_cap_tokens=current.policy.spill.cap_tokens(budget.window_tokens),
+        )
+
+
+def _given_up(reply: ModelReply, what: str) -> ModelError:
+    return ModelError(f"The model {reply.model!r} {what}", provider="", model=reply.model, retryable=True)

@@ -1,0 +1,244 @@
+"""The text of a mask: which call it stands for, how much came back, how it began, and where it is stored.
+
+A fingerprint is one line, a preview also shows the result, a path also shows its first characters. A result that was
+spilled or cut before is described as the tool returned it, as far as the message still shows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from holmes.core.tools_utils.pointers import Pointer
+from holmes.previews import structured_preview
+from holmes.previews.excerpts import count_lines
+from holmes.tokens import utf8_bytes
+from holmes.values.messages import AssistantMessage, Image, Text, ToolMessage
+from holmes.values.texts import before_placeholder, shortened
+from holmes.values.tools import output_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holmes.core.policy import ContextPolicy
+    from holmes.tokens import TokenCounter
+    from holmes.values.messages import Message, StoredResult, ToolCall
+
+CUT_CHARACTERS = 80
+_LOOKED_AT_CHARACTERS = 65_536
+_NUMBERED_FIRST_LINE = re.compile(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFacts:
+    """`call` as people write it. `lines` is None where it is not known; `first_line` is empty where there is none."""
+
+    call: str
+    size_bytes: int
+    lines: int | None
+    pictures: int
+    first_line: str
+
+    @property
+    def amount(self) -> str:
+        """`42 lines, 1.2 KB`, `1 picture, 34.5 KB`."""
+        shown = [size_text(self.size_bytes)]
+        if self.pictures:
+            shown.insert(0, _counted(self.pictures, "picture"))
+        if self.lines is not None and (self.lines or not self.pictures):
+            shown.insert(0, _counted(self.lines, "line"))
+        return ", ".join(shown)
+
+
+def calls_of_results(messages: Sequence[Message]) -> dict[int, ToolCall]:
+    """The call of each result, by the position of the result. A result that nobody called for is left out."""
+    found: dict[int, ToolCall] = {}
+    waiting: dict[str, ToolCall] = {}
+    for position, message in enumerate(messages):
+        if isinstance(message, AssistantMessage):
+            waiting = {call.id: call for call in reversed(message.tool_calls)}
+        elif isinstance(message, ToolMessage) and message.call_id in waiting:
+            found[position] = waiting[message.call_id]
+    return found
+
+
+def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
+    """The facts of `message` as the tool returned it."""
+    text = output_text(message)
+    pictures = sum(isinstance(part, Image) for part in message.parts)
+    picture_bytes = sum(len(part.data) for part in message.parts if isinstance(part, Image))
+    stored_text_bytes = sum(item.size_bytes for item in message.stored if not _is_picture(item.media_type))
+    text_bytes = utf8_bytes(text)
+    facts = ResultFacts(
+        call=f"{message.tool_name}({_arguments(call)})",
+        size_bytes=sum(item.size_bytes for item in message.stored) or text_bytes + picture_bytes,
+        lines=count_lines(text),
+        pictures=pictures or sum(_is_picture(item.media_type) for item in message.stored),
+        first_line=_first_line(text),
+    )
+    if message.spilled:
+        return _facts_of_pointer(facts, text)
+    if message.stored and stored_text_bytes != text_bytes:
+        return _replaced_lines(facts, None, facts.first_line)
+    return facts
+
+
+def beginning_of_output(message: ToolMessage) -> str:
+    """How the output of `message` begins: all that it shows of it, or the preview in its pointer."""
+    text = output_text(message)
+    if not message.spilled:
+        return text
+    pointer = Pointer.parse(text)
+    return pointer.error or pointer.preview
+
+
+def size_text(size_bytes: int) -> str:
+    """`512 B`, `1.2 KB`, `3.4 MB`; 1 KB is 1,024 bytes."""
+    if size_bytes < 1_024:
+        return f"{size_bytes} B"
+    if round(size_bytes / 1_024, 1) < 1_024:
+        return f"{size_bytes / 1_024:.1f} KB"
+    return f"{size_bytes / 1_048_576:.1f} MB"
+
+
+def cut(text: str) -> str:
+    """`text` on one line of at most 80 characters."""
+    return shortened(" ".join(shortened(text, 8 * CUT_CHARACTERS, mark="").split()), CUT_CHARACTERS)
+
+
+def _facts_of_pointer(facts: ResultFacts, text: str) -> ResultFacts:
+    """The facts of the output that a pointer replaced; its first line is that of the preview."""
+    pointer = Pointer.parse(text)
+    first_line = facts.first_line  # of an error, which stays before its pointer
+    if not pointer.error:
+        numbered = _NUMBERED_FIRST_LINE.search(pointer.preview)
+        first_line = _first_line(numbered[1] if numbered else pointer.preview)
+    return _replaced_lines(facts, pointer.lines, first_line)
+
+
+def _replaced_lines(facts: ResultFacts, lines: int | None, first_line: str) -> ResultFacts:
+    return ResultFacts(
+        call=facts.call, size_bytes=facts.size_bytes, lines=lines, pictures=facts.pictures, first_line=first_line
+    )
+
+
+def _arguments(call: ToolCall | None) -> str:
+    """`kind: pods, namespace: shop`, at most 80 characters."""
+    if call is None:
+        return ""
+    try:
+        parsed = json.loads(call.arguments)
+    except ValueError:
+        return cut(call.arguments)
+    if not isinstance(parsed, dict):
+        return cut(call.arguments)
+    return cut(", ".join(f"{name}: {_argument(value)}" for name, value in parsed.items()))
+
+
+def _argument(value: object) -> str:
+    return value[: 8 * CUT_CHARACTERS] if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _first_line(text: str) -> str:
+    """The first line that is not blank."""
+    head = text[:_LOOKED_AT_CHARACTERS].lstrip()
+    return cut(head.partition("\n")[0])
+
+
+def _is_picture(media_type: str) -> bool:
+    return media_type.startswith("image/")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def fingerprint_text(facts: ResultFacts, stored: tuple[StoredResult, ...]) -> str:
+    """For example `[Tool output cleared — get(kind: pods) returned 2 lines, 1.2 KB — "NAME"; full output: 1f2e3d]`."""
+    first_line = f' — "{facts.first_line}"' if facts.first_line else ""
+    where = ", ".join(result.id for result in stored)
+    return f"[Tool output cleared — {facts.call} returned {facts.amount}{first_line}; full output: {where}]"
+
+
+_SMALLEST_PREVIEW_TOKENS = 16
+
+
+def preview_text(
+    facts: ResultFacts, stored: tuple[StoredResult, ...], text: str, cap_tokens: int, counter: TokenCounter
+) -> str:
+    """One line that says what was moved where, then a view of `text` of at most `cap_tokens`."""
+    where = ", ".join(result.id if result.path is None else f"{result.id} (file {result.path})" for result in stored)
+    line = f"[Tool output moved to the store — {facts.call} returned {facts.amount}; full output: {where}]"
+    if not text.strip() or cap_tokens < _SMALLEST_PREVIEW_TOKENS:
+        return line
+    preview = structured_preview(text, cap_tokens, counter)
+    return f"{line}\nPreview, {preview.shown}:\n{preview.text}" if preview.text else line
+
+
+_SHOWN_CHARACTERS = 500
+
+
+def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
+    """The paths, or the result ids when the store is no folder, and the first 500 characters of `output`.
+
+    The tools over stored results take both.
+    """
+    where = ", ".join(result.path or result.id for result in stored)
+    line = f"[Tool output moved to {where} — {facts.call} returned {facts.amount}"
+    if not output.strip():
+        return f"{line}]"
+    rest = "[...]" if len(output) > _SHOWN_CHARACTERS else ""
+    return f"{line}; it begins:]\n{output[: before_placeholder(output, _SHOWN_CHARACTERS)]}{rest}"
+
+
+_MASK = re.compile(r"\[Tool output (?:cleared — |moved to )[^\n]{1,4000}")
+
+
+def masked_message(
+    message: ToolMessage,
+    call: ToolCall | None,
+    stored: tuple[StoredResult, ...],
+    policy: ContextPolicy,
+    counter: TokenCounter,
+) -> ToolMessage:
+    """`message` with the mask of the policy in place of text and pictures; `stored` is where the output lies."""
+    text = _mask_text(message, call, stored, policy, counter)
+    return replace(message, parts=(Text(text=text),), stored=stored, masked=True)
+
+
+def fingerprinted(message: ToolMessage, call: ToolCall | None) -> ToolMessage:
+    """`message`, which is stored, as a fingerprint whatever the policy says."""
+    text = fingerprint_text(describe_result(message, call), message.stored)
+    return replace(message, parts=(Text(text=text),), masked=True)
+
+
+def looks_masked(text: str) -> bool:
+    """Whether `text` is a mask, for conversations that come from a format without a field that says so."""
+    return _MASK.match(text) is not None
+
+
+def preview_cap_tokens(policy: ContextPolicy) -> int:
+    """The largest view of a masked result: the share and the limit of a spilled one, of what masking lets stay."""
+    share = int(policy.masking.max_tool_message_tokens * policy.spill.preview_share)
+    return min(share, policy.spill.preview_max_tokens)
+
+
+def _mask_text(
+    message: ToolMessage,
+    call: ToolCall | None,
+    stored: tuple[StoredResult, ...],
+    policy: ContextPolicy,
+    counter: TokenCounter,
+) -> str:
+    facts = describe_result(message, call)
+    match policy.masking.kind:
+        case "fingerprint":
+            return fingerprint_text(facts, stored)
+        case "path":
+            return path_text(facts, stored, beginning_of_output(message))
+        case "preview":
+            return preview_text(facts, stored, output_text(message), preview_cap_tokens(policy), counter)
+        case _:
+            assert_never(policy.masking.kind)

@@ -1,0 +1,177 @@
+"""Fetches the alerts that fire from an Alertmanager. Called by `holmes investigate alertmanager`.
+
+Gives back the bytes of its API, bounded in size and time; what they mean is read elsewhere. Whatever goes wrong is
+`SourceUnreachable` with one line that says what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import regex
+
+from holmes.toolsets.patterns import LONGEST_OF_USERS, bounded_pattern
+from holmes.values.errors import ConfigError, HolmesError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import httpx
+
+Operator: TypeAlias = Literal["=", "!=", "=~", "!~"]
+_MATCHER = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(.*?)\s*", re.DOTALL)
+_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMatcher:
+    """One condition. A label that is missing is empty; an expression must match the whole value."""
+
+    label: str
+    operator: Operator
+    value: str
+
+    def __str__(self) -> str:
+        """As Alertmanager's API takes it."""
+        return f"{self.label}{self.operator}{json.dumps(self.value, ensure_ascii=False)}"
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the condition holds."""
+        value = labels.get(self.label, "")
+        if self.operator in {"=", "!="}:
+            return (value == self.value) is (self.operator == "=")
+        found = regex.fullmatch(self.value, value, timeout=_SECONDS) is not None
+        return found is (self.operator == "=~")
+
+
+def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
+    """Whether all conditions hold. Raises `ConfigError` for an expression that takes for ever."""
+    try:
+        return all(matcher.matches(labels) for matcher in matchers)
+    except TimeoutError:
+        raise ConfigError("a regular expression of --alertmanager-label takes too long; write a simpler one") from None
+
+
+def parse_matcher(text: str) -> LabelMatcher:
+    """A matcher such as `severity=critical` or `namespace=~"shop|legacy"`. Raises `ConfigError`."""
+    match = _MATCHER.fullmatch(text)
+    if match is None:
+        message = f'{text!r} is no matcher of labels: write for example severity=critical or namespace=~"shop|legacy"'
+        raise ConfigError(message)
+    operator: Operator = match[2]  # type: ignore[assignment]  # the expression allows nothing else
+    value = _unquoted(match[3], text)
+    if operator in {"=~", "!~"}:
+        try:
+            bounded_pattern(value, name=match[1], longest=LONGEST_OF_USERS)
+        except ToolError as error:
+            raise ConfigError(f"--alertmanager-label {text!r}: {error}") from None
+    return LabelMatcher(label=match[1], operator=operator, value=value)
+
+
+def _unquoted(value: str, text: str) -> str:
+    if not value.startswith('"'):
+        return value
+    try:
+        unquoted = json.loads(value, strict=False)
+    except (ValueError, RecursionError):
+        unquoted = None
+    if not isinstance(unquoted, str):
+        raise ConfigError(f"{text!r}: the quotation marks do not close")
+    return unquoted
+
+
+MAX_BYTES: Final = 50_000_000
+_CONNECT_SECONDS: Final = 10.0
+_WHOLE_SECONDS: Final = 60.0
+_PATH: Final = "/api/v2/alerts"
+
+
+class SourceUnreachable(HolmesError):
+    """The source of alerts does not answer, or not as it should."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertmanagerAccess:
+    """Where it is (`http://host:9093`, with the path it is served under) and who asks."""
+
+    url: str
+    username: str | None = None
+    password: str | None = None
+
+
+async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatcher] = ()) -> bytes:
+    """The alerts that fire, match and are not kept quiet, as the JSON list of `/api/v2/alerts`.
+
+    Raises `SourceUnreachable`, and `ConfigError` for an address that is none.
+    """
+    import httpx
+
+    address, own_user = _address(access.url)
+    username = access.username or own_user[0]
+    auth = httpx.BasicAuth(username, access.password or own_user[1]) if username else None
+    wanted = {"active": "true", "silenced": "false", "inhibited": "false"}
+    query = {**wanted, "filter": [str(matcher) for matcher in matchers]}
+    timeout = httpx.Timeout(_WHOLE_SECONDS, connect=_CONNECT_SECONDS)
+    try:
+        async with (
+            asyncio.timeout(_WHOLE_SECONDS),
+            httpx.AsyncClient(auth=auth, timeout=timeout, follow_redirects=False) as client,
+            client.stream("GET", f"{address}{_PATH}", params=query) as response,
+        ):
+            return await _content(response, address)
+    except (TimeoutError, httpx.TimeoutException):
+        raise SourceUnreachable(
+            f"Alertmanager at {address} does not answer in time; check --alertmanager-url"
+        ) from None
+    except (httpx.TransportError, httpx.DecodingError) as error:
+        reason = str(error) or type(error).__name__
+        raise SourceUnreachable(
+            f"Alertmanager at {address} cannot be reached: {reason}; check --alertmanager-url"
+        ) from error
+
+
+async def _content(response: httpx.Response, address: str) -> bytes:
+    if response.status_code in {401, 403}:
+        raise SourceUnreachable(
+            f"Alertmanager at {address} refuses with {response.status_code}; check --alertmanager-username and "
+            "--alertmanager-password"
+        )
+    if not response.is_success:
+        raise SourceUnreachable(
+            f"Alertmanager at {address} answered {response.status_code} to {_PATH}; is it an Alertmanager of version "
+            "0.16 or later?"
+        )
+    content = bytearray()
+    async for piece in response.aiter_bytes():
+        content += piece
+        if len(content) > MAX_BYTES:
+            raise SourceUnreachable(
+                f"Alertmanager at {address} sent more than {MAX_BYTES // 1_000_000} MB; ask for fewer alerts with "
+                "--alertmanager-label"
+            )
+    return bytes(content)
+
+
+def _address(url: str) -> tuple[str, tuple[str, str]]:
+    """The address without the user that may stand in it, and that user; messages must not show the password."""
+    try:
+        parts = urlsplit(url.strip())
+        host = parts.hostname
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        host, parts, port = None, urlsplit(""), ""
+    if not host or parts.scheme not in {"http", "https"}:
+        raise ConfigError("alertmanager_url is no address: write for example http://alertmanager.monitoring:9093")
+    shown = f"[{host}]" if ":" in host else host
+    path = parts.path.rstrip("/").removesuffix(_PATH)
+    return urlunsplit((parts.scheme, f"{shown}{port}", path, "", "")), (
+        unquote(parts.username or ""),
+        unquote(parts.password or ""),
+    )

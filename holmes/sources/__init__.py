@@ -1,1 +1,0 @@
-"""Where alerts come from besides the webhook. Used by `holmes investigate`."""
