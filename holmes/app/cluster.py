@@ -39,7 +39,7 @@ class ClusterChoice:
     def notice(self) -> str:
         """A line that says that this is not a live cluster; empty for a live cluster."""
         if self.demo:
-            return "this is the bundled recording of a demo cluster, not a cluster of yours"
+            return "this is the recorded demo cluster bundled with Holmes, not a cluster of yours"
         return f"this is the recording in {str(self.snapshot)!r}, not a live cluster" if self.snapshot else ""
 
 

@@ -339,7 +339,7 @@ def test_no_command_ends_the_session(slow_home: tuple[Home, Path]) -> None:
         screen.wait_for("holmes>")
         typed(screen, "/compact", "nothing to compact yet")
         typed(screen, "/cost", "$0")
-        typed(screen, "/clear", "a new conversation")
+        typed(screen, "/clear", "new conversation")
         typed(screen, "/nonsense", "unknown command")
         close_again(home, open_now)
         time.sleep(0.5)

@@ -142,9 +142,9 @@ def test_no_text_makes_reading_fail_with_anything_but_one_line(text: str) -> Non
     ("text", "said"),
     [
         ("", "a.json is empty"),
-        ("[1,", "a.json is not JSON: Expecting value in line 1, column 4"),
+        ("[1,", "a.json is not valid JSON: Expecting value at line 1, column 4"),
         ("[" * 100_000, "nested too deeply"),
-        ("3", "a.json is not a conversation: a list of messages"),
+        ("3", "a.json is not a conversation; expected a list of messages"),
         ('{"a": []}', "a.json has no list 'messages'"),
         ("[1]", "message 1: expected an object"),
         ('[{"role": "user", "content": "x"}, 1]', "message 2: a message is not an object"),

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from holmes.app.cluster import ClusterChoice
     from holmes.investigations.records.values import AlertGroup
     from holmes.settings.alerts import SourceSettings
+    from holmes.settings.settings import Settings
     from holmes.sources import LabelMatcher
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -34,6 +36,42 @@ class Question:
 
     text: str
     attachments: tuple[Attachment, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Output in addition to the answer, and whether to check toolsets again."""
+
+    show_tool_output: bool
+    log_costs: bool
+    refresh_toolsets: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A command with checked options."""
+
+    settings: Settings
+    cluster: ClusterChoice
+    output: Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskJob(Job):
+    """One question, or a session of questions."""
+
+    question: Question
+    interactive: bool
+    continue_last: bool
+    report_path: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigateJob(Job):
+    """The matching firing alerts, at most `limit`."""
+
+    matchers: tuple[LabelMatcher, ...]
+    limit: int | None
 
 
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:

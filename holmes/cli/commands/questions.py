@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.app.cluster import ClusterChoice
-    from holmes.cli.commands.inputs import Question
+    from holmes.cli.commands.inputs import AskJob, Output
     from holmes.settings.settings import Settings
     from holmes.sources import LabelMatcher
 
@@ -30,42 +30,6 @@ _ALERT_OPTIONS: Final = (
     *_SHARED, "alertmanager_url", "alertmanager_username", "alertmanager_password", "alertmanager_alertname",
     "alertmanager_label", "alertmanager_file",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """Output in addition to the answer, and whether to check toolsets again."""
-
-    show_tool_output: bool
-    log_costs: bool
-    refresh_toolsets: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A command with checked options."""
-
-    settings: Settings
-    cluster: ClusterChoice
-    output: Output
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskJob(Job):
-    """One question, or a session of questions."""
-
-    question: Question
-    interactive: bool
-    continue_last: bool
-    report_path: Path | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InvestigateJob(Job):
-    """The matching firing alerts, at most `limit`."""
-
-    matchers: tuple[LabelMatcher, ...]
-    limit: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,12 +74,14 @@ def ask(context: click.Context, /, config: Path | None, cluster: ClusterChoice, 
 
 
 def _output(given: dict[str, object]) -> Output:
+    from holmes.cli.commands.inputs import Output
+
     return Output(**{name: bool(given.pop(name)) for name in Output.__slots__})
 
 
 def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, output: Output) -> AskJob:
     """Raises `ConfigError`, or `UsageError` if there is no question."""
-    from holmes.cli.commands.inputs import collect_question, read_piped_text
+    from holmes.cli.commands.inputs import AskJob, collect_question, read_piped_text
     from holmes.cli.commands.report_file import check_report_path
     from holmes.cli.render.terminal import is_terminal, write_line
 
@@ -185,6 +151,8 @@ def alertmanager(
         message = "--alertmanager-url and --alertmanager-file are mutually exclusive"
         raise click.UsageError(message)
     settings = _with_source(read_settings(config, overrides), overrides)
+    from holmes.cli.commands.inputs import InvestigateJob
+
     job = InvestigateJob(
         settings=settings,
         cluster=cluster,

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holmes.app.investigator import Investigator
+    from holmes.cli.commands.inputs import AskJob, InvestigateJob, Job
     from holmes.cli.commands.interrupts import Interrupts
-    from holmes.cli.commands.questions import AskJob, InvestigateJob, Job
     from holmes.investigations.records.values import NewInvestigation
     from holmes.redaction.redactor import Redactor
     from holmes.stores.conversation_store import Conversation, ConversationStore
