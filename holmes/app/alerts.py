@@ -136,7 +136,7 @@ _TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 async def open_destinations(settings: Settings) -> AsyncIterator[Mapping[str, Destination]]:
     """The destinations by name; leaving the context closes their connections. Raises `ConfigError`."""
     _refuse_half(settings)
-    # httpx logs every address, and that of a webhook often holds its secret.
+    # httpx logs every URL, and the URL of a webhook often contains its secret.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, logging.getLogger("httpx").level))
     async with httpx.AsyncClient(timeout=_TIMEOUT) as client:
         yield {name: _destination(settings, client, name, own) for name, own in settings.alerts.destinations.items()}
@@ -189,7 +189,7 @@ def _address(text: str, where: str) -> httpx.URL:
     if url.scheme not in {"http", "https"} or not url.host:
         raise ConfigError(
             f"{where} is not a valid URL; expected for example https://host/path"
-        )  # without it: it may hold a secret
+        )  # without the URL: it may contain a secret
     return url
 
 

@@ -70,7 +70,7 @@ def _apart(settings: Settings) -> InvestigationsSettings:
     if settings.investigations.database_url:
         return settings.investigations
     file = settings.storage.results_path.parent / RECORDINGS_DATABASE
-    with suppress(OSError):  # who opens the database says why it cannot
+    with suppress(OSError):  # opening the database reports the error
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return settings.investigations.model_copy(update={"database_url": SecretStr(f"sqlite:///{file}")})
 

@@ -191,7 +191,7 @@ async def open_assembly(
     mask_process(guards.redactor)
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
-        preload()  # the import takes seconds: start it before the checks, which wait for other programs
+        preload()  # the import takes seconds: start it before the checks, which wait for I/O
     try:
         opened = await _checked(settings, chain.configured, toolsets())
         if guards.store is None and settings.storage.results_enabled:

@@ -95,7 +95,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
             give_back()
 
         queue = investigation_queue(settings, database, investigators, finished)
-        # Ended in the opposite order: news of what finishes while the queue drains still goes out.
+        # Closed in reverse order: notifications of investigations that finish while the queue drains are still sent.
         await stack.enter_async_context(running(deliveries.run(), "holmes-deliveries"))
         stack.push_async_callback(queue.stop)
         await queue.start()
@@ -106,7 +106,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
 
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
-    # Limits of an hour count what is kept.
+    # Limits per hour count stored investigations.
     retention_seconds = max(settings.investigations.retention_days * SECONDS_PER_DAY, SECONDS_PER_HOUR)
     stale_seconds, began = settings.alerts.stale_hours * SECONDS_PER_HOUR, time.monotonic()
 

@@ -176,7 +176,7 @@ def _report_usage(error: click.ClickException) -> int:
 
 def _report(error: Exception, *, verbose: bool) -> int:
     """Show one line for a `HolmesError`, and the traceback for a bug. Returns the exit code."""
-    # Imported here: only a run that fails needs it.
+    # Imported here: only a failed run needs it.
     import traceback
 
     if verbose or not isinstance(error, HolmesError):

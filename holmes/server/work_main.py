@@ -111,20 +111,20 @@ _log = logging.getLogger(__name__)
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
     """Wait for `Begin`, then work until `End`. `ENDING_SIGNALS` are blocked on entry."""
     for number in ENDING_SIGNALS:
-        # Not SIG_IGN, which tools would inherit: what they start would never hear a signal.
+        # Not SIG_IGN: tools and their children would inherit it and ignore signals.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
     _end_with_parent()
     try:
         order = pipe.recv()
     except EOFError:
-        return  # whoever forked this never began
+        return  # the serving process exited before `Begin`
     if isinstance(order, Begin):
         os.nice(_NICENESS)
         limit_arenas()
         try:
             asyncio.run(_work(order.settings, redactor, pipe))
-        except Exception:  # noqa: BLE001  the edge of the process: what nobody expected is logged, with its secrets masked
+        except Exception:  # noqa: BLE001  the edge of the process: unexpected errors are logged, with secrets masked
             _log.exception("the investigation process failed")
             sys.exit(1)
 
@@ -166,7 +166,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
     while not isinstance(order := await orders.get(), End):
         match order:
             case Begin():
-                pass  # it came first
+                pass  # received first
             case Wake():
                 pipe.send(Woken())
                 opened.wake()
@@ -176,7 +176,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                # Within milliseconds, and here: no order may wait for a thread.
+                # Takes milliseconds; an order must not wait for a thread.
                 pipe.send(Figures(families=opened.metrics.families()))
 
 

@@ -57,10 +57,10 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
 
     Call it in the main thread, before starting threads or an event loop. Raises `WorkFailed`.
     """
-    # What has been imported by now stays as it is: the garbage collector must not touch pages that both share.
+    # Imported modules never change: the garbage collector must not touch shared pages.
     gc.collect()
     gc.freeze()
-    # A signal in the middle of a fork would leave locks behind that nobody releases.
+    # A signal during the fork could leave locks that are never released.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         here, there = multiprocessing.Pipe()
@@ -82,7 +82,7 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
 
 
 def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
-    here.close()  # or the end of the other process would not end the pipe
+    here.close()  # else the pipe would stay open when the other process exits
     work(there, redactor)
 
 
@@ -116,7 +116,7 @@ class WorkProcess:
         try:
             await self._begun
         except asyncio.CancelledError:
-            self._process.kill()  # nothing has begun that could be finished
+            self._process.kill()  # no work has started yet
             raise
         try:
             yield
@@ -214,7 +214,7 @@ class WorkProcess:
 
     @staticmethod
     def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(function, *arguments)
 
     def _end_of_pipe(self) -> None:
@@ -244,7 +244,7 @@ class WorkProcess:
                     self._told = None
 
     def _settle(self, failure: WorkFailed | None) -> bool:
-        """Release the caller of `working`, with or without an error. Returns False if nobody waits."""
+        """Release the caller of `working`, with or without an error. Returns False if no caller waits."""
         if self._begun is None or self._begun.done():
             return False
         if failure is None:
@@ -255,7 +255,7 @@ class WorkProcess:
 
     def _tell(self, order: Order) -> None:
         """Send an order. The pipe never fills up, see `work_main`."""
-        with suppress(OSError):  # it is gone; whoever waits in `lost` knows
+        with suppress(OSError):  # the process has exited, see `lost`
             self._pipe.send(order)
 
     def _how_it_ended(self) -> str:

@@ -77,7 +77,7 @@ def load_settings(
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)
     path = expand_home(file or folder / "config.yaml", home)
-    # Toolsets keep their references: their own engine resolves them, and a variable that is missing costs one toolset.
+    # Toolsets resolve references themselves, so that a missing variable disables only one toolset.
     config = read_yaml_file(path, environment, raw_keys=("toolsets",)) if file or path.exists() else None
     _refuse_unset(config)
     keys = read_keys(config) if config else FileKeys()

@@ -141,7 +141,7 @@ class ModelAccess(BaseModel):
         """Split the keys into known fields and arguments for litellm."""
         if not isinstance(raw, Mapping):
             message = "expected a mapping with at least the key 'model'"
-            raise ValueError(message)  # noqa: TRY004  pydantic turns ValueErrors into its own
+            raise ValueError(message)  # noqa: TRY004  pydantic converts ValueErrors
         entry = _from_brain({str(key): value for key, value in raw.items()})
         custom = entry.pop("custom_args", None)
         if isinstance(custom, Mapping) and _WINDOW_KEY in custom:

@@ -37,7 +37,7 @@ def add_env_file(path: Path) -> None:
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
-    from dotenv.parser import parse_stream  # heavy for a command that has no such file
+    from dotenv.parser import parse_stream  # heavy, and rarely needed
 
     variables: dict[str, str] = {}
     with _text_of(path) as stream:
@@ -141,14 +141,14 @@ def _write(path: Path, content: bytes) -> None:
 
 _NAMES = frozenset(
     {
-        # what any program expects
+        # expected by every program
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "HOSTNAME",
         # kubectl, helm and the credential plugins of kubeconfig files
         "KUBECONFIG", "KUBECACHEDIR", "KUBE_CONTEXT", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME",
         "HELM_DRIVER", "HELM_NAMESPACE", "HELM_KUBECONTEXT",
         "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "USE_GKE_GCLOUD_AUTH_PLUGIN",
         "MSI_ENDPOINT", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
-        # the way to the network
+        # network access
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     }
@@ -168,7 +168,7 @@ _NEVER = frozenset(
         "MINIMAX_API_KEY", "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NVIDIA_NIM_API_KEY", "OLLAMA_API_KEY",
         "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PERPLEXITYAI_API_KEY", "REPLICATE_API_KEY", "TOGETHERAI_API_KEY",
         "TOGETHER_API_KEY", "VOYAGE_API_KEY", "WATSONX_APIKEY", "WATSONX_API_KEY", "XAI_API_KEY", "ZAI_API_KEY",
-        # what settings read and tools have no use for
+        # only for the settings
         "CERTIFICATE", "EXTRA_HEADERS",
         # the keys of telemetry collectors
         "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS",

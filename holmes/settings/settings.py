@@ -119,7 +119,7 @@ class Settings:
             fields = {name: getattr(chosen, name) for name in type(chosen).model_fields}
             writer = ModelEntry.model_construct(**{**fields, "name": chosen.name or chosen.model})
         if writer.context_window_tokens is None and self.model.context_window_tokens is not None:
-            return writer.model_copy(update={"context_window_tokens": 0})  # the general window is of another model
+            return writer.model_copy(update={"context_window_tokens": 0})  # the general window belongs to another model
         return writer
 
     def _entry(self, name: str) -> ModelEntry:

@@ -94,7 +94,7 @@ async def test_a_route_to_a_destination_that_is_not_there_names_the_nearest(tmp_
 @pytest.mark.parametrize(
     ("destination", "expected"),
     [
-        (f"{{type: slack, token: '{TOKEN} x', channel: a}}", "destination 'd': `token` is empty or contains characters"),
+        (f"{{type: slack, token: '{TOKEN} x', channel: a}}", "'d': `token` is empty or contains characters"),
         ("{type: slack, token: ' ', channel: a}", "destination 'd': `token` is empty"),
         ("{type: webhook, url: 'https:///very-secret'}", "destination 'd': `url` is not a valid URL"),
         ("{type: webhook, url: 'http://h:very-secret/'}", "destination 'd': `url` is not a valid URL"),

@@ -69,7 +69,7 @@ def stored(size_bytes: int) -> StoredResult:
             spilled("", stored=False),
             (
                 "  result of kubernetes_logs is too large: 14.1k tokens, the limit is 25,000 tokens; "
-                "it cannot be stored, the model is asked to request less"
+                "it cannot be stored, so the model must request less"
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""What all commands share: options, settings, and the event loop that a signal ends.
+"""Shared by all commands: options, settings, and the event loop that a signal ends.
 
 Imported by `holmes --help`, so everything heavy is imported inside the functions.
 """

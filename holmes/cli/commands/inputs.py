@@ -75,7 +75,7 @@ class InvestigateJob(Job):
 
 
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
-    """Combine the sources of a question. Piped text is the question if there is no other.
+    """Combine the sources of a question. Piped text alone is the question.
 
     Raises `ConfigError` for two questions, and for a file that is missing, too large or not text.
     """

@@ -68,7 +68,7 @@ class Interrupts:
 
     async def run(self, work: Coroutine[object, object, T]) -> T:
         """Run `work`. A signal cancels only this work; then raises `Interrupted`."""
-        self._take_signals()  # a prompt may have taken Ctrl-C away
+        self._take_signals()  # a prompt may have replaced the handler of Ctrl-C
         task = asyncio.ensure_future(work)
         self._targets.append(task)
         try:

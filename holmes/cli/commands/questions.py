@@ -80,7 +80,7 @@ def _output(given: dict[str, object]) -> Output:
 
 
 def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, output: Output) -> AskJob:
-    """Raises `ConfigError`, or `UsageError` if there is no question."""
+    """Raises `ConfigError`, or `UsageError` for a missing question."""
     from holmes.cli.commands.inputs import AskJob, collect_question, read_piped_text
     from holmes.cli.commands.report_file import check_report_path
     from holmes.cli.render.terminal import is_terminal, write_line

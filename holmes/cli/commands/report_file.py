@@ -83,7 +83,7 @@ class Transcript:
                 self.tool_calls.append(event)
                 self._keep(lambda: self._conversation.append(event.message))
             case HistoryCompacted() | ToolResultsMasked():
-                self._go_on_with(event.messages)  # so that what follows an interruption does not pay for it again
+                self._go_on_with(event.messages)  # after an interruption, it is not paid for again
             case AnswerFinished():
                 self._finish(
                     event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
@@ -208,7 +208,7 @@ def check_report_path(path: Path, option: str = "--json-output-file") -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             return
         with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-") as file:
-            file.write(bytes(_PROBE_BYTES))  # a full disk lets files be made, and nothing be put into them
+            file.write(bytes(_PROBE_BYTES))  # a full disk still allows empty files
     except OSError as error:
         message = f"{option} {str(path)!r} cannot be written: {error.strerror}"
         raise ConfigError(message) from error
@@ -241,7 +241,7 @@ def _replace_file(target: Path, content: str) -> None:
             os.fsync(file.fileno())
         Path(temporary).replace(target)
     finally:
-        Path(temporary).unlink(missing_ok=True)  # gone already, unless writing failed
+        Path(temporary).unlink(missing_ok=True)  # exists only if writing failed
 
 
 def _is_special(path: Path) -> bool:

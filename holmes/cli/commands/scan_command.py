@@ -129,7 +129,7 @@ def scan(
     Exit codes: 0 scanned, even with incidents; 1 incidents at or above --fail-on; 2 wrong usage; 3 no cluster, or with
     --fail-on unreadable pods and no incident.
     """
-    options = ScanOptions(**given)  # type: ignore[arg-type]  # click has checked them
+    options = ScanOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_run(options, cluster, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
 
 
@@ -189,7 +189,7 @@ def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
     if options.all_namespaces and options.namespaces:
         message = "-A and -n are mutually exclusive"
         raise click.UsageError(message)
-    chosen_rules(options.rules)  # a typo is told before a cluster is asked
+    chosen_rules(options.rules)  # reports a typo before the cluster is read
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     return ScanRequest(
         namespaces=() if options.all_namespaces else options.namespaces or configured,

@@ -112,7 +112,7 @@ class Session:
         renderer, interrupts = self._parts.renderer, self._parts.interrupts
         earlier = self._conversation.messages
         transcript = Transcript(self._conversation, renderer.notice)
-        masked = Question(text="", attachments=())  # what is reported when masking was interrupted
+        masked = Question(text="", attachments=())  # for the report if masking is interrupted
         renderer.start()
         try:
             masked = await interrupts.run(self._parts.mask(question))
@@ -154,7 +154,7 @@ class Session:
                 async for event in events:
                     cost = total_cost(event, cost)
                     if isinstance(event, CompactionFailed):
-                        failure = event  # said once, below
+                        failure = event  # shown below
                         continue
                     self._parts.renderer.show(event)
                     shorter = shorter or isinstance(event, HistoryCompacted | ToolResultsMasked)

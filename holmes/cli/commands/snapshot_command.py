@@ -79,7 +79,7 @@ def create(
 
     Exit codes: 0 recorded, with unreadable objects listed in the summary; 1 not written; 2 wrong usage; 3 no cluster.
     """
-    options = CreateOptions(**given)  # type: ignore[arg-type]  # click has checked them
+    options = CreateOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_create(folder, options, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
 
 

@@ -64,7 +64,7 @@ class EditingLineReader:
 
     async def read(self) -> str | None:
         """One input. Pasted text may have several lines, and Alt-Enter adds one."""
-        # Stays until somebody else takes the signal: a Ctrl-C between two prompts must not end the session.
+        # Stays installed after the prompt: Ctrl-C between two prompts must not end the session.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
         try:
             return await self._session.prompt_async(PROMPT, handle_sigint=False)
@@ -177,7 +177,7 @@ class TerminalApprover:
 
 
 def _discard_typed() -> None:
-    with suppress(termios.error, OSError):  # no longer a terminal: the answer will be empty
+    with suppress(termios.error, OSError):  # not a terminal any more: the answer will be empty
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 

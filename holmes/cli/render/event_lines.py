@@ -129,7 +129,7 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
             text = f"  result of {one_line(event.call.name)} is too large: {tokens(event.tokens)} tokens, {limit}; "
             if event.stored:
                 return Line(text=f"{text}stored, the model gets a preview", style="dim")
-            return Line(text=f"{text}it cannot be stored, the model is asked to request less", style="warning")
+            return Line(text=f"{text}it cannot be stored, so the model must request less", style="warning")
         case ApprovalRequired():
             return Line(text=f"  needs approval: {one_line(event.description)}", style="warning")
         case _:
@@ -154,7 +154,7 @@ def _history_line(
         case CompactionStarted():
             limit = tokens(event.trigger_tokens)
             sizes = f"{tokens(event.tokens)} tokens, compacted above {limit}"
-            if event.tokens <= event.trigger_tokens:  # a number of messages, a hook or a person wants it
+            if event.tokens <= event.trigger_tokens:  # triggered by messages, a hook or a user
                 sizes = f"{tokens(event.tokens)} of at most {limit} tokens"
             text = f"compacting the conversation: {sizes}"
         case HistoryCompacted():

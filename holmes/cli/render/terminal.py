@@ -22,7 +22,7 @@ _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clear
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c]*(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]"  # the short ones
+    r"|\x1b[ -/]*[0-~]"  # short sequences
 )
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -37,7 +37,7 @@ def sanitized(text: str) -> str:
         return text
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
     before = None
-    while before != text:  # a sequence may be built of the pieces around another one
+    while before != text:  # removing a sequence may join the parts of another one
         before, text = text, _ESCAPE_SEQUENCE.sub("", text)
     return _CONTROL_CHARACTER.sub("", text)
 
@@ -151,7 +151,7 @@ def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elap
 
 
 _BAR_CELLS = 40
-# (up to this share of the window, word, colour); 214 is the terminals' orange.
+# (up to this share of the window, word, colour); 214 is orange.
 _LEVELS: tuple[tuple[float, str, str | int], ...] = (
     (0.50, "PEAK", "green"),
     (0.70, "GOOD", "yellow"),
