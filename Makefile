@@ -77,6 +77,8 @@ benchmarks: $(VENV)/.installed
 	$(BIN)/python benchmarks/diagnosis.py
 	$(BIN)/python benchmarks/alerts.py
 	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/bounds.py
 
 # Hashes of everything, no index addresses. The image gets the same versions, without the development tools and without the
 # extra `auth-provider`: kubeconfig files with the deprecated field are for workstations.

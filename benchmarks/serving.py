@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.serving_load import measure_server
+from benchmarks.serving_load import measure_server
 
 MAX_IDLE_MEGABYTES = 250
 MAX_AFTER_MEGABYTES = 450

@@ -129,7 +129,7 @@ def test_broad_excepts_only_in_the_tool_executor_and_at_the_edge_of_a_face() -> 
         "holmes.server.chat.chat_runs",  # a chat that nobody awaits
         "holmes.investigations.queue.worker",  # a job
         "holmes.investigations.deliveries.worker",  # a delivery
-        "holmes.investigations.records.periodic",  # a loop
+        "holmes.investigations.queue.queue",  # loops
     }
     broad = set()
     for name, path in MODULES.items():

@@ -13,13 +13,13 @@ from tests.support.shown_texts import ROOT, patterns, refused, texts_below
 # Folders and files whose texts are not rewritten yet.
 NOT_YET: Final = frozenset(
     {
-        *("app", "assets.py", "cli", "core", "destinations", "diagnosis", "evidence", "investigations", "kubernetes"),
-        *("llm", "previews", "prompts.py", "redaction", "server", "settings", "snapshot", "sources", "stores"),
-        *("telemetry", "tokens", "toolsets", "triage", "values", "yaml_documents.py"),
-        *("CHANGELOG.md", "configuration.md", "context-management.md", "deploy.md", "diagnosis.md", "models.md"),
-        *("observability.md", "rules.md", "serving.md", "snapshots.md", "toolsets.md"),
-        *("helm/holmes", "toolsets/helm.yaml", "prompts/system.jinja2", "prompts/compaction.jinja2"),
-        *("help",),
+        *("assets", "core", "destinations", "investigations", "kubernetes"),
+        *("llm", "prompts", "server", "snapshot", "sources", "stores"),
+        *("telemetry", "tokens", "values", "yaml_documents"),
+        *("CHANGELOG.md", "context-management.md", "deploy.md", "models.md"),
+        *("observability.md", "serving.md", "snapshots.md", "toolsets.md"),
+        "helm/holmes",
+        "help",
     }
 )
 # Sentences of others that Holmes quotes or recognises.
@@ -34,7 +34,8 @@ PLACES: Final = tuple(
         *sorted((ROOT / "docs").glob("*.md")),
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "helm/holmes")),
     )
-    if path.name not in NOT_YET | {"__pycache__"} and str(path.relative_to(ROOT)) not in NOT_YET
+    if not NOT_YET & {path.name, path.name.removesuffix(".py"), str(path.relative_to(ROOT))}
+    and path.name != "__pycache__"
 )
 
 

@@ -17,7 +17,7 @@ from holmes.app.investigator import Guards, open_assembly, result_store
 from holmes.app.requests import AskRequest, RunParts
 from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.queue.budget import Budget, Budgeted
-from holmes.investigations.records.periodic import repeat, running
+from holmes.investigations.queue.queue import repeat, running
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.telemetry.readers import observed, traced
 from holmes.telemetry.runs import ReplayNotes, RunAttributes

@@ -15,9 +15,8 @@ from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import queue_finished
 from holmes.investigations.queue.queue import InvestigationQueue, QueueSettings
 from holmes.investigations.queue.worker import InvestigationWorker, WorkerParts
-from holmes.investigations.records.database_results import DatabaseResultStore
-from holmes.investigations.records.keys import shared_key
-from holmes.investigations.records.replicas import Replicas
+from holmes.investigations.records.replicas import Replicas, shared_key
+from holmes.investigations.records.results import DatabaseResultStore
 from holmes.redaction.redactor import Redactor
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from holmes.app.service_parts import (
 from holmes.app.telemetry import open_telemetry
 from holmes.app.toolsets import watch_toolsets
 from holmes.investigations.deliveries.worker import DeliveryWorker
+from holmes.investigations.queue.queue import repeat, running
 from holmes.investigations.records.database import Database
-from holmes.investigations.records.periodic import repeat, running
 from holmes.investigations.records.records import SECONDS_PER_DAY, SECONDS_PER_HOUR, InvestigationRecords, close_stale
-from holmes.investigations.records.retention import delete_old
+from holmes.investigations.records.results import delete_old
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

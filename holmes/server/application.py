@@ -11,13 +11,12 @@ from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holmes import __version__
-from holmes.server.api import alerts, checks, deliveries, health, incidents, investigations, metrics, models, results
+from holmes.server.api import alerts, checks, health, incidents, investigations
 from holmes.server.bodies import BoundedBodies
 from holmes.server.chat import chat
 from holmes.server.chat.chat_runs import ChatRuns
-from holmes.server.clients import GuessLimiter, TrustedProxies
 from holmes.server.errors import BugReporter, add_error_handlers
-from holmes.server.limits import Draining
+from holmes.server.limits import Draining, GuessLimiter, TrustedProxies
 from holmes.server.pages import pages
 from holmes.server.security import Doorkeeper, Keys, require_key
 from holmes.telemetry.http import HttpTelemetry
@@ -105,13 +104,13 @@ def _add_routes(application: FastAPI, service: "Service", draining: Draining) ->
         application.include_router(each)
     inside = (
         chat.router(runs, service.settings.server.heartbeat_seconds),
-        models.router(service),
+        health.models_router(service),
         checks.router(service, runs),
         investigations.router(service, draining),
         incidents.router(service),
-        deliveries.router(service),
-        results.router(service),
-        metrics.router(service),
+        incidents.deliveries_router(service),
+        investigations.results_router(service),
+        health.metrics_router(service),
     )
     for each in inside:
         application.include_router(each, dependencies=[Depends(require_key)])

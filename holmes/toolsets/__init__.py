@@ -1,1 +1,1 @@
-"""Toolsets: the YAML engine and the ones written in Python."""
+"""Toolsets: the YAML engine and the toolsets written in Python."""

@@ -56,7 +56,7 @@ _CONFIG_ONLY_TYPES = ("mcp", "http", "database", "mongodb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonToolset:
-    """A factory that is enabled, with what the configuration says about it."""
+    """An enabled factory with its entry in the configuration."""
 
     factory: PythonToolsetFactory
     source: str
@@ -67,9 +67,9 @@ class PythonToolset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """What may be offered (`definitions`, `python`), what is decided already (`statuses`), what users should know.
+    """The enabled toolsets (`definitions`, `python`), the statuses that are already known, and warnings for the user.
 
-    `ignored_names` are the toolsets that HolmesGPT knows and that do not exist here yet.
+    `ignored_names` are toolsets of HolmesGPT that do not exist here yet.
     """
 
     definitions: tuple[YamlToolsetDefinition, ...]
@@ -81,9 +81,9 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueFiles:
-    """Where toolsets are written. `overrides` is the `toolsets:` of the configuration, `overrides_source` its file.
+    """The files that define toolsets. `overrides` is `toolsets:` of the configuration, `overrides_source` its file.
 
-    `overrides_lines` has the line of each key of that file by its path, which begins with `toolsets`.
+    `overrides_lines` maps the path of each key, which begins with `toolsets`, to its line in that file.
     """
 
     shipped: tuple[Path, ...]
@@ -95,10 +95,10 @@ class CatalogueFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCatalogue:
-    """Every entry as it is written, overrides merged, not checked yet.
+    """All entries with merged overrides, before the check against the schema.
 
-    `variable_names` are the variables that custom toolsets declare: the composition root adds them to the variables
-    that tools may see, and only then calls `load_catalogue`.
+    `variable_names` are the variables that custom toolsets declare. Tools must be allowed to see them before
+    `load_catalogue` is called.
     """
 
     entries: tuple[WrittenToolset, ...]
@@ -110,12 +110,12 @@ class WrittenCatalogue:
 
     @property
     def variable_names(self) -> frozenset[str]:
-        """Names out of `{{ env.NAME }}` and of the `env` prerequisites."""
+        """The names in `{{ env.NAME }}` and in the `env` prerequisites."""
         return declared_variable_names((*self.entries, *self.python_entries.values()))
 
 
 def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] | None = None) -> WrittenCatalogue:
-    """Read and merge everything; `entry_points` replaces the installed ones. Raises `ConfigError`."""
+    """Read and merge all files; `entry_points` replaces the installed ones. Raises `ConfigError`."""
     factories, broken = discover_factories(entry_points)
     reading = _Reading({factory.name: factory for factory in factories})
     for path in files.shipped:
@@ -139,7 +139,7 @@ def read_catalogue(files: CatalogueFiles, *, entry_points: Iterable[EntryPoint] 
 
 
 class _Reading:
-    """The merge in progress."""
+    """The state of the merge."""
 
     def __init__(self, factories: Mapping[str, PythonToolsetFactory]) -> None:
         self.entries: dict[str, WrittenToolset] = {}
@@ -149,13 +149,12 @@ class _Reading:
         self.ignored_names: set[str] = set()
 
     def add_file(self, path: Path) -> None:
-        """Merge a file."""
         file = read_toolsets(path)
         self.warnings += file.warnings
         self.add_entries(file.toolsets)
 
     def add_entries(self, entries: Sequence[WrittenToolset]) -> None:
-        """Merge entries: a name that exists already is an override."""
+        """Merge entries; an entry with a known name is an override."""
         for entry in entries:
             written, warnings = with_current_names(entry)
             self.warnings += warnings
@@ -173,8 +172,8 @@ class _Reading:
         elif not set(written.keys) - {"enabled", "config", "name"}:
             known = (*self.entries, *self._factories, *UPSTREAM_TOOLSETS)
             nearest = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else "a toolset of your own needs 'tools'"
-            raise ConfigError(f"{written.source}: there is no toolset {name!r}: {hint}")
+            hint = f"did you mean {nearest[0]!r}?" if nearest else "a custom toolset needs 'tools'"
+            raise ConfigError(f"{written.source}: unknown toolset {name!r}; {hint}")
         else:
             group[name] = written
 
@@ -184,9 +183,9 @@ def load_catalogue(
     environment: Environment,
     default_configs: Mapping[str, Mapping[str, JsonValue]] | None = None,
 ) -> Catalogue:
-    """Check every entry that is not disabled. Never raises for one toolset: what is wrong becomes its status.
+    """Check every enabled entry. An error in one toolset becomes its status and is not raised.
 
-    `default_configs` are values for the `config` of Python toolsets, by name; what is written wins.
+    `default_configs` are default values of `config` for Python toolsets, by name.
     """
     definitions: list[YamlToolsetDefinition] = []
     statuses = list(written.statuses)
@@ -211,7 +210,7 @@ def load_catalogue(
             transformed.append(entry.name)
     if transformed:
         names = ", ".join(repr(name) for name in transformed)
-        warnings.append(f"transformers other than 'kubernetes_view' are not supported yet and ignored in: {names}")
+        warnings.append(f"transformers other than 'kubernetes_view' are not supported and ignored in: {names}")
     python, python_statuses = _python_toolsets(written, variables, default_configs or {})
     return Catalogue(
         definitions=tuple(definitions),

@@ -1,10 +1,9 @@
-"""Finds and ends what a tool's program started outside of its process group. Used by `process`, on Linux.
+"""Finds and ends processes that a tool's program started outside its process group. Linux only.
 
-A program that calls setsid leaves the group, and may lose its parent too; it keeps the variable with which it was
-started, and that is how it is found. The same file is also the guard: run as `python -I -S leftovers.py MARK`, it waits
-until the pipe on its standard input closes, which also happens when Holmes is killed with SIGKILL, and then ends all
-processes with the mark. Not found are processes that clear their variables and have no parent left, processes of
-other users, and, on systems without /proc, everything.
+A program that calls setsid leaves the group and may lose its parent, but it keeps the environment variable with its
+mark. This file is also the guard: `python -I -S leftovers.py MARK` waits until the pipe on its standard input closes,
+and then ends all processes with the mark. The pipe also closes when Holmes is killed with SIGKILL. Not found are
+orphans that clear their variables, processes of other users and, on systems without /proc, all processes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PROC: Final = Path("/proc")
 
 
 def marked(mark: str) -> set[int]:
-    """The processes that were started with a variable that begins with `mark`, and what descends from them."""
+    """The processes whose variable begins with `mark`, and their descendants."""
     variable = f"{VARIABLE}={mark}".encode()
     parents: dict[int, int] = {}
     found: set[int] = set()
@@ -53,7 +52,7 @@ def _read(file: Path) -> bytes:
 
 
 def end_marked(mark: str) -> None:
-    """Kill the processes with the mark, and what they start meanwhile."""
+    """Kill the processes with the mark, also those that start during the call."""
     for _ in range(_ROUNDS):
         found = marked(mark)
         for process in found:
@@ -63,7 +62,7 @@ def end_marked(mark: str) -> None:
 
 
 def send(process: int, number: int) -> None:
-    """Send a signal to a process that may be gone, or belong to somebody else."""
+    """Send a signal to a process; ignore a process that has ended or belongs to another user."""
     try:
         os.kill(process, number)
     except (ProcessLookupError, PermissionError):
@@ -71,7 +70,7 @@ def send(process: int, number: int) -> None:
 
 
 class Guard:
-    """Starts the guard of this process when it is first needed, and makes the marks of its programs."""
+    """Starts the guard of this process at the first use, and creates the marks of its programs."""
 
     def __init__(self) -> None:
         self._owner = 0
@@ -94,7 +93,7 @@ class Guard:
         arguments = [sys.executable, "-I", "-S", __file__, self._mark]
         silence = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
         try:
-            # A session of its own: Ctrl-C in a terminal must not reach it.
+            # A new session: Ctrl-C in a terminal must not reach the guard.
             os.posix_spawn(
                 sys.executable,
                 arguments,
@@ -103,14 +102,14 @@ class Guard:
                 setsid=True,
             )
         except (OSError, NotImplementedError):
-            # Without a guard everything works that does not need one.
+            # The guard is only needed when Holmes is killed.
             os.close(self._pipe)
         finally:
             os.close(reader)
 
 
 def main() -> None:
-    """Wait for the end of the process that holds the pipe, then end what it left behind."""
+    """Wait until the pipe closes, then end the remaining processes."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 1):

@@ -1,9 +1,9 @@
-"""Regular expressions of models and users, compiled within bounds.
+"""Compiles regular expressions of models and users within limits.
 
-A timeout covers matching only: compiling unrolls counted repetition, so that `((a{1000}){1000}){1000}` takes gigabytes
-before anything is matched, and cannot be interrupted. So a pattern is measured first. Refuses patterns that are too
-long or unroll too far, recursion, and syntax in which brackets cannot be told from text: the flags x, V0 and V1, and
-comments.
+A timeout covers matching only. Compilation unrolls counted repetitions and cannot be interrupted:
+`((a{1000}){1000}){1000}` takes gigabytes before it matches anything. So each pattern is measured first. Refuses
+patterns that are too long or unroll too far, recursion, the flags x, V0 and V1, and comments: with these, brackets
+cannot be distinguished from text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PATTERN: Final = 2_000
 LONGEST_OF_USERS: Final = 10_000
-# An element takes about 270 bytes and a microsecond.
+# An element takes about 270 bytes and one microsecond.
 _MOST_ELEMENTS: Final = 10_000
 
 _UNSUPPORTED: Final = re.compile(r"\(\?#|\(\?[\w-]*[xV][\w-]*[:)]")
@@ -41,8 +41,8 @@ _TOKEN: Final = re.compile(
 def bounded_pattern(
     written: str, *, name: str, ignore_case: bool = False, longest: int = _LONGEST_PATTERN
 ) -> Pattern[str]:
-    """Compile `written`, which errors call `name`. Raises `ToolError` when it is refused or not understood."""
-    import regex  # heavy, and only needed once a pattern is given
+    """Compile `written`; `name` is its name in error messages. Raises `ToolError` for a refused or invalid pattern."""
+    import regex  # slow to import, and only needed for a pattern
 
     if len(written) > longest:
         raise ToolError(f"{name} is longer than {longest:,} characters; shorten it")
@@ -54,25 +54,25 @@ def bounded_pattern(
         reason = "is not a valid regular expression: a set is not closed or has an unknown class"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape the [")
     if _expanded_elements(written) > _MOST_ELEMENTS:
-        reason = f"repeats too much: written out it has more than {_MOST_ELEMENTS:,} elements"
+        reason = f"repeats too much: unrolled it has more than {_MOST_ELEMENTS:,} elements"
         raise ToolError(f"{name} {written!r} {reason}; use *, + or smaller numbers")
     try:
-        # Not kept: the cache of the library would hold hundreds of large patterns.
+        # Not cached: the cache of the library would keep hundreds of large patterns.
         return regex.compile(written, regex.IGNORECASE if ignore_case else 0, cache_pattern=False)
     except (regex.error, ValueError, LookupError, ArithmeticError) as error:
         reason = f"is not a valid regular expression: {error}"
         raise ToolError(f"{name} {written!r} {reason}; correct it or escape characters like ( [ * + ?") from error
     except RecursionError as error:
-        raise ToolError(f"{name} {written!r} has too many groups inside each other; use a simpler one") from error
+        raise ToolError(f"{name} {written!r} nests too many groups; use a simpler one") from error
 
 
 def _calls_a_group(written: str) -> bool:
-    """Whether a group is matched again inside another or itself: its depth, and so its memory, has no bound."""
+    """Whether a group is matched inside another group or itself, so that depth and memory have no bound."""
     return any(token["open"] and _CALL.match(written, token.start()) for token in _TOKEN.finditer(written))
 
 
 def _expanded_elements(written: str) -> int:
-    """How many elements compiling makes of it, at most."""
+    """The maximum number of elements after compilation."""
     totals = [0]
     last = 0
     for token in _TOKEN.finditer(written):
@@ -80,7 +80,7 @@ def _expanded_elements(written: str) -> int:
             totals.append(0)
             last = 0
         elif token["close"]:
-            # One too many is an error of the compiler, and what follows it is never read.
+            # An unbalanced bracket is an error of the compiler; the rest of the pattern is not read.
             if len(totals) == 1:
                 break
             last = totals.pop() + 1
@@ -96,7 +96,7 @@ def _expanded_elements(written: str) -> int:
 
 
 def _copies(repeat: re.Match[str]) -> int:
-    """The compiler writes out the least number of repetitions, and once more what may follow."""
+    """The number of copies that the compiler writes: the minimum, plus one for optional repetitions."""
     if repeat["repeat"] in {"*", "?"}:
         return 1
     if repeat["repeat"] == "+":
@@ -108,5 +108,5 @@ def _copies(repeat: re.Match[str]) -> int:
 
 
 def _number(digits: str) -> int:
-    # Longer numbers are refused by the compiler, and Python's own conversion is slow and then refuses too.
+    # The compiler refuses longer numbers. Python's own conversion is slow for them and then fails too.
     return int(digits[:12] or "0")

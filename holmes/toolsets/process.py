@@ -1,10 +1,9 @@
-"""Runs one program for a tool and ends it, with everything it started.
+"""Runs one program for a tool and ends it together with all processes that it started.
 
-Called by the YAML engine, the prerequisites and the Python toolsets that need a command. The program runs in a session
-of its own: on timeout, cancellation, too much output or its own end the whole process group is ended, first by SIGTERM,
-then by SIGKILL. On Linux the same happens to what left the group with setsid, unless the program ended by itself, and
-to everything when Holmes itself is killed, see `leftovers`. Standard input is closed, standard error is kept apart,
-output is bounded. Refuses nothing itself; what may run is decided by the callers.
+The program runs in a session of its own. On timeout, cancellation, too much output or its own end, the whole process
+group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the group with setsid,
+unless the program ended by itself, and all processes when Holmes itself is killed, see `leftovers`. Standard input is
+closed, standard error is kept apart, output is bounded. Callers decide which programs may run.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ if TYPE_CHECKING:
 
 DEFAULT_OUTPUT_LIMIT_BYTES = 64 * 1024 * 1024
 
-# How long processes may take to end by themselves after SIGTERM; together with the rest of the clean-up under a second.
+# The time that processes have to end after SIGTERM. Together with the rest of the clean-up it is under one second.
 _GRACE_SECONDS = 0.4
-# How long output is still read after the program ended while something it started holds the pipe open.
+# The time to read output after the program ended while another process still holds the pipe open.
 _DRAIN_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 _GUARD = Guard()
 _READ_BYTES = 256 * 1024
 _LARGE_BYTES = 1024 * 1024
 
-# RLIMIT_DATA and not RLIMIT_AS: Go programs such as kubectl reserve hundreds of megabytes that they never touch.
-# A soft limit of the outer system that is lower already stays in force, hence no message when `ulimit` refuses.
+# RLIMIT_DATA and not RLIMIT_AS: Go programs such as kubectl reserve hundreds of megabytes that they never use. A lower
+# soft limit of the system stays in force, so errors of `ulimit` are ignored.
 _WITH_LIMITS = 'ulimit -c 0; ulimit -d "$1" 2>/dev/null; shift; exec "$@"'
 
 _OUT_OF_MEMORY = re.compile(
@@ -49,10 +48,10 @@ _OUT_OF_MEMORY = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOutcome:
-    """How a program ended and what it wrote.
+    """How a program ended, and its output.
 
-    `return_code` is negative when a signal ended it. `output_truncated`: it wrote more than the limit and was stopped,
-    what was read until then is kept. `memory_exceeded`: it failed because the memory limit was reached.
+    `return_code` is negative when a signal ended it. `output_truncated`: the program exceeded the output limit and was
+    stopped; its output until then is kept. `memory_exceeded`: it reached the memory limit.
     """
 
     stdout: str
@@ -66,7 +65,7 @@ class ProcessOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessLimits:
-    """What one program may use. `memory_limit_mb` None means no limit of ours."""
+    """Limits for one program. `memory_limit_mb` None sets no memory limit."""
 
     timeout_seconds: float = 60.0
     memory_limit_mb: int | None = None
@@ -76,9 +75,9 @@ class ProcessLimits:
 async def run_process(
     argv: Sequence[str], *, environment: Environment, limits: ProcessLimits, stdin: bytes | None = None
 ) -> ProcessOutcome:
-    """Run `argv` with exactly the variables of `environment`, and a mark of ours, and wait for its end.
+    """Run `argv` with exactly the variables of `environment` and a mark, and wait for its end.
 
-    Raises `ToolError` when the program cannot be started. Cancelling ends the whole group within a second.
+    Raises `ToolError` if the program cannot be started. Cancellation ends the whole group within a second.
     """
     started_seconds = asyncio.get_running_loop().time()
     mark = _GUARD.next_mark()
@@ -89,7 +88,7 @@ async def run_process(
         try:
             feeding = _feed(process, stdin)
             timed_out = await _wait(process, capture, limits.timeout_seconds, feeding)
-            # Who holds the pipe may have left the group.
+            # The process that holds the pipe may have left the group.
             ended = not timed_out and capture.finished.is_set()
         finally:
             await (_end_group(process) if ended else _end_all(process, mark))
@@ -110,9 +109,10 @@ async def run_process(
 
 
 class _Capture:
-    """Reads two pipes into memory, together at most `limit_bytes`; sets `overflowed` when there was more.
+    """Reads two pipes into memory, together at most `limit_bytes`; sets `overflowed` beyond that.
 
-    Own pipes instead of asyncio's, whose `Process.wait` waits in some releases for pipes that a grandchild holds open.
+    Creates its own pipes: with those of asyncio, some releases of `Process.wait` wait for pipes that a grandchild holds
+    open.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -132,11 +132,11 @@ class _Capture:
 
     @property
     def writers(self) -> tuple[int, int]:
-        """The ends that the program writes to: standard output and standard error."""
+        """The ends for the program: standard output and standard error."""
         return self._writers[0], self._writers[1]
 
     def begin(self) -> None:
-        """Start reading; the program has its own copies of the writing ends now."""
+        """Start reading. The program has its own copies of the writing ends now."""
         self._close_writers()
         for reader in tuple(self._open):
             self._loop.add_reader(reader, self._read, reader)
@@ -158,9 +158,9 @@ class _Capture:
         self._left_bytes -= len(piece)
 
     async def texts(self) -> tuple[str, str]:
-        """Standard output and standard error as text; bytes that are not UTF-8 become U+FFFD. Frees the bytes.
+        """Standard output and standard error as text; invalid UTF-8 becomes U+FFFD. Frees the bytes.
 
-        Where reading stopped, the last word is left out: it may be half of a secret.
+        If reading stopped early, the last word is removed: it may be half of a secret.
         """
         stdout, stderr = (self._contents.pop(reader) for reader in tuple(self._contents))
         if len(stdout) + len(stderr) < _LARGE_BYTES:
@@ -172,7 +172,7 @@ class _Capture:
         return without_last_word(text) if self.overflowed.is_set() else text
 
     def close(self) -> None:
-        """Close everything that is still open."""
+        """Close all open ends."""
         for reader in tuple(self._open):
             self._close_reader(reader)
         self._close_writers()
@@ -209,12 +209,12 @@ async def _start(
     try:
         process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        # The program may exist already although nobody has its handle yet.
+        # The program may already exist although this function has no handle of it yet.
         with contextlib.suppress(OSError, ValueError):
             await _end_all(await starting, environment.get(VARIABLE) or "")
         raise
     except (OSError, ValueError) as error:
-        raise ToolError(f"{command[0]!r} cannot be started: {error}; is it installed and on PATH?") from error
+        raise ToolError(f"{command[0]!r} cannot be started: {error}; check that it is installed and on PATH") from error
     capture.begin()
     return process
 
@@ -236,7 +236,7 @@ def _feed(process: asyncio.subprocess.Process, stdin: bytes | None) -> asyncio.T
 async def _wait(
     process: asyncio.subprocess.Process, capture: _Capture, timeout_seconds: float, feeding: asyncio.Task[None] | None
 ) -> bool:
-    """Wait until the program ended and its output is read, or it has to be stopped. True: it ran out of time."""
+    """Wait until the program ended and its output is read, or a limit is reached. Returns True after a timeout."""
     ended = asyncio.create_task(process.wait())
     overflowed = asyncio.create_task(capture.overflowed.wait())
     try:
@@ -253,10 +253,10 @@ async def _wait(
 
 
 async def _end_group(process: asyncio.subprocess.Process) -> None:
-    """End every process of the group. A second cancellation meanwhile goes straight to SIGKILL."""
+    """End every process of the group. A second cancellation sends SIGKILL at once."""
     try:
         if _signal_group(process.pid, signal.SIGTERM):
-            # A stopped process sees no SIGTERM until it goes on.
+            # A stopped process does not receive SIGTERM until it continues.
             _signal_group(process.pid, signal.SIGCONT)
             await _until(lambda: process.returncode is not None and not _signal_group(process.pid, 0), _GRACE_SECONDS)
     finally:
@@ -266,7 +266,7 @@ async def _end_group(process: asyncio.subprocess.Process) -> None:
 
 
 async def _end_all(process: asyncio.subprocess.Process, mark: str) -> None:
-    """End the group and what has left it. Looks before the group ends, because orphans lose their parent."""
+    """End the group and the processes that left it. They are searched first, because orphans lose their parent."""
     outside = {each for each in marked(mark) if not _is_in_group(each, process.pid)}
     for each in outside:
         send(each, signal.SIGTERM)
@@ -293,13 +293,13 @@ async def _until(condition: Callable[[], bool], limit_seconds: float) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """Send a signal to a process group. False when nobody is left in it."""
+    """Send a signal to a process group. False for an empty group."""
     try:
         os.killpg(group, number)
     except ProcessLookupError:
         return False
     except PermissionError:
-        # A program of another user (sudo) is out of reach; macOS also says so when only zombies are left.
+        # Processes of another user (sudo) are out of reach. macOS also raises this when only zombies are left.
         return False
     return True
 

@@ -1,8 +1,7 @@
-"""Which toolsets of a catalogue can work here and now.
+"""Checks which toolsets of a catalogue can run here.
 
-Called by the composition root and by `holmes toolset refresh`. All checks run at the same time under one deadline;
-commands that succeeded are remembered for an hour. Refuses nothing but a second tool of the same name: the later
-toolset fails then, or the one that uses a reserved name.
+All checks run in parallel under one deadline. Commands that succeeded are remembered for an hour. Two toolsets cannot
+have a tool of the same name: the later one fails, or the one that uses a reserved name.
 """
 
 from __future__ import annotations
@@ -38,15 +37,15 @@ SUCCESS_LIFETIME_SECONDS = 3600.0
 _FILE_NAME = "toolset_checks.json"
 _FORMAT = 1
 
-# How long a cancelled check may take to end its processes.
+# The time that a cancelled check has to end its processes.
 _CLEAN_UP_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyToolset:
-    """A toolset that can be used. Calls of tools that match one of `approval_patterns` (globs) need a person's word.
+    """A toolset that can run. Calls of tools that match one of `approval_patterns` (globs) need approval.
 
-    `redaction` is false when the user wants the results of this toolset unmasked.
+    `redaction` is false when the configuration switches masking off for this toolset.
     """
 
     toolset: Toolset
@@ -57,7 +56,7 @@ class ReadyToolset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """What can be used, in a fixed order, and how every toolset stands, sorted by name."""
+    """The toolsets that can run, in a fixed order, and the status of every toolset, sorted by name."""
 
     ready: tuple[ReadyToolset, ...]
     statuses: tuple[ToolsetStatus, ...]
@@ -65,10 +64,10 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPolicy:
-    """How to check. Without `cache_directory` nothing is remembered; `refresh` ignores what is.
+    """How to check. Without `cache_directory` no success is remembered; `refresh` ignores remembered ones.
 
-    `reserved_tools` are the tools of toolsets that are not in the catalogue, each with the name of its toolset. With
-    `decided`, statuses by name, nothing is checked: what is not enabled there cannot be used.
+    `reserved_tools` maps tools outside the catalogue to their toolsets. With `decided`, statuses by name, no check
+    runs: only toolsets that are enabled there can run.
     """
 
     deadline_seconds: float = DEFAULT_DEADLINE_SECONDS
@@ -82,13 +81,16 @@ class CheckPolicy:
 class _Checked:
     status: ToolsetStatus
     ready: ReadyToolset | None = None
-    # What to remember: set when the check ran or its success was known.
+    # The key to remember: set when the check ran, or when its success is known.
     key: str | None = None
     checked_at_seconds: float = 0.0
 
 
 async def check_toolsets(catalogue: Catalogue, context: ToolsetContext, policy: CheckPolicy | None = None) -> Readiness:
-    """Check all toolsets at once. Never raises for one of them; cancelling ends all checks and their processes."""
+    """Run all checks in parallel.
+
+    The failure of a check becomes a status. Cancellation ends all checks and their processes.
+    """
     policy = policy or CheckPolicy()
     remembers = policy.cache_directory is not None and policy.decided is None
     cache = SuccessCache.read(policy.cache_directory) if policy.cache_directory and remembers else None
@@ -156,7 +158,7 @@ class _Checker:
         context = replace(self.context, config=python.config, redactor=redactor)
         factory = python.factory
         status = _python_status(python)
-        # Not remembered: what such a check depends on is its own business, and it has no process to start.
+        # Not remembered: it is unknown what such a check depends on, and it starts no process.
         if refused := self._refused(status):
             return refused
         reason = None if self.policy.decided is not None else await factory.prerequisites(context)
@@ -169,13 +171,13 @@ class _Checker:
         return _Checked(status=replace(status, tool_count=len(toolset.tools)), ready=ready)
 
     def _refused(self, status: ToolsetStatus) -> _Checked | None:
-        """What another process decided against; None for what is to be used, or checked."""
+        """The result for a toolset that another process disabled; None if it can run or has to be checked."""
         if self.policy.decided is None:
             return None
         told = self.policy.decided.get(status.name)
         if told is not None and told.state == "enabled":
             return None
-        return _Checked(status=told or replace(status, state="failed", reason="it was not checked yet"))
+        return _Checked(status=told or replace(status, state="failed", reason="not checked yet"))
 
     def _known(self, name: str, key: str) -> float | None:
         if self.cache is None or not self.cache.holds(name, key):
@@ -207,10 +209,10 @@ async def _results(
 def _result(status: ToolsetStatus, task: asyncio.Task[_Checked], deadline_seconds: float) -> _Checked:
     if not task.done() or task.cancelled():
         limit = f"{deadline_seconds:g} s (HOLMES_TOOLSET_PREREQ_TIMEOUT_SECONDS)"
-        return _Checked(status=replace(status, state="failed", reason=f"its check took longer than {limit}"))
+        return _Checked(status=replace(status, state="failed", reason=f"the check took longer than {limit}"))
     error = task.exception()
     if error is not None:
-        reason = f"its check failed: {type(error).__name__}: {masked(str(error))}"
+        reason = f"the check failed: {type(error).__name__}: {masked(str(error))}"
         return _Checked(status=replace(status, state="failed", reason=reason))
     return task.result()
 
@@ -227,7 +229,7 @@ def _without_repeated_tools(checked: tuple[_Checked, ...], reserved: Mapping[str
             continue
         owner = owners[repeated]
         advice = "rename it" if repeated in reserved else f"rename it, or disable {owner!r}"
-        reason = f"its tool {repeated!r} exists already in the toolset {owner!r}: {advice}"
+        reason = f"the toolset {owner!r} already has a tool {repeated!r}; {advice}"
         kept.append(_Checked(status=replace(each.status, state="failed", reason=reason)))
     return tuple(kept)
 
@@ -261,7 +263,7 @@ def _python_status(python: PythonToolset) -> ToolsetStatus:
 
 
 def check_key(configuration: object, environment: Environment) -> str:
-    """A hash of everything that a check may depend on: configuration, variables, the folders of `PATH`, our version."""
+    """A hash of everything that a check can depend on: configuration, variables, the folders of `PATH`, our version."""
     folders = (environment.get("PATH") or "").split(os.pathsep)
     parts = [
         __version__,
@@ -281,14 +283,14 @@ def _modified(folder: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessCache:
-    """Checks that succeeded, by toolset: the key of what was checked, and when (seconds since the epoch)."""
+    """The successful checks by toolset: the key of each check, and its time in seconds since the epoch."""
 
     directory: Path
     entries: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, directory: Path) -> SuccessCache:
-        """What an earlier start remembered; nothing when the file is missing, broken or of another format."""
+        """The remembered successes; empty when the file is missing, invalid or of another format."""
         try:
             content = json.loads((directory / _FILE_NAME).read_text(encoding="utf-8"))
             if content["format"] != _FORMAT:
@@ -302,17 +304,17 @@ class SuccessCache:
         return cls(directory=directory, entries=entries)
 
     def holds(self, name: str, key: str) -> bool:
-        """Whether exactly this succeeded within the last hour."""
+        """Whether this check succeeded within the last hour."""
         known = self.entries.get(name)
         if known is None or known[0] != key:
             return False
         return 0 <= time.time() - known[1] < SUCCESS_LIFETIME_SECONDS
 
     def write(self, succeeded: Mapping[str, tuple[str, float]]) -> None:
-        """Replace the file by `succeeded`, atomically, readable by its owner only."""
+        """Replace the file atomically; only its owner can read it."""
         entries = {name: {"key": key, "checked_at_seconds": at} for name, (key, at) in succeeded.items()}
         content = json.dumps({"format": _FORMAT, "succeeded": entries}, indent=1, sort_keys=True)
-        # A full or read-only disk means that the checks run again next time.
+        # On a full or read-only disk the checks run again next time.
         with contextlib.suppress(OSError):
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=_FILE_NAME)

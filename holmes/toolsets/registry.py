@@ -1,8 +1,7 @@
-"""What a toolset written in Python offers, and how it is found: entry point group `holmes.toolsets`.
+"""The interface of toolsets written in Python, found by the entry point group `holmes.toolsets`.
 
-Called by `holmes.toolsets.catalogue`; implemented by every Python toolset, ours and those of other packages alike.
-An entry point names a class (or a function) that takes no argument and gives a `PythonToolsetFactory`; nothing here
-knows a toolset by name. A package that cannot be imported costs its own toolset only, never the run.
+An entry point names a class or a function without arguments that returns a `PythonToolsetFactory`. A package that
+cannot be imported disables its own toolset only.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ToolsetState: TypeAlias = Literal["enabled", "disabled", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetStatus:
-    """How one toolset stands. `reason` says why it is disabled or failed; `source` is its file or package."""
+    """The status of one toolset. `reason` explains why it is disabled or failed; `source` is its file or package."""
 
     name: str
     state: ToolsetState
@@ -39,12 +38,12 @@ class ToolsetStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetContext:
-    """What a toolset is given when it is made.
+    """The arguments for creating a toolset.
 
-    `environment` has the context and namespace that the user chose as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE;
-    `config` is the `config:` of the toolset's entry in the configuration; `memory_limit_mb` bounds every process a tool
-    starts. `redactor` masks secrets; results are masked by a wrapper, so only a tool that loses the names of values on
-    its way needs it. None when redaction is switched off.
+    `environment` has the chosen context and namespace as HOLMES_KUBE_CONTEXT and HOLMES_KUBE_NAMESPACE. `config` is
+    `config:` of the toolset's entry in the configuration. `memory_limit_mb` bounds every process of a tool. `redactor`
+    masks secrets and is None when redaction is off. A wrapper masks results, so only a tool that drops the names of
+    values needs the redactor.
     """
 
     environment: Environment
@@ -54,11 +53,11 @@ class ToolsetContext:
 
 
 class PythonToolsetFactory(Protocol):
-    """Makes one toolset. Its attributes are known before anything is imported that costs time."""
+    """Creates one toolset. Its attributes are available without slow imports."""
 
     @property
     def name(self) -> str:
-        """For example `kubernetes/logs`; the key of its entry under `toolsets:` in the configuration."""
+        """For example `kubernetes/logs`: the key of its entry under `toolsets:` in the configuration."""
         ...
 
     @property
@@ -68,29 +67,29 @@ class PythonToolsetFactory(Protocol):
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Out of `core`, `cluster` and `cli`."""
+        """A subset of `core`, `cluster` and `cli`."""
         ...
 
     @property
     def enabled_by_default(self) -> bool:
-        """Whether it is offered when the configuration does not mention it."""
+        """Whether it is enabled without an entry in the configuration."""
         ...
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """None when it can work, else one line that says why not and what to do.
+        """None if the toolset can run, else one line with the reason and the next step.
 
-        A wrong `config` is such a reason too. Bounded by the deadline that all toolsets share.
+        Also checks `config`. Bounded by the common deadline of all toolsets.
         """
         ...
 
     def create(self, context: ToolsetContext) -> Toolset:
-        """The toolset, after `prerequisites` gave None."""
+        """The toolset; called after `prerequisites` returned None."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenFactory:
-    """An entry point that could not be loaded: `reason` says which package and why."""
+    """An entry point that could not be loaded. `reason` names the package and the error."""
 
     name: str
     reason: str
@@ -99,7 +98,7 @@ class BrokenFactory:
 def discover_factories(
     entry_points: Iterable[EntryPoint] | None = None,
 ) -> tuple[tuple[PythonToolsetFactory, ...], tuple[BrokenFactory, ...]]:
-    """The factories of all installed packages in the order of their entry points' names, and those that are broken.
+    """The factories of all installed packages in the order of their entry points' names, and the broken entry points.
 
     `entry_points` replaces the installed ones.
     """

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Redacted(WrapperToolset):
-    """Masks every result of the wrapped toolset, and the line that describes a call.
+    """Masks every result of the wrapped toolset, and the description of each call.
 
-    Without a redactor only escape sequences are removed.
+    It is the outermost wrapper, so that nothing unmasked is stored, summarised or sent. Images are not read. Without a
+    redactor only escape sequences are removed. The executor masks exceptions.
     """
 
     redactor: Redactor | None
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """The wrapped toolset's line, masked."""
         line = self.inner.describe(invocation)
         return strip_escape_sequences(line) if self.redactor is None else self.redactor.redact(line)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """The wrapped result with masked `data`, `error` and `invocation`; the same object when nothing was secret."""
+        """The wrapped result with masked `data`, `error` and `invocation`; the same object if it had no secrets."""
         result = await self.inner.call(invocation)
         data = await self._masked(result.data)
         error = await self._masked(result.error)
@@ -59,5 +59,4 @@ class Selected(WrapperToolset):
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What the model can call."""
         return tuple(tool for tool in self.inner.tools if tool.name in self.names)

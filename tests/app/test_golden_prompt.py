@@ -84,7 +84,7 @@ def test_without_options_the_prompt_says_nothing_of_them() -> None:
     prompt = render_prompt("system", {**nothing, "citations": False, "toolsets": (), "unavailable": ()})
     assert "citation" not in prompt
     assert "[[" not in prompt
-    assert "where it comes from.\n" in prompt
+    assert "each with its source.\n" in prompt
     assert "# This cluster" not in prompt
     assert "# From the user" not in prompt
-    assert prompt.endswith("A simple question gets a simple answer without headings.")
+    assert prompt.endswith("Give a simple answer without headings to a simple question.")

@@ -48,7 +48,7 @@ async def test_all_warnings_come_together_and_what_only_holmesgpt_has_is_one_of_
     report = await toolset_report(settings, refresh=False)
     place = f"{tmp_path / 'mine.yaml'}:7"
     assert report.warnings[:-1] == opened.warnings
-    assert report.warnings[-1].startswith(f"{place}: tool 'look': {{{{ what }}}} stands inside quotes: ")
+    assert report.warnings[-1].startswith(f"{place}: tool 'look': {{{{ what }}}} is inside quotes: ")
     assert "mine" in {status.name for status in report.statuses}
 
 
@@ -72,7 +72,7 @@ async def test_a_tool_named_like_one_that_reads_results_costs_its_toolset_and_no
     (status,) = (status for status in report.statuses if status.name == "mine")
     assert (status.state, status.reason) == (
         "failed",
-        f"its tool {name!r} exists already in the toolset 'holmes/results': rename it",
+        f"the toolset 'holmes/results' already has a tool {name!r}; rename it",
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,19 +29,19 @@ PLACEHOLDER = re.compile(r"\(REDACTED:[^)]*\)")
 async def test_question_and_attachments_are_masked_while_the_event_loop_goes_on() -> None:
     mask = question_mask(Redactor(bytes(32)))
     log = Attachment(name="a.log", text=f"connect to {SECRET}\n" + "all is well here\n" * 400_000)
-    lags: list[float] = []
+    turns = 0
 
     async def watch() -> None:
+        nonlocal turns
         while True:
-            before = time.perf_counter()
             await asyncio.sleep(0.005)
-            lags.append(time.perf_counter() - before)
+            turns += 1
 
     watching = asyncio.create_task(watch())
     masked = await mask(Question(text=f"why {SECRET}?", attachments=(log,)))
     watching.cancel()
     assert "hunter2" not in masked.text + masked.attachments[0].text
-    assert len(lags) > 5
+    assert turns > 5
     again = await mask(masked)
     assert again == masked
     off = await question_mask(None)(Question(text=SECRET, attachments=()))

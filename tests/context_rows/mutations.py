@@ -139,7 +139,7 @@ RESULT_MUTATIONS: tuple[Mutation, ...] = (
         row="T17",
         what="reading lines does not say where to go on",
         file="holmes/toolsets/stored_results/lines.py",
-        snippet='    more = f"; {left:,} more lines follow, go on with first_line={end + 1}" if left else ""',
+        snippet='    more = f"; {left:,} more lines follow; continue with first_line={end + 1}" if left else ""',
         replacement='    more = ""',
         test="tests/toolsets/test_stored_results.py::test_lines_of_a_range_say_where_to_go_on",
     ),

@@ -36,6 +36,7 @@ class Receiver:
 
     def __init__(self, answers: Sequence[Answer] = (Answer(),)) -> None:
         self.received: list[Received] = []
+        self.was_left = threading.Event()  # a client went away before it had the whole answer
         self._answers = list(answers)
         self._lock = threading.Lock()
         self._http = _HttpServer(("127.0.0.1", 0), _Handler)
@@ -94,7 +95,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("content-length", str(len(answer.body)))
         self.end_headers()
-        self.wfile.write(answer.body)
+        try:
+            self.wfile.write(answer.body)
+        except OSError:
+            self.server.owner.was_left.set()
+            raise
 
     def do_GET(self) -> None:
         self.do_POST()

@@ -119,6 +119,5 @@ async def test_nobody_listening_is_tried_again(client: httpx.AsyncClient) -> Non
 
 async def test_an_endless_answer_is_not_read(client: httpx.AsyncClient) -> None:
     with Receiver([Answer(body=base64.b64encode(hashlib.sha256().digest()) * 500_000)]) as receiver:
-        started = time.monotonic()
         await webhook(client, receiver.url).send(news(), None)
-        assert time.monotonic() - started < 0.5
+        assert receiver.was_left.wait(30)

@@ -1,4 +1,4 @@
-"""No key, no network, no cluster: Holmes still answers, says what it answers from, and is quick about it."""
+"""No key, no network, no cluster: Holmes still answers and says what it answers from."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from tests.support.openai_server import ErrorReply, OpenAIServer
 
 QUESTION = "why is checkout failing in namespace shop?"
 SAYS_SO = "No LLM was used"
-OWN_CPU = """
-import json, os, sys
+LOADED = """
+import sys
 from holmes.cli.main import main
 try:
     main()
 finally:
-    used = os.times()
-    heavy = sorted({"litellm", "tiktoken", "openai"} & set(sys.modules))
-    sys.stderr.write("\\nUSED " + json.dumps([used.user + used.system, heavy]) + "\\n")
+    sys.stderr.write("\\nLOADED " + " ".join({"litellm", "tiktoken", "openai"} & set(sys.modules)) + "\\n")
 """
 
 
@@ -42,25 +40,18 @@ def test_the_demo_answers_with_the_root_cause_two_hops_away_and_says_what_it_is(
     assert "recorded demo cluster" in done.stderr
 
 
-@pytest.mark.slow
-def test_the_demo_answers_in_little_cpu_time_of_its_own_and_without_a_models_library(home: Home) -> None:
-    arguments = [sys.executable, "-c", OWN_CPU, "ask", "-n", "--demo", QUESTION]
-    seconds = []
-    for _ in range(3):
-        done = subprocess.run(
-            arguments,
-            env=home.environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=True,
-        )
-        used, heavy = json.loads(done.stderr.rpartition("USED ")[2])
-        assert heavy == []
-        assert SAYS_SO in done.stdout
-        seconds.append(used)
-    assert min(seconds) < 4  # two on a quiet machine; on a busy one each second of CPU does less
+def test_the_demo_answers_without_a_library_for_models(home: Home) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, "ask", "-n", "--demo", QUESTION],
+        env=home.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=True,
+    )
+    assert SAYS_SO in done.stdout
+    assert done.stderr.rpartition("LOADED ")[2].split() == []
 
 
 def test_without_a_cluster_a_plain_question_exits_with_3_and_names_the_demo(home: Home) -> None:

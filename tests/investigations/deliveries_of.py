@@ -13,9 +13,8 @@ from holmes.destinations.destination import DeliveryFailed, IncidentNews, NewsKi
 from holmes.investigations.deliveries.records import Delivery, NewDelivery, queue_delivery
 from holmes.investigations.deliveries.worker import DeliveryPolicy
 from holmes.investigations.records.database import Database
-from holmes.investigations.records.rows import record_of
 from holmes.investigations.records.schema import DELIVERIES, INCIDENTS
-from holmes.investigations.records.values import IncidentId
+from holmes.investigations.records.values import IncidentId, record_of
 
 NOW = 1_772_366_400.0
 IMPATIENT = DeliveryPolicy(

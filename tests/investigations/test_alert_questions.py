@@ -6,8 +6,14 @@ import re
 
 import pytest
 
-from holmes.investigations.alerts.questions import FENCE, alert_question, namespace_of_all
-from holmes.investigations.alerts.wording import alerts_title, facts_of, worst_severity
+from holmes.investigations.alerts.wording import (
+    FENCE,
+    alert_question,
+    alerts_title,
+    facts_of,
+    namespace_of_all,
+    worst_severity,
+)
 from holmes.investigations.records.values import Alert
 from holmes.triage.intents import intent_of
 from holmes.triage.question import parse_question

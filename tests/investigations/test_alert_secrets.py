@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.investigations.alerts.payload import parse_alertmanager, parse_alerts
-from holmes.investigations.alerts.questions import alert_question
 from holmes.investigations.alerts.subjects import subject_key
-from holmes.investigations.alerts.wording import alerts_title
+from holmes.investigations.alerts.wording import alert_question, alerts_title
 from holmes.redaction.redactor import Redactor
 from tests.support.planted_forms import random_text
 

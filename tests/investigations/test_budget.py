@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holmes.investigations.queue.budget import Budget, Budgeted
-from holmes.investigations.records.chat_costs import ChatCosts
+from holmes.investigations.queue.budget import Budget, Budgeted, ChatCosts
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import InvestigationRecords
 from holmes.investigations.records.schema import STEPS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import stat
-import time
 from pathlib import Path
 
 import psutil
@@ -12,12 +11,13 @@ import pytest
 from sqlalchemy import Connection, text
 
 from holmes.investigations.records.database import Database, DatabaseUnavailable
-from holmes.investigations.records.database_results import DatabaseResultStore
 from holmes.investigations.records.records import InvestigationRecords
+from holmes.investigations.records.results import DatabaseResultStore
 from holmes.investigations.records.values import NewInvestigation
 from holmes.values.errors import ConfigError, ResultStoreError
 from holmes.values.messages import ResultId, ToolCallId
 from tests.services.fixtures import PostgresqlServer
+from tests.support.deadlines import ends_before
 
 
 @pytest.mark.parametrize("address", ["", "nonsense", "mysql://a/b", "http://x"])
@@ -101,10 +101,8 @@ async def test_a_server_that_hangs_is_unavailable_in_time_and_works_again_when_i
     try:
         for process in frozen:
             process.suspend()
-        began = time.monotonic()
-        with pytest.raises(DatabaseUnavailable, match="no answer"):
+        with ends_before(30), pytest.raises(DatabaseUnavailable, match="no answer"):
             await database.transaction(lambda connection: connection.execute(text("SELECT 1")), wait_seconds=0)
-        assert time.monotonic() - began < 10
         assert "no answer" in str(database.write_problem)
     finally:
         for process in reversed(frozen):

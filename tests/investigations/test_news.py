@@ -11,9 +11,8 @@ from holmes.investigations.deliveries.news import NewsComposer
 from holmes.investigations.deliveries.records import Delivery
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import add_investigation
-from holmes.investigations.records.rows import stats_to_json
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation, stats_to_json
 from holmes.redaction.redactor import Redactor
 from holmes.values.stats import RequestStats
 from tests.investigations.deliveries_of import NOW, add_incident, queue, rows

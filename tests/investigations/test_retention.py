@@ -7,10 +7,9 @@ import time
 from sqlalchemy import Column, insert, select, update
 
 from holmes.investigations.records.database import Database
-from holmes.investigations.records.database_results import DatabaseResultStore
 from holmes.investigations.records.journal import Journal, Lease
 from holmes.investigations.records.records import InvestigationRecords
-from holmes.investigations.records.retention import delete_old
+from holmes.investigations.records.results import DatabaseResultStore, delete_old
 from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, RESULTS, STEPS
 from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation
 from holmes.values.messages import ToolCallId

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from holmes.investigations.alerts.routes import NO_ROUTE, LabelPattern, Route, Routes
+from tests.support.deadlines import ends_before
 
 
 def test_the_first_route_whose_expressions_match_whole_values_decides() -> None:
@@ -28,6 +27,5 @@ def test_a_label_that_is_missing_is_empty() -> None:
 
 def test_an_expression_that_would_take_for_ever_is_no_match() -> None:
     slow = LabelPattern("name", r"(?:a|aa|a?a)+[bc]")
-    started = time.monotonic()
-    assert not any(slow.matches({"name": "a" * 900 + "!"}) for _ in range(50))
-    assert time.monotonic() - started < 5
+    with ends_before(60):
+        assert not any(slow.matches({"name": "a" * 900 + "!"}) for _ in range(50))

@@ -17,8 +17,7 @@ from holmes.investigations.queue.worker import (
 )
 from holmes.investigations.records.database import Database
 from holmes.investigations.records.records import InvestigationRecords
-from holmes.investigations.records.texts import root_cause
-from holmes.investigations.records.values import InvestigationRecord, NewInvestigation
+from holmes.investigations.records.values import InvestigationRecord, NewInvestigation, root_cause
 from holmes.values.errors import ClusterUnreachable
 from holmes.values.events import AgentEvent, AnswerFinished, ModelSwitched, RunFailed
 from holmes.values.stats import NOTHING_SPENT, RequestStats
@@ -145,7 +144,7 @@ async def test_an_investigation_that_kills_every_replica_fails_but_not_one_that_
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("5 incidents in `shop`; the worst:\n\n**Root cause (critical):** no key X\n", "no key X"),
+        ("5 incidents in `shop`. Most severe:\n\n**Root cause (critical):** no key X\n", "no key X"),
         ("Root cause (critical): no key X. [[7a48a06651da:18]] Since 6:16.", "no key X. Since 6:16."),
         ("## Summary:\n\nThe pod crashes.", "The pod crashes."),
         ("**The ConfigMap is gone**\n\nRoot cause: it was deleted", "it was deleted"),

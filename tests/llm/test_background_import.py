@@ -15,6 +15,7 @@ import pytest
 
 from holmes.llm import litellm_loader
 from holmes.llm.litellm_loader import BackgroundImport
+from tests.support.deadlines import ends_before
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,9 +80,8 @@ def test_an_event_loop_ends_without_waiting_and_the_import_goes_on_for_the_other
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-    started = time.monotonic()
-    asyncio.run(give_up_waiting())
-    assert time.monotonic() - started < 10
+    with ends_before(20):
+        asyncio.run(give_up_waiting())
     assert importing.result is None
     released.set()
     assert importing.future.result(timeout=10) is True
@@ -128,8 +128,9 @@ def test_an_import_that_cannot_be_stopped_does_not_hold_the_exit() -> None:
     released = threading.Event()
     importing = BackgroundImport(lambda: released.wait(60), name="test")
     started = time.monotonic()
-    importing.give_up()
-    assert 1.5 < time.monotonic() - started < 20
+    with ends_before(30):
+        importing.give_up()
+    assert time.monotonic() - started > 1.5
     released.set()
 
 

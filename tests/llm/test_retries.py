@@ -13,6 +13,7 @@ from holmes.llm.retries import RetryPolicy
 from holmes.values.errors import ModelError
 from holmes.values.stats import RequestStats
 from tests.llm.conftest import Recorder, provider, request
+from tests.support.deadlines import ends_before
 from tests.support.openai_server import ErrorReply, Hang, OpenAIServer, Reply, Scripted, Usage, call
 
 
@@ -131,9 +132,12 @@ async def test_no_first_byte_within_the_timeout_is_retried_and_named(recorder: R
         change=lambda config: replace(config, request_timeout_seconds=0.3),
     ) as parts:
         started = time.monotonic()
-        with pytest.raises(ModelError, match=r"No answer from 'openai' for model 'tested' within 0\.3 s") as caught:
+        with (
+            ends_before(20),
+            pytest.raises(ModelError, match=r"No answer from 'openai' for model 'tested' within 0\.3 s") as caught,
+        ):
             await parts.model.complete(request(), recorder.emit)
-        assert 0.6 <= time.monotonic() - started < 2.0
+        assert time.monotonic() - started >= 0.6
         assert len(parts.server.requests) == 2
     assert caught.value.retryable
 

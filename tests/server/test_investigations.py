@@ -170,6 +170,4 @@ def test_metrics_and_the_document_are_there(api: httpx.Client) -> None:
     assert document["info"]["title"] == "Holmes"
     assert "/api/chat" in document["paths"]
     assert set(document["components"]["securitySchemes"]) == {"key", "bearer", "session"}
-    started = time.monotonic()
     assert api.get("/healthz").status_code == 200
-    assert time.monotonic() - started < 1

@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 WORDS: Final = ROOT / "docs" / "words.md"
 SUFFIXES: Final = {".py", ".md", ".yaml", ".yml", ".jinja2", ".txt", ".tpl", ".js", ".css", ".toml"}
 # The English of the demo's applications and of what linters and tests read is data.
-DATA: Final = ("holmes/snapshot/demo/", "holmes/evidence/lexicon.yaml", "docs/words.md")
+DATA: Final = ("holmes/snapshot/demo/", "holmes/evidence/lexicon.yaml", "holmes/triage/words.py", "docs/words.md")
 _FEWEST_WORDS: Final = 3
 _MARKERS: Final = re.compile(r"^\s*(?:#|//|/?\*+/?|<!--|-->|[-*|>] )?\s*")
 _PLACEHOLDERS: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|`[^`]*`|<[^>]*>", re.DOTALL)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from holmes.values.environment import Environment
 from holmes.values.errors import ToolError
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation, ToolResult
+from tests.support.deadlines import ends_before
 from tests.support.kubernetes_api import (
     Answer,
     KubernetesApi,
@@ -137,7 +137,7 @@ async def test_lines_of_unbounded_size_say_what_is_missing(api: KubernetesApi, t
 
     result = await _call(toolset, name="cart")
 
-    assert "reading stopped after 0.0954 MB, newer lines are missing" in result.data
+    assert "reading stopped after 0.0954 MB; newer lines are missing" in result.data
 
 
 async def test_filters_say_how_many_lines_they_searched(api: KubernetesApi, toolset: KubernetesLogsToolset) -> None:
@@ -230,7 +230,7 @@ async def test_previous_reads_only_instances_that_exist(api: KubernetesApi, tool
     result = await _call(toolset, name="cart", previous=True)
 
     assert "last words" in result.data
-    assert "- pod cart, container proxy (previous instance): there is no previous instance (0 restarts)" in result.data
+    assert "- pod cart, container proxy (previous instance): no previous instance (0 restarts)" in result.data
     assert result.invocation is not None
     assert "--previous" in result.invocation
 
@@ -242,7 +242,7 @@ async def test_a_log_that_the_node_has_removed_is_not_shown_as_a_line(
     gone = Answer(body=b"unable to retrieve container logs for containerd://590a0d377e1010e6")
     api.on(f"{PODS}/web-1/log", _by_container(app=log(["started"]), app_previous=gone))
     result = await _call(toolset, name="web-1", kind="Pod")
-    assert "the node does not have this log any more" in result.data
+    assert "the node has already deleted this log" in result.data
     assert "unable to retrieve" not in result.data
     assert "started" in result.data
 
@@ -287,7 +287,7 @@ async def test_the_pods_in_trouble_are_read_first_and_the_others_are_named(
 
     data = (await _call(toolset, name="daemonset/cart", max_pods=2)).data
 
-    assert "Pods left out (max_pods is 2): a, d" in data
+    assert "Omitted pods (max_pods is 2): a, d" in data
     assert data.index("from c") < data.index("from b")
 
 
@@ -299,7 +299,7 @@ async def test_a_workload_without_pods_says_so(api: KubernetesApi, toolset: Kube
     result = await _call(toolset, name="cart", kind="sts")
 
     assert result.status == "no_data"
-    assert result.data == "Logs of StatefulSet 'cart' in namespace 'shop': it has no pods now"
+    assert result.data == "Logs of StatefulSet 'cart' in namespace 'shop': no pods exist now"
 
 
 async def test_one_container_may_be_chosen_and_a_wrong_one_names_the_others(
@@ -340,7 +340,7 @@ async def test_a_cut_connection_keeps_what_was_read(api: KubernetesApi, toolset:
 
     result = await _call(toolset, name="cart")
 
-    assert "showing 2 of at least 2 lines; the connection was cut, newer lines may be missing\n" in result.data
+    assert "showing 2 of at least 2 lines; the connection was interrupted; newer lines may be missing\n" in result.data
 
 
 async def test_a_slow_container_ends_at_the_timeout_with_what_was_read(
@@ -352,13 +352,12 @@ async def test_a_slow_container_ends_at_the_timeout_with_what_was_read(
 
     api.on(f"{PODS}/cart", document(pod("cart", containers={"app": running(), "stuck": running()})))
     api.on(f"{PODS}/cart/log", _by_container(app=Answer(body=slow), stuck=Answer(delay_seconds=20)))
-    begin = time.monotonic()
 
-    result = await _call(toolset, name="cart")
+    with ends_before(15):
+        result = await _call(toolset, name="cart")
 
-    assert time.monotonic() - begin < 4
-    assert "showing 1 of at least 1 lines; reading stopped after 2 s, lines are missing\n" in result.data
-    assert "- pod cart, container stuck: reading stopped after 2 s, lines are missing" in result.data
+    assert "showing 1 of at least 1 lines; reading stopped after 2 s; lines are missing\n" in result.data
+    assert "- pod cart, container stuck: reading stopped after 2 s; lines are missing" in result.data
 
 
 async def test_a_slow_search_for_pods_ends_at_the_timeout(api: KubernetesApi, toolset: KubernetesLogsToolset) -> None:
@@ -373,10 +372,7 @@ async def test_a_call_that_is_cancelled_ends_at_once(api: KubernetesApi, toolset
     api.on(f"{PODS}/cart/log", Answer(delay_seconds=20))
     task = asyncio.create_task(_call(toolset, name="cart"))
     await asyncio.sleep(0.4)
-    begin = time.monotonic()
 
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with ends_before(15), pytest.raises(asyncio.CancelledError):
         await task
-
-    assert time.monotonic() - begin < 1

@@ -96,7 +96,7 @@ async def test_the_factory_takes_the_timeout_and_says_what_is_wrong(environment:
     assert await factory.prerequisites(context({}, timeout_seconds=MAX_TIMEOUT_SECONDS)) is None
     for wrong in ("30", "soon", True, 0, -1, MAX_TIMEOUT_SECONDS + 1):
         reason = await factory.prerequisites(context({}, timeout_seconds=wrong))
-        assert f"timeout_seconds is {wrong!r}; give a number above 0" in str(reason)
+        assert f"timeout_seconds is {wrong!r}; expected a number above 0" in str(reason)
     assert "unknown key 'timeout'" in str(await factory.prerequisites(context({}, timeout=3)))
     nowhere = {"KUBECONFIG": str(tmp_path / "nowhere")}
     assert "No cluster is configured" in str(await factory.prerequisites(context(nowhere)))

@@ -84,5 +84,5 @@ def test_a_manifest_that_cannot_be_read_is_not_shown() -> None:
 
 def test_a_release_without_values_shows_nothing_and_broken_values_neither() -> None:
     assert view(["values"], "null\n") == ""
-    with pytest.raises(ViewError, match="what helm wrote is not JSON"):
+    with pytest.raises(ViewError, match="the output of helm is not JSON"):
         view(["values"], f"password: {_PLANTED}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from pathlib import Path
 
 import psutil
@@ -19,6 +18,7 @@ from holmes.values.json_types import JsonValue
 from holmes.values.messages import HandedOver, ResultId, Text, ToolCallId, ToolMessage
 from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.conversations import png, texts
+from tests.support.deadlines import ends_before
 from tests.support.result_stores import MemoryStore
 
 COUNTER = TokenCounter()
@@ -137,20 +137,19 @@ async def test_nothing_found_is_no_data_and_no_variable_of_ours_is_seen(monkeypa
 @pytest.mark.parametrize(
     ("expression", "reason"),
     [
-        ("[range(1e12)]", "took longer than 1 seconds|takes more memory than is allowed"),
+        ("[range(1e12)]", "took longer than 1 seconds|exceeded the memory limit"),
         ("last(repeat(1))", "took longer than 1 seconds"),
         ("def f: f; f", "took longer than 1 seconds"),
-        ('"x" * 1e9', "took longer than 1 seconds|takes more memory than is allowed"),
+        ('"x" * 1e9', "took longer than 1 seconds|exceeded the memory limit"),
         ("repeat(1) | select(false)", "took longer than 1 seconds"),
-        ("def f: [f]; f", "took longer than 1 seconds|takes more memory than is allowed"),
+        ("def f: [f]; f", "took longer than 1 seconds|exceeded the memory limit"),
     ],
 )
 async def test_a_hostile_expression_ends_with_a_clear_error_and_leaves_no_process(expression: str, reason: str) -> None:
     store = MemoryStore()
     toolset, result_id = toolset_of(store, seconds=1), await stored(store, "[1]")
-    started = time.monotonic()
-    result = await query(toolset, result_id, expression)
-    assert time.monotonic() - started < 10
+    with ends_before(60):
+        result = await query(toolset, result_id, expression)
     assert result.status == "error"
     assert any(part in (result.error or "") for part in reason.split("|")), result.error
     assert "use a simpler expression" in (result.error or "")

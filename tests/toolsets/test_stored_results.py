@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from holmes.values.json_types import JsonValue
 from holmes.values.messages import HandedOver, Part, ResultId, Text, ToolCallId, ToolMessage
 from holmes.values.tools import ToolInvocation, ToolResult
 from tests.support.conversations import png, texts
+from tests.support.deadlines import ends_before
 
 COUNTER = TokenCounter()
 PUT: set[ResultId] = set()
@@ -137,10 +137,8 @@ def test_a_pattern_that_explodes_ends_in_an_error(lines: list[str]) -> None:
         max_matches=1,
         timeout_seconds=0.5,
     )
-    started = time.monotonic()
-    with pytest.raises(ToolError, match=r"took longer than 0.5 seconds; use a simpler one"):
+    with ends_before(30), pytest.raises(ToolError, match=r"took longer than 0.5 seconds; use a simpler one"):
         search_lines(lines, query)
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.row("T17", "N2")
@@ -149,7 +147,7 @@ async def test_lines_of_a_range_say_where_to_go_on(tmp_path: Path) -> None:
     toolset, result_id = toolset_of(store), await stored(store, LOG)
     result = await call(toolset, "read_stored_result_lines", result_id=result_id, first_line=99, last_line=101)
     assert result.data.splitlines() == [
-        f"Result {result_id}, lines 99-101 of 3,000; 2,899 more lines follow, go on with first_line=102.",
+        f"Result {result_id}, lines 99-101 of 3,000; 2,899 more lines follow; continue with first_line=102.",
         "99: line 99: ok checkout",
         "100: line 100: ERROR checkout",
         "101: line 101: ok checkout",
@@ -166,7 +164,7 @@ async def test_lines_of_a_range_say_where_to_go_on(tmp_path: Path) -> None:
         ({"first_line": 4_000, "last_line": 4_001}, "has 3,000 lines; first_line 4,000 is beyond its end"),
         ({"first_line": 5, "last_line": 4}, "last_line 4 is before first_line 5"),
         ({"first_line": 1, "last_line": 1, "start_column": 900}, "start_column 900 is beyond its end"),
-        ({"result_id": "nope"}, "no stored result 'nope' in this conversation; results of this conversation: "),
+        ({"result_id": "nope"}, "stored result 'nope' not found in this conversation; results of this conversation: "),
     ],
 )
 async def test_wrong_arguments_are_errors_that_help(
@@ -233,7 +231,7 @@ async def test_a_picture_above_the_cap_is_an_error_and_never_spilled_again(tmp_p
     result = await call(toolset, "read_image_file", result=result_id)
     assert (result.status, result.images) == ("error", ())
     assert result.error is not None
-    assert "about 1,334 tokens and a result may take 900" in result.error
+    assert "about 1,334 tokens; the limit for a result is 900" in result.error
 
 
 async def test_text_and_pictures_are_not_confused_and_nothing_outside_is_read(tmp_path: Path) -> None:
@@ -283,5 +281,5 @@ def test_people_read_what_a_call_does(tmp_path: Path) -> None:
         "read lines 5-... of stored result a1",
         "query stored result a1 with jq '.items'",
         "summarize stored result a1",
-        "look at stored picture a1",
+        "view stored picture a1",
     ]

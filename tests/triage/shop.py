@@ -43,7 +43,7 @@ USAGE = "NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\nshop   cart-1   5m   60M
 def diagnosis(arguments: Mapping[str, JsonValue], whole: DiagnosisReport = SHOP) -> Answer:
     namespace, resource = arguments.get("namespace"), str(arguments.get("resource", ""))
     if namespace not in (None, "*", "shop", "default", "shop-staging"):
-        return refused(f"namespace {namespace!r} does not exist; the nearest existing one is 'shop'")
+        return refused(f"namespace {namespace!r} does not exist; the closest existing name is 'shop'")
     if namespace in ("default", "shop-staging"):
         return report(namespaces=(str(namespace),))
     if resource:
@@ -63,8 +63,8 @@ def related(arguments: Mapping[str, JsonValue]) -> Answer:
     name = str(arguments["resource"]).rpartition("/")[2]
     if name in RELATED and arguments.get("namespace") in (None, "*", "shop"):
         return RELATED[name]
-    near = "; the nearest name is 'payments'" if name.startswith("pay") else ""
-    return refused(f"there is no {arguments['resource']!r}{near}")
+    near = "; did you mean 'payments'?" if name.startswith("pay") else ""
+    return refused(f"{arguments['resource']!r} not found{near}")
 
 
 def objects(arguments: Mapping[str, JsonValue]) -> Answer:

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from holmes.investigations.records.journal import step_from_bytes, step_to_bytes
-from holmes.investigations.records.rows import stats_to_json
+from holmes.investigations.records.values import stats_to_json
 from holmes.stores.message_codec import message_from_json, message_to_json
 from holmes.values.codec import Codec
 from holmes.values.stats import RequestStats

@@ -17,8 +17,8 @@ from holmes.investigations.alerts.intake_rows import read_state, write_changes
 from holmes.investigations.alerts.intake_state import IntakeRules, every_model
 from holmes.investigations.records.database import lock_intake
 from holmes.investigations.records.records import SECONDS_PER_HOUR, spent_today
-from holmes.investigations.records.rows import moment
 from holmes.investigations.records.schema import INVESTIGATIONS
+from holmes.investigations.records.values import moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts
-from holmes.investigations.alerts.questions import alert_question, namespace_of_all
 from holmes.investigations.alerts.subjects import subject_key
-from holmes.investigations.alerts.wording import NO_OTHER_FACTS, alerts_title, facts_of, title_of, worst_severity
+from holmes.investigations.alerts.wording import (
+    NO_OTHER_FACTS,
+    alert_question,
+    alerts_title,
+    facts_of,
+    namespace_of_all,
+    title_of,
+    worst_severity,
+)
 from holmes.investigations.records.values import (
     Incident,
     IncidentId,

@@ -14,9 +14,17 @@ from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestig
 from holmes.investigations.alerts.subjects import subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.records.records import add_investigations
-from holmes.investigations.records.rows import known_alert_of, labels_to_json, optional_moment, record_of, seconds_of
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.records.values import Incident, IncidentId, InvestigationId
+from holmes.investigations.records.values import (
+    Incident,
+    IncidentId,
+    InvestigationId,
+    known_alert_of,
+    labels_to_json,
+    optional_moment,
+    record_of,
+    seconds_of,
+)
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import func, select
 
 from holmes.destinations.destination import AlertNews, IncidentNews, InvestigationNews
-from holmes.investigations.records.rows import known_alert_of, record_of
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.records.texts import root_cause
-from holmes.investigations.records.values import Incident, InvestigationRecord
+from holmes.investigations.records.values import Incident, InvestigationRecord, known_alert_of, record_of, root_cause
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.values.texts import shortened
 

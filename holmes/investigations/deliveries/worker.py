@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.destinations.destination import DeliveryFailed
-from holmes.investigations.deliveries.claims import DeliveryClaims
+from holmes.investigations.deliveries.records import DeliveryClaims
 from holmes.investigations.records.database import DatabaseUnavailable
 from holmes.values.errors import HolmesError
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from holmes.destinations.destination import Destination, IncidentNews
-    from holmes.investigations.deliveries.claims import Claim
-    from holmes.investigations.deliveries.records import Delivery
+    from holmes.investigations.deliveries.records import Claim, Delivery
     from holmes.investigations.records.database import Database
     from holmes.telemetry.metrics import DeliveryOutcome
 

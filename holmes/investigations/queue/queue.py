@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,13 +17,12 @@ from sqlalchemy import and_, func, or_, select, update
 
 from holmes.investigations.queue.workflows import Workflows, WorkflowSettings
 from holmes.investigations.records.database import lock_recovery
-from holmes.investigations.records.periodic import repeat
 from holmes.investigations.records.schema import INVESTIGATIONS
 from holmes.investigations.records.values import FINAL_STATES, UNFINISHED_STATES, InvestigationId
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 
     from sqlalchemy import Connection
 
@@ -235,3 +235,32 @@ def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...])
 def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
     for identity, workflow in workflows.items():
         connection.execute(update(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity).values(workflow_id=workflow))
+
+
+@asynccontextmanager
+async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
+    """`work` runs until the context is left."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def repeat(work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None) -> None:
+    """`work` now, and again after each pause or as soon as `woken` is set. Never returns, whatever `work` raises."""
+    event = woken or asyncio.Event()
+    while True:
+        event.clear()
+        try:
+            await work()
+        except HolmesError as error:
+            _log.warning("%s; it is tried again", error)
+        except Exception:  # noqa: BLE001  the outermost edge of a loop: a bug must not end it silently
+            _log.exception("a bug in Holmes; it is tried again")
+        try:
+            async with asyncio.timeout(pause_seconds):
+                await event.wait()
+        except TimeoutError:
+            pass

@@ -23,10 +23,8 @@ from holmes.investigations.records.journal import (
     UnreadableStep,
     step_from_bytes,
 )
-from holmes.investigations.records.rows import record_of, stats_to_json
 from holmes.investigations.records.schema import INCIDENTS, INVESTIGATIONS, STEPS
-from holmes.investigations.records.texts import root_cause, storable
-from holmes.investigations.records.values import InvestigationRecord
+from holmes.investigations.records.values import InvestigationRecord, record_of, root_cause, stats_to_json, storable
 from holmes.values.errors import ClusterUnreachable, HolmesError, ModelError
 from holmes.values.events import AnswerFinished, ModelSwitched, RunFailed, TokensCounted
 

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from holmes.core.tools_utils.tool_context_window_limiter import SpillOutcome, ToolOutcome
 from holmes.investigations.records.schema import EVENTS, INVESTIGATIONS, STEPS
-from holmes.investigations.records.texts import storable
+from holmes.investigations.records.values import storable
 from holmes.investigations.records.wire_events import NOTICE, wire_events
 from holmes.values.codec import Codec
 from holmes.values.messages import AssistantMessage, Image, Reasoning, StoredResult, Text, ToolCall, ToolMessage

@@ -7,23 +7,25 @@ message that comes later may open them again.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import and_, exists, func, insert, or_, select, update
+from sqlalchemy import and_, exists, func, insert, or_, select, tuple_, update
 
 from holmes.investigations.records.database import lock_intake
-from holmes.investigations.records.incident_lists import EVERY_INCIDENT, list_incidents
-from holmes.investigations.records.rows import known_alert_of, record_of, stats_to_json
 from holmes.investigations.records.schema import ALERTS, EVENTS, INCIDENTS, INVESTIGATIONS, STEPS
-from holmes.investigations.records.texts import storable
 from holmes.investigations.records.values import (
     FINAL_STATES,
     Incident,
     InvestigationId,
     InvestigationRecord,
     StoredEvent,
+    known_alert_of,
+    record_of,
+    stats_to_json,
+    storable,
     time_id,
 )
 from holmes.values.stats import NOTHING_SPENT
@@ -34,10 +36,10 @@ if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
 
     from holmes.investigations.records.database import Database
-    from holmes.investigations.records.incident_lists import IncidentQuery, ListedIncidents
     from holmes.investigations.records.values import (
         ClosedBy,
         IncidentId,
+        IncidentState,
         InvestigationState,
         KnownAlert,
         NewInvestigation,
@@ -179,6 +181,74 @@ class InvestigationRecords:
     async def spent_today(self) -> float:
         """US dollars that finished steps of all investigations cost since midnight UTC."""
         return await self._database.read(spent_today)
+
+
+CURSOR_PATTERN = r"^\d{1,12}(\.\d{1,17})?_[0-9A-Za-z\-]{1,40}$"
+_CURSOR = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentQuery:
+    """Which incidents to list. `after` is where the page before this one ended."""
+
+    state: IncidentState | None = None
+    severity: str | None = None
+    text: str | None = None
+    after: tuple[float, str] | None = None
+    limit: int = 50
+
+
+EVERY_INCIDENT = IncidentQuery()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedIncidents:
+    """One page of a list. `next_after` is where the next one goes on, as the database has it; None at the end."""
+
+    incidents: tuple[Incident, ...]
+    next_after: tuple[float, str] | None
+
+    @property
+    def cursor(self) -> str | None:
+        """`next_after` as text, for `position_of`."""
+        return None if self.next_after is None else "{!r}_{}".format(*self.next_after)
+
+
+def position_of(cursor: str) -> tuple[float, str] | None:
+    """Where a page ended, from the text that said so; None for nonsense."""
+    match = _CURSOR.fullmatch(cursor)
+    return (float(match[1]), match[2]) if match else None
+
+
+def list_incidents(connection: Connection, query: IncidentQuery) -> ListedIncidents:
+    """The incidents that fit, within a transaction."""
+    statement = select(INCIDENTS).where(and_(True, *_incident_conditions(query)))  # noqa: FBT003  SQL's word
+    statement = statement.order_by(INCIDENTS.c.updated_at.desc(), INCIDENTS.c.id.desc()).limit(query.limit + 1)
+    rows = connection.execute(statement).all()
+    shown = rows[: query.limit]
+    is_more = len(rows) > query.limit
+    return ListedIncidents(
+        incidents=tuple(record_of(Incident, row) for row in shown),
+        next_after=(float(shown[-1].updated_at), str(shown[-1].id)) if is_more else None,
+    )
+
+
+def _incident_conditions(query: IncidentQuery) -> list[ColumnElement[bool]]:
+    columns = INCIDENTS.c
+    conditions: list[ColumnElement[bool]] = []
+    if query.state:
+        conditions.append(columns.state == query.state)
+    if query.severity:
+        conditions.append(func.lower(columns.severity) == query.severity.lower())
+    if query.after:
+        conditions.append(tuple_(columns.updated_at, columns.id) < query.after)
+    if query.text:
+        found = (
+            column.icontains(query.text, autoescape=True)
+            for column in (columns.title, columns.root_cause, columns.labels, columns.severity)
+        )
+        conditions.append(or_(*found))
+    return conditions
 
 
 class IncidentRecords:

@@ -7,6 +7,7 @@ belongs to one replica: whoever starts a second one is told so at once.
 from __future__ import annotations
 
 import fcntl
+import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import delete, select, text, update
 
 from holmes.investigations.records.journal import insert_once
-from holmes.investigations.records.schema import REPLICAS
+from holmes.investigations.records.schema import KEYS, REPLICAS
 from holmes.values.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.investigations.records.database import Database
+
 
 _FORGOTTEN_LEASES = 20
 
@@ -107,3 +109,16 @@ def single_owner(database: Database) -> Iterator[None]:
                 "HOLMES_DATABASE_URL; several replicas need postgresql://..."
             ) from error
         yield
+
+
+KEY_BYTES = 32
+
+
+async def shared_key(database: Database, name: str) -> bytes:
+    """The key of this name: 32 random bytes, made by whoever asks first. Raises `DatabaseUnavailable`."""
+
+    def read(connection: Connection) -> bytes:
+        insert_once(connection, KEYS, {"name": name, "value": os.urandom(KEY_BYTES)})
+        return bytes(connection.execute(select(KEYS.c.value).where(KEYS.c.name == name)).scalar_one())
+
+    return await database.transaction(read)

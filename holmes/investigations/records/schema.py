@@ -113,6 +113,8 @@ INVESTIGATIONS = Table(
     Column("stats", Text, nullable=False),
     Column("cost", Float, nullable=False, default=0.0),
 )
+CHATS = "chats"
+"""The `investigation_id` of the costs of chats, which have no investigation."""
 STEPS = Table(
     "holmes_steps",
     METADATA,

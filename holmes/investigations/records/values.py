@@ -5,13 +5,24 @@ All values are frozen. Times are aware datetimes in UTC.
 
 from __future__ import annotations
 
+import json
+import re
 import uuid
-from collections.abc import Mapping  # noqa: TC003  the codec reads the hints
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003  the codec reads the hints
-from typing import Literal, NewType, TypeAlias
+from datetime import (
+    UTC,
+    datetime,
+)
+from typing import TYPE_CHECKING, Final, Literal, NewType, TypeAlias, TypeVar, overload
 
+from holmes.evidence.markers import without_markers
+from holmes.values.codec import Codec
 from holmes.values.stats import NOTHING_SPENT, RequestStats
+from holmes.values.texts import shortened, whole_characters
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row
 
 InvestigationId = NewType("InvestigationId", str)
 IncidentId = NewType("IncidentId", str)
@@ -160,3 +171,78 @@ class StoredEvent:
 def time_id(seconds: float) -> str:
     """24 hexadecimal digits: milliseconds since the epoch, then chance."""
     return f"{int(seconds * 1000):012x}{uuid.uuid4().hex[:12]}"
+
+
+T = TypeVar("T")
+
+
+def moment(seconds: float) -> datetime:
+    """A time of the database as an aware datetime."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def optional_moment(seconds: float | None) -> datetime | None:
+    """Like `moment`, for what may be missing."""
+    return None if seconds is None else moment(seconds)
+
+
+def seconds_of(at: datetime | None) -> float | None:
+    """A time as the database keeps it."""
+    return None if at is None else at.timestamp()
+
+
+def stats_to_json(stats: RequestStats) -> str:
+    return json.dumps(_STATS.encode(stats))
+
+
+def labels_to_json(labels: object) -> str:
+    """Labels with their names in order, so that equal labels are equal text."""
+    return json.dumps(labels, sort_keys=True, ensure_ascii=False)
+
+
+def record_of(kind: type[T], row: Row[tuple[object, ...]]) -> T:
+    """A row as the dataclass whose fields have the names of its columns."""
+    return _ROWS.decode(kind, row._asdict())
+
+
+def known_alert_of(row: Row[tuple[object, ...]]) -> KnownAlert:
+    columns = row._asdict()
+    return _ROWS.decode(KnownAlert, {**columns, "alert": columns})
+
+
+def _stats_of(text: str) -> RequestStats:
+    return _STATS.decode(RequestStats, json.loads(text))
+
+
+_STATS: Final = Codec()
+_ROWS: Final = Codec(converters={datetime: moment, Mapping[str, str]: json.loads, RequestStats: _stats_of})
+
+
+_CAUSE = re.compile(r"root cause\b(?: \([^)]{1,40}\))?:? ?", re.IGNORECASE)
+_ROOT_CAUSE_CHARACTERS = 400
+
+
+@overload
+def storable(text: str) -> str: ...
+@overload
+def storable(text: None) -> None: ...
+def storable(text: str | None) -> str | None:
+    """`text` without zero bytes and halves of characters, which PostgreSQL and UTF-8 have no place for."""
+    if text is None:
+        return None
+    return whole_characters(text.replace("\0", "\ufffd"))
+
+
+def root_cause(answer: str) -> str | None:
+    """The line of an answer that names the cause: the one that says so, else the first one that is no heading.
+
+    Markers and the words "root cause" themselves are left out: whoever shows it, labels it. What was not checked stays
+    as words.
+    """
+    lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
+    said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)
+    chosen = said or next((line for line in lines if line and not line.endswith(":")), None)
+    if chosen is None:
+        return None
+    plain = without_markers(_CAUSE.sub("", chosen))
+    return shortened(" ".join(plain.split()), _ROOT_CAUSE_CHARACTERS, mark="")

@@ -14,12 +14,11 @@ from holmes.app.requests import AskRequest
 from holmes.app.serving import Service
 from holmes.investigations.records.wire_events import WireEvent
 from holmes.server.chat.chat import finished
-from holmes.server.chat.chat_documents import CheckAnswer, CheckRequest
-from holmes.server.chat.chat_jobs import ChatJob, json_rule
+from holmes.server.chat.chat_jobs import ChatJob, CheckAnswer, CheckRequest, json_rule
 from holmes.server.chat.chat_runs import ChatRun, ChatRuns
 from holmes.server.chat.json_answers import find_json
-from holmes.server.clients import client_of
 from holmes.server.errors import ApiError, documented
+from holmes.server.limits import client_of
 from holmes.settings.model import BUILTIN_MODEL
 from holmes.values.errors import HolmesError
 from holmes.values.findings import DiagnosisReport

@@ -1,11 +1,12 @@
 """`/healthz` and `/readyz`, which need no key: for probes. `/readyz` fails at the end, and when nothing works."""
 
 import asyncio
+import json
 import logging
 import time
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 from sqlalchemy import delete, text
 
@@ -13,12 +14,16 @@ from holmes.app.serving import Service
 from holmes.investigations.records.database import Database, DatabaseUnavailable
 from holmes.investigations.records.journal import insert_once
 from holmes.investigations.records.schema import KEYS
+from holmes.investigations.records.values import InvestigationState
+from holmes.server.chat.chat_jobs import ModelDocument
 from holmes.server.errors import ApiError, documented, one_line
 from holmes.server.limits import Draining
-from holmes.server.security import keys_in, keys_of
+from holmes.server.security import keys_in, keys_of, require_key
+from holmes.telemetry.instruments import QueueReading, QueueScrape
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
 
 _DATABASE_SECONDS: Final = 1.0
 _SECONDS_BETWEEN_WRITES: Final = 5.0
@@ -132,3 +137,42 @@ def _write(connection: "Connection") -> None:
     """A row that is gone again when this is over."""
     insert_once(connection, KEYS, {"name": _PROBE, "value": b""})
     connection.execute(delete(KEYS).where(KEYS.c.name == _PROBE))
+
+
+def models_router(service: Service) -> APIRouter:
+    """The route."""
+    routes = APIRouter(prefix="/api", tags=["chat"])
+
+    @routes.get("/model", summary="The models that can be asked", responses=documented(401, 403))
+    async def model() -> ModelDocument:
+        return ModelDocument(model_name=json.dumps(list(service.investigators.model_names())))
+
+    return routes
+
+
+def metrics_router(service: Service) -> APIRouter:
+    """The endpoint. Answers within a second, also when the database does not (`holmes_database_up 0`)."""
+    routes = APIRouter(tags=["health"], dependencies=[Depends(require_key)])
+
+    async def read() -> QueueReading:
+        figures = await service.investigations.figures()
+        return QueueReading(
+            by_state={state: figures.by_state.get(state, 0) for state in get_args(InvestigationState)},
+            waiting=figures.by_state.get("queued", 0),
+            oldest_wait_seconds=figures.oldest_wait_seconds,
+        )
+
+    scrape = QueueScrape(read)
+
+    @routes.get(
+        "/metrics",
+        summary="Figures for Prometheus",
+        response_class=Response,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    async def metrics(request: Request) -> Response:
+        reading, others = await asyncio.gather(scrape.reading(), service.worker.figures())
+        shown = await service.metrics.exposition(reading, request.headers.get("accept", ""), others)
+        return Response(shown.content, headers={"content-type": shown.content_type, "cache-control": "no-store"})
+
+    return routes

@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from holmes.app.serving import Service
-from holmes.investigations.records.incident_lists import CURSOR_PATTERN, IncidentQuery, position_of
-from holmes.investigations.records.records import InvestigationQuery
+from holmes.investigations.deliveries.records import DeliveryState
+from holmes.investigations.records.records import CURSOR_PATTERN, IncidentQuery, InvestigationQuery, position_of
 from holmes.investigations.records.values import IncidentId, IncidentState
 from holmes.server.api.record_documents import (
     AlertDocument,
     DeliveryDocument,
+    DeliveryList,
     IncidentDetail,
     IncidentDocument,
     IncidentList,
@@ -67,5 +68,44 @@ def router(service: Service) -> APIRouter:
         if await service.incidents.get(IncidentId(identity)) is None:
             raise ApiError(404, f"there is no incident {identity!r}")
         raise ApiError(409, "the incident is not open")
+
+    return routes
+
+
+_LARGEST_ID = 2**63 - 1
+
+
+def deliveries_router(service: Service) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/api/deliveries", tags=["incidents"])
+
+    @routes.get("", summary="List deliveries", responses=documented(401, 403, 422, 503))
+    async def listed(
+        *,
+        state: DeliveryState | None = None,
+        incident: Annotated[str | None, Query(pattern=r"^[0-9a-f]{1,40}$")] = None,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        before: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="`next` of the page before.")] = None,
+    ) -> DeliveryList:
+        incident_id = IncidentId(incident) if incident else None
+        found = await service.deliveries.list(incident_id=incident_id, state=state, before=before, limit=limit)
+        more = found[-1].id if len(found) == limit else None
+        return DeliveryList(deliveries=[DeliveryDocument.of(each) for each in found], next=more)
+
+    @routes.post(
+        "/{identity}/retry",
+        status_code=202,
+        summary="Try a failed delivery again",
+        responses=documented(401, 403, 404, 409, 422, 503),
+    )
+    async def retry(identity: Annotated[int, Path(ge=0, le=_LARGEST_ID)]) -> DeliveryDocument:
+        retried = await service.deliveries.retry(identity)
+        delivery = await service.deliveries.get(identity)
+        if delivery is None:
+            raise ApiError(404, f"there is no delivery {identity}")
+        if not retried:
+            raise ApiError(409, f"the delivery {identity} has not failed: it is {delivery.state}")
+        service.worker.wake()
+        return DeliveryDocument.of(delivery)
 
     return routes

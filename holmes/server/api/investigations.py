@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import Response
 
 from holmes.app.serving import Service
+from holmes.evidence import NumberedText
 from holmes.investigations.records.records import InvestigationQuery
 from holmes.investigations.records.values import (
     FINAL_STATES,
@@ -28,11 +29,12 @@ from holmes.server.api.record_documents import (
     InvestigationReceipt,
     InvestigationRequest,
 )
-from holmes.server.chat.cancelling import cancel_investigation
-from holmes.server.clients import client_of
 from holmes.server.errors import ApiError, documented
-from holmes.server.limits import Draining, InvestigationSlots, spent_budget
+from holmes.server.limits import Draining, InvestigationSlots, cancel_investigation, client_of, spent_budget
+from holmes.server.pages.page_results import PICTURE_TYPES, lines_range
 from holmes.server.sse import MEDIA_TYPE, EventStreamResponse, frame
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import ResultId
 from holmes.values.texts import shortened
 
 _TITLE_CHARACTERS = 120
@@ -257,3 +259,56 @@ def router(service: Service, draining: Draining) -> APIRouter:
         responses={**documented(404, *general), **found},
     )
     return routes
+
+
+_MOST_LINES: Final = 100_000
+_AS_SENT: Final = frozenset({"application/json", *PICTURE_TYPES})
+
+
+def results_router(service: Service) -> APIRouter:
+    """The route."""
+    routes = APIRouter(prefix="/api/results", tags=["investigations"])
+    content = {"text/plain": {"schema": {"type": "string"}}, "application/octet-stream": {}}
+
+    @routes.get(
+        "/{identity}",
+        summary="The stored output of a tool",
+        response_class=Response,
+        responses={
+            **documented(400, 401, 403, 404, 422, 503),
+            200: {"description": "The output, or lines of it", "content": content},
+        },
+    )
+    async def result(
+        identity: Annotated[str, Path(pattern=r"^[0-9a-f]{8,64}$")],
+        lines: Annotated[
+            str | None,
+            Query(pattern=r"^[0-9]{1,9}(-[0-9]{1,9})?$", description="`12-18`, as citations count them from 1."),
+        ] = None,
+    ) -> Response:
+        if service.results is None:
+            raise ApiError(404, "the storage of outputs is switched off")
+        try:
+            found, stored = await service.results.read(ResultId(identity))
+        except ResultStoreError:
+            raise ApiError(404, f"there is no stored output {identity!r}, or its time is over") from None
+        kind = stored.media_type if stored.media_type in _AS_SENT else "text/plain"
+        if lines is not None:
+            if kind in PICTURE_TYPES:
+                raise ApiError(400, "a picture has no lines")
+            text = await asyncio.to_thread(_lines, found, lines_range(lines))
+            return Response(text, media_type="text/plain; charset=utf-8")
+        kind = f"{kind}; charset=utf-8" if kind == "text/plain" else kind
+        return Response(found, media_type=kind, headers={"Content-Disposition": f'inline; filename="{identity}"'})
+
+    return routes
+
+
+def _lines(content: bytes, wanted: tuple[int, int] | None) -> str:
+    start, end = wanted or (1, _MOST_LINES + 1)
+    if end - start >= _MOST_LINES:
+        raise ApiError(400, f"`lines` is no range of at most {_MOST_LINES:,} lines from 1 on")
+    numbered = NumberedText(content)
+    if start > numbered.total_lines:
+        raise ApiError(404, f"the output has only {numbered.total_lines:,} lines")
+    return "\n".join(numbered.lines(start, end)) + "\n"

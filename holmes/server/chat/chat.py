@@ -10,12 +10,11 @@ from fastapi import APIRouter, Header, Path, Request
 from fastapi.responses import JSONResponse, Response
 
 from holmes.investigations.records.wire_events import WireEvent
-from holmes.server.chat.chat_documents import ChatAnswer, ChatRequest, OlderAnswer, OlderRequest
-from holmes.server.chat.chat_jobs import chat_job
+from holmes.server.chat.chat_jobs import ChatAnswer, ChatRequest, OlderAnswer, OlderRequest, chat_job
 from holmes.server.chat.chat_production import MISFIT_CODE
 from holmes.server.chat.chat_runs import ChatRun, ChatRuns
-from holmes.server.clients import client_of
 from holmes.server.errors import ApiError, documented
+from holmes.server.limits import client_of
 from holmes.server.sse import STREAM_DOCUMENTATION, EventStreamResponse, until_disconnected
 
 _STATUSES: Final = {

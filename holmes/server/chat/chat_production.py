@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 from holmes.app.investigators import budgeted
 from holmes.app.requests import AskRequest, RunParts
 from holmes.core.hooks import hook_note, hook_of
-from holmes.investigations.records.chat_costs import ChatCosts
+from holmes.investigations.queue.budget import ChatCosts
 from holmes.investigations.records.wire_events import (
     WireEvent,
     arguments_of,

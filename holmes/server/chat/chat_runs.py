@@ -18,7 +18,7 @@ from collections import deque
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from holmes.investigations.records.keys import shared_key
+from holmes.investigations.records.replicas import shared_key
 from holmes.server.chat.chat_production import ChatProduction, failure
 from holmes.server.chat.conversations import ConversationCodec
 from holmes.server.errors import ApiError, api_error, one_line

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from holmes.evidence import markers_in
-from holmes.server.pages.page_format import visible
+from holmes.server.pages.page_rendering import visible
 from holmes.values.texts import shortened
 
 if TYPE_CHECKING:

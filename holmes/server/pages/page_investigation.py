@@ -16,13 +16,12 @@ from fastapi.responses import RedirectResponse, Response
 
 from holmes.investigations.records.records import InvestigationQuery
 from holmes.investigations.records.values import FINAL_STATES, IncidentId, InvestigationId
-from holmes.server.chat.cancelling import cancel_investigation
+from holmes.server.limits import cancel_investigation
 from holmes.server.pages.markdown_html import RenderedAnswer, render_answer, result_address
-from holmes.server.pages.page_format import money, visible
 from holmes.server.pages.page_lists import model_of
 from holmes.server.pages.page_login import own_form, problem
-from holmes.server.pages.page_rendering import PAGE_HEADERS, render
-from holmes.server.pages.result_views import window_of
+from holmes.server.pages.page_rendering import PAGE_HEADERS, money, render, visible
+from holmes.server.pages.page_results import window_of
 from holmes.server.pages.step_views import Timeline, json_map, result_of, stored_ids, text_in, timeline_of
 
 if TYPE_CHECKING:

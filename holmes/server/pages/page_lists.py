@@ -15,8 +15,15 @@ from urllib.parse import urlencode
 from fastapi.responses import Response  # noqa: TC002  FastAPI reads the annotations
 from sqlalchemy import func, select
 
-from holmes.investigations.records.incident_lists import IncidentQuery, list_incidents, position_of
-from holmes.investigations.records.records import InvestigationQuery, list_investigations, queue_figures, spent_today
+from holmes.investigations.records.records import (
+    IncidentQuery,
+    InvestigationQuery,
+    list_incidents,
+    list_investigations,
+    position_of,
+    queue_figures,
+    spent_today,
+)
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
 from holmes.investigations.records.values import InvestigationId, InvestigationState
 from holmes.server.pages.page_rendering import render
@@ -28,8 +35,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from holmes.app.serving import Service
-    from holmes.investigations.records.incident_lists import ListedIncidents
-    from holmes.investigations.records.records import QueueFigures
+    from holmes.investigations.records.records import ListedIncidents, QueueFigures
     from holmes.investigations.records.values import IncidentId, InvestigationRecord
 
 

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 from fastapi.routing import APIRoute
 
-from holmes.server.clients import Guesses, client_of
 from holmes.server.errors import api_error
+from holmes.server.limits import Guesses, client_of
 from holmes.server.pages.page_rendering import PAGE_HEADERS, render
 from holmes.server.security import SESSION_COOKIE, bearer_of, is_same_origin, keys_of
 from holmes.values.errors import HolmesError

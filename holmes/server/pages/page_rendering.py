@@ -1,20 +1,152 @@
-"""Templates of the page and the headers of what they make.
-
-Every value is escaped. The content policy (`holmes.server.security`) allows nothing from elsewhere and nothing inline,
-so no template may have a style or a script in it.
-"""
+"""Times, money and foreign text as the page shows them."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from fastapi.responses import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from holmes.server.pages import page_format
+from holmes.evidence import without_markers
+from holmes.values.texts import shortened
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from holmes.values.stats import RequestStats
+
+_MINUTE = 60
+_HOUR = 3_600
+_DAY = 86_400
+_OLD_DAYS = 60
+_COLOUR_SEQUENCE = re.compile(r"\x1b\[[0-9;:]*[A-Za-z]")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_CONTROL_PICTURES = 0x2400
+_LEVELS = {
+    **dict.fromkeys(("critical", "page", "emergency", "fatal", "disaster", "high"), "critical"),
+    **dict.fromkeys(("warning", "warn", "error", "major", "medium"), "warning"),
+    **dict.fromkeys(("info", "information", "notice", "minor", "low", "none"), "info"),
+}
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How long ago: `40 s`, `12 min`, `3 h`, `2 d`; after two months the date."""
+    seconds = max(0.0, (now - at).total_seconds())
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE:.0f} min"
+    if seconds < _DAY:
+        return f"{seconds // _HOUR:.0f} h"
+    return f"{seconds // _DAY:.0f} d" if seconds < _OLD_DAYS * _DAY else f"{at:%Y-%m-%d}"
+
+
+def duration(seconds: float) -> str:
+    """How long something took: `0.4 s`, `42 s`, `3 min 5 s`, `1 h 12 min`."""
+    seconds = max(0.0, seconds)
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def clock_offset(seconds: float) -> str:
+    """When within an investigation: `0:42`, `12:03`, `1:02:03`."""
+    whole = max(0, int(seconds))
+    minutes, rest = divmod(whole, _MINUTE)
+    hours, minutes = divmod(minutes, _MINUTE)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def money(dollars: float) -> str:
+    """US dollars with as many digits as matter: `$0`, `$0.004`, `$0.12`, `$3.40`, `$1,204`."""
+    if dollars <= 0:
+        return "$0"
+    if dollars < 0.0005:
+        return "<$0.001"
+    if dollars < 0.1:
+        return f"${dollars:.3f}"
+    return f"${dollars:.2f}" if dollars < 1_000 else f"${dollars:,.0f}"
+
+
+def cost_of(stats: RequestStats) -> str:
+    """What it cost; `≥` when the price of some calls is not known, `~` when tokens were estimated."""
+    if not stats.calls and not stats.cost:
+        return "–"  # noqa: RUF001  the dash of an empty cell
+    sign = "≥ " if stats.unpriced_calls else "~" if stats.estimated else ""
+    return sign + money(stats.cost)
+
+
+def count(number: float) -> str:
+    """`940`, `54k`, `1.2M`."""
+    if number < 1_000:
+        return f"{number:.0f}"
+    return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
+
+
+def size(size_bytes: int) -> str:
+    """`940 B`, `12 kB`, `3.4 MB`."""
+    if size_bytes < 1_000:
+        return f"{size_bytes} B"
+    return f"{size_bytes / 1_000:.0f} kB" if size_bytes < 999_500 else f"{size_bytes / 1_000_000:.1f} MB"
+
+
+def stamp(at: datetime) -> str:
+    """A time in full, for people."""
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def visible(text: str) -> str:
+    """Foreign text in which nothing hides.
+
+    Colours of terminals go; other control characters, marks that reorder what is read, and halves of characters become
+    signs that can be seen. Newlines and tabs stay.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub(_picture, _COLOUR_SEQUENCE.sub("", text.replace("\r\n", "\n")))
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Foreign text on one line of at most `limit` characters."""
+    return shortened(" ".join(visible(shortened(text, 4 * limit, mark="")).split()), limit)
+
+
+def without_citations(text: str) -> str:
+    """Text of an answer for where nothing can be opened: without markers, with words for what was not checked."""
+    return without_markers(text)
+
+
+def severity_level(severity: str | None) -> str:
+    """The level by which a severity is coloured: `critical`, `warning`, `info` or `other`."""
+    return _LEVELS.get((severity or "").strip().lower(), "other")
+
+
+def web_address(value: str | None) -> str | None:
+    """`value` if it may be a link: an absolute http or https address, and nothing else."""
+    if value is None or len(value) > 2_000 or not value.isprintable() or " " in value:
+        return None
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return None
+    return value if parts.scheme in {"http", "https"} and parts.netloc else None
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return chr(_CONTROL_PICTURES + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else _REPLACEMENT
+
 
 # The other headers are the doorkeeper's. With its `no-referrer` browsers would send `Origin: null` with the forms, and
 # the check of the origin refuse them.
@@ -84,5 +216,5 @@ def _environment() -> Environment:
         "web_address",
         "without_citations",
     ):
-        environment.filters[name] = getattr(page_format, name)
+        environment.filters[name] = globals()[name]
     return environment

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from holmes.evidence import Marker
 from holmes.server.pages.markdown_html import render_answer
-from holmes.server.pages.page_format import clock_offset, count, duration, money, one_line, without_citations
+from holmes.server.pages.page_rendering import clock_offset, count, duration, money, one_line, without_citations
 from holmes.values.messages import ResultId
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Toolset `kubernetes/diagnosis`: what is broken and why, by rules, and what belongs to an object."""
+"""Toolset `kubernetes/diagnosis`: finds faults and their causes by rules, and the related objects of an object."""

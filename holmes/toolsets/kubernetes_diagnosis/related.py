@@ -1,4 +1,4 @@
-"""The related objects of one object, as text with one fact a line. Reads only the given state."""
+"""Related objects of one object, as text with one fact per line. Reads only the given state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KIND_NAMES: Final = {kind.name.lower(): kind.name for kind in KINDS}
 
 
 def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) -> str:
-    """The facts. Raises `ToolError` when there is no such object, with the nearest name."""
+    """The facts. Raises `ToolError` for an object that was not found, with the nearest name."""
     about = find_object(state, resource, namespaces)
     lines = [f"{about.ref}: {status_of(about)}, age {duration(state.age_seconds(about))}"]
     for title, found in (
@@ -59,7 +59,7 @@ def related_text(state: ClusterState, resource: str, namespaces: Sequence[str]) 
 
 
 def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -> ClusterObject:
-    """The object that `kind/name` or a bare name means. Raises `ToolError` when there is none."""
+    """The object with the given `kind/name` or name. Raises `ToolError` if it was not found."""
     kind, slash, name = resource.partition("/")
     kinds = [_kind(kind, state)] if slash else [*WORKLOADS, "Pod", "Service", "Ingress", "Node"]
     name = name if slash else resource
@@ -72,10 +72,10 @@ def find_object(state: ClusterState, resource: str, namespaces: Sequence[str]) -
     place = f" in namespace {', '.join(namespaces)}" if namespaces else ""
     unread = [one for one in kinds if not all(state.covers(one, each) for each in namespaces or ("",))]
     if unread:
-        message = f"{resource!r} was not found{place}, but not everything could be read: {', '.join(unread)}"
+        message = f"cannot determine whether {resource!r} exists{place}: {', '.join(unread)} could not be read"
         raise ToolError(message)
     near = nearest(name, [each.name for each in candidates])
-    message = f"there is no {resource!r}{place}" + (f"; the nearest name is {near!r}" if near else "")
+    message = f"{resource!r} not found{place}" + (f"; did you mean {near!r}?" if near else "")
     raise ToolError(message)
 
 
@@ -84,13 +84,13 @@ def _kind(written: str, state: ClusterState) -> str:
     custom = {kind.partition(".")[0].lower(): kind for kind in state.kinds if "." in kind}
     found = _KIND_NAMES.get(plain) or custom.get(plain)
     if found is None:
-        message = f"{written!r} is not a kind that is read here; use for example deployment, pod, service or node"
+        message = f"unknown kind {written!r}; use for example deployment, pod, service or node"
         raise ToolError(message)
     return found
 
 
 def status_of(each: ClusterObject) -> str:
-    """One phrase about how an object stands: `2/3 ready`, `Running, 4 restarts`, `Pending`."""
+    """A short status of an object: `2/3 ready`, `Running, 4 restarts`, `Pending`."""
     status = each.child("status")
     if each.kind == "Pod":
         restarts = sum(integer(one, "restartCount") for one in children(status, "containerStatuses"))
@@ -121,7 +121,7 @@ def _pods(state: ClusterState, about: ClusterObject) -> tuple[ClusterObject, ...
 
 
 def _in_front(state: ClusterState, about: ClusterObject) -> list[ClusterObject]:
-    """Services, Ingresses, policies and autoscalers that point at the object."""
+    """Services, Ingresses, policies and autoscalers that refer to the object."""
     labels = about.labels if about.kind == "Pod" else template_of(about).labels if about.kind in WORKLOADS else {}
     found = [
         service
@@ -171,7 +171,7 @@ def _changes(state: ClusterState, about: ClusterObject) -> Iterator[str]:
 
 
 def _events(state: ClusterState, about: ClusterObject) -> list[str]:
-    """The newest events of the object and of what it owns, the newest last."""
+    """The newest events of the object and its dependents, oldest first."""
     family = [about, *state.owned_by(about), *_pods(state, about)]
     uids = {each.uid: each for each in family}
     events = sorted((event for each in uids.values() for event in state.events_of(each)), key=lambda event: event.last)
@@ -183,7 +183,7 @@ def _events(state: ClusterState, about: ClusterObject) -> list[str]:
 
 
 def references_of(state: ClusterState, about: ClusterObject) -> tuple[str, ...]:
-    """A line for each object that the workload's or pod's template names: `ConfigMap shop/settings: missing`."""
+    """A line for each object that the template of the workload or pod refers to: `ConfigMap shop/settings: missing`."""
     if about.kind not in (*WORKLOADS, "Pod"):
         return ()
     named = dict.fromkeys(_named(template_of(about).spec))
@@ -197,7 +197,7 @@ def _standing(state: ClusterState, kind: str, about: ClusterObject, name: str) -
 
 
 def _named(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """Kind and name of everything in the namespace that a pod's spec refers to."""
+    """Kind and name of each object in the namespace that the spec of a pod refers to."""
     if text(spec, "serviceAccountName"):
         yield "ServiceAccount", text(spec, "serviceAccountName")
     for secret in children(spec, "imagePullSecrets"):

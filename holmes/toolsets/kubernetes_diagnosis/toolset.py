@@ -54,16 +54,16 @@ _NAMESPACE: Final = _text("namespace", "Default: the user's namespace, else the 
 DIAGNOSE: Final = Tool(
     name=DIAGNOSE_TOOL,
     description=(
-        "Find what is broken, and why, with rules over all objects, events and logs of crashed containers: incidents "
-        "by importance, each with culprit, cause, evidence, symptoms, recent changes and next check, as JSON. "
-        "`not_checked` lists what could not be looked at."
+        "Find faults and their causes with rules over all objects, events and logs of crashed containers. Returns "
+        "incidents as JSON, most important first, each with culprit, cause, evidence, symptoms, recent changes and "
+        "next check. `not_checked` lists what could not be read."
     ),
     parameters=(
         _NAMESPACE,
         _text("resource", "Only incidents that involve this object: kind/name or a name"),
         Parameter(
             name="max_tokens",
-            schema=ParameterSchema(types=("integer",), description="Size of the answer"),
+            schema=ParameterSchema(types=("integer",), description="Maximum size of the result, in tokens"),
             required=False,
             default=DEFAULT_MAX_TOKENS,
         ),
@@ -72,16 +72,14 @@ DIAGNOSE: Final = Tool(
 RELATED: Final = Tool(
     name=RELATED_TOOL,
     description=(
-        "What belongs to one object: owners, what it owns, pods, Services and Ingresses in front of it, ConfigMaps, "
-        "Secrets and volumes it uses (also missing ones), policies, recent events and changes."
+        "Related objects of one object: owners, dependents, pods, Services and Ingresses that select it, ConfigMaps, "
+        "Secrets and volumes that it uses (also missing ones), policies, recent events and changes."
     ),
     parameters=(_text("resource", "kind/name, e.g. deployment/web", required=True), _NAMESPACE),
 )
 
 
 class KubernetesDiagnosisToolset:
-    """Diagnosis by rules, read-only."""
-
     def __init__(self, environment: Environment, redactor: Redactor | None = None) -> None:
         self._environment = environment
         self._mask = strip_escape_sequences if redactor is None else redactor.redact
@@ -91,23 +89,20 @@ class KubernetesDiagnosisToolset:
 
     @property
     def name(self) -> str:
-        """`kubernetes/diagnosis`."""
         return "kubernetes/diagnosis"
 
     @property
     def instructions(self) -> str:
-        """What the system prompt says about the tools."""
         return (
             "Start with kubernetes_diagnose, for the namespace in question or the whole cluster: it names the culprit "
-            "of most faults with the field or log line that proves it. Then verify: look at that very field, log or "
-            "event with another tool, and make sure that it explains the symptom you were asked about. It knows only "
-            "what its rules recognise: no incident is no proof of health, and what it lists as not_checked is unknown. "
-            "kubernetes_related shows in one call what an object depends on and what depends on it."
+            "of most faults with the field or log line that proves it. Then verify: read that field, log or event with"
+            " another tool, and check that it explains the symptom in the question. The tool knows only its rules: no "
+            "incident does not prove health, and everything under not_checked is unknown. kubernetes_related shows in "
+            "one call what an object depends on and what depends on it."
         )
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The two tools."""
         return (DIAGNOSE, RELATED)
 
     def describe(self, invocation: ToolInvocation) -> str:
@@ -116,15 +111,15 @@ class KubernetesDiagnosisToolset:
         namespace = given.get("namespace", "")
         place = "" if namespace in {"", "*"} else f" in namespace {namespace}"
         if invocation.tool.name == RELATED_TOOL:
-            return f"What belongs to {given.get('resource', '?')}{place}"
+            return f"Related objects of {given.get('resource', '?')}{place}"
         about = f" {given['resource']}" if "resource" in given else ""
         everywhere = " the whole cluster" if namespace == "*" and not about else ""
         return f"Diagnose{about}{place}{everywhere}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Scan, or tell what belongs to an object.
+        """Run a scan, or find the related objects of an object.
 
-        Raises `ToolError` for wrong arguments, `ClusterUnreachable` and `ConfigError` as a scan does.
+        Raises `ToolError` for invalid arguments, and `ClusterUnreachable` and `ConfigError` as a scan does.
         """
         arguments = invocation.arguments
         namespaces = self._namespaces(arguments)
@@ -134,7 +129,7 @@ class KubernetesDiagnosisToolset:
             return ToolResult(status="success", data=text, invocation=None)
         report = result.about(IncidentFilter(resource=_given(arguments, "resource")))
         max_tokens = _max_tokens(arguments)
-        # Masked before anything is cut, and while a value still stands beside the path that names it.
+        # Masked before anything is cut, while each value is still next to the path that names it.
         text = await asyncio.to_thread(lambda: fitting_json(masked_report(report, self._mask), max_tokens))
         place = " ".join(f"-n {namespace}" for namespace in namespaces) or "-A"
         return ToolResult(status="success", data=text, invocation=f"holmes scan {place} --severity info -o json")
@@ -144,7 +139,7 @@ class KubernetesDiagnosisToolset:
         return () if given == "*" else (given,)
 
     async def _scanned(self, namespaces: tuple[str, ...]) -> ScanResult:
-        """A scan of the namespaces, not older than a few seconds: calls of one round share one."""
+        """A scan of the namespaces, at most a few seconds old: the calls of one turn share it."""
         async with self._reading:
             found = self._last.get(namespaces)
             if found is not None and time.monotonic() - found[0] < _FRESH_SECONDS:
@@ -165,24 +160,24 @@ def _given(arguments: JsonObject, name: str) -> str:
 def _max_tokens(arguments: JsonObject) -> int:
     value = arguments.get("max_tokens")
     if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_TOKENS <= value <= _MOST_TOKENS:
-        message = f"max_tokens is {value!r}; give a number between {_LEAST_TOKENS} and {_MOST_TOKENS}"
+        message = f"max_tokens is {value!r}; expected a number between {_LEAST_TOKENS} and {_MOST_TOKENS}"
         raise ToolError(message)
     return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesDiagnosisFactory:
-    """Makes `kubernetes/diagnosis`."""
-
     name: str = "kubernetes/diagnosis"
-    description: str = "What is broken and why, found by rules without a model, and what belongs to an object"
+    description: str = "Finds faults and their causes by rules, without a model, and related objects of an object"
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """None when there is a cluster configuration; the cluster itself is asked when a call needs it."""
+        """None if the cluster is configured. The connection is tested by the first call."""
         if context.config:
-            return f"config of toolset 'kubernetes/diagnosis': unknown key {next(iter(context.config))!r}; it has none"
+            return (
+                f"config of toolset 'kubernetes/diagnosis': unknown key {next(iter(context.config))!r}; it has no keys"
+            )
         try:
             await ClusterLogin.load(context.environment)
         except HolmesError as error:
@@ -190,15 +185,14 @@ class KubernetesDiagnosisFactory:
         return None
 
     def create(self, context: ToolsetContext) -> Toolset:
-        """The toolset for the context and namespace that the user chose."""
         return KubernetesDiagnosisToolset(context.environment, context.redactor)
 
 
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
-    """The report as JSON of at most about `max_tokens`, estimated: a larger one is spilled like any other result.
+    """The report as JSON of at most about `max_tokens`. A larger one is stored like any other result.
 
-    First symptoms become names, then evidence is cut, then the last incidents are told in one sentence, then they are
-    left out and counted in `omitted`. One incident always stays.
+    To make it fit, symptoms become names, then evidence is cut, then the last incidents become one sentence each, and
+    finally the last incidents are omitted and counted in `omitted`. At least one incident stays.
     """
     counter = EstimatingCounter()
 
@@ -220,12 +214,12 @@ def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
 
 
 def _largest(least: int, most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number that fits, `least` when none does."""
+    """The largest number that fits; `least` if none does."""
     return max(least, least - 1 + bisect_left(range(least, most + 1), x=True, key=lambda number: not fits(number)))
 
 
 def _shortened(report: DiagnosisReport, whole: int, told: int) -> str:
-    """`whole` incidents as they are, the next ones up to `told` in a sentence, the rest as a number."""
+    """The first `whole` incidents unchanged, the next ones up to `told` as a sentence, the rest as a number."""
     incidents = (*report.incidents[:whole], *(_sentence(incident) for incident in report.incidents[whole:told]))
     omitted = report.omitted + len(report.incidents) - told
     return report_to_json(replace(report, incidents=incidents, omitted=omitted))

@@ -1,1 +1,1 @@
-"""Toolset `kubernetes/logs`: container logs, by pod or by workload."""
+"""Toolset `kubernetes/logs`: container logs by pod or workload."""

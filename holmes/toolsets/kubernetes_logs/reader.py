@@ -1,6 +1,6 @@
-"""Reads the logs of containers: the newest lines first to be kept, exact counts as far as the bounds reach.
+"""Reads the logs of containers within limits: keeps the newest lines, counts all that it reads.
 
-Called by `toolset.py`. What cannot be read becomes a section that says why; one broken container never fails the rest.
+A log that cannot be read becomes a section with the reason; it never fails the other logs.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ End: TypeAlias = Literal["complete", "past_end", "bound", "deadline", "cut"]
 
 _FEED_BYTES = 256 * 1024
 _FEW_LINES = 20
-# The kubelet answers 200 with this one line, without a time stamp, when the container was removed already.
+# The kubelet answers 200 with this single line, without a timestamp, when the container was already removed.
 _LOG_IS_GONE = re.compile(rb"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """Bounds of one call. `newest_lines` is how far back a log is read when no end of time is given.
+    """Limits of one call. `newest_lines` is the maximum number of lines to read without `until`.
 
-    `kept_bytes` is shared by all containers, `container_bytes` is what is read of each.
+    All containers share `kept_bytes`; `container_bytes` is the maximum to read from each.
     """
 
     timeout_seconds: float = 60.0
@@ -50,9 +50,9 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The log of one instance of a container. `unread` says why there is none; `notes` what is missing of it.
+    """The log of one instance of a container. `unread` is the reason for a missing log, `notes` describe missing parts.
 
-    `exact` is false when the log has more lines than were read, so that the counts are lower bounds. `failure` is the
+    `exact` is false if the log has more lines than were read, so that the counts are lower bounds. `failure` is the
     error behind `unread` when the cluster refused.
     """
 
@@ -79,14 +79,14 @@ class LogReader:
         self._deadline = asyncio.get_running_loop().time() + limits.timeout_seconds
 
     async def read(self, targets: tuple[tuple[PodView, ContainerView], ...]) -> tuple[Section, ...]:
-        """The sections of all `targets`, in their order. Raises `ToolError` for a pattern that is too slow."""
+        """The sections of all `targets`, in order. Raises `ToolError` for a pattern that is too slow."""
         kept_bytes = max(65_536, self._limits.kept_bytes // max(1, len(targets)))
         works = [self._sections(pod, container, kept_bytes) for pod, container in targets]
         sections = await concurrently(works)
         return tuple(section for group in sections for section in group)
 
     async def _sections(self, pod: PodView, container: ContainerView, kept_bytes: int) -> tuple[Section, ...]:
-        """The current instance, and the one before when that is what tells the story."""
+        """The current instance, and the previous one if it explains more."""
         blank = Section(pod=pod, container=container, previous=self._request.previous is True)
         reason = why_unreadable(pod, container, previous=blank.previous)
         if reason:
@@ -106,7 +106,7 @@ class LogReader:
             return replace(blank, unread=str(error), failure=error)
 
     async def _read_newest(self, blank: Section, kept_bytes: int, newest: int | None, halvings: int = 3) -> Section:
-        """Ask for the `newest` lines; when even these are too many bytes, ask for half of what came."""
+        """Read the `newest` lines; if they have too many bytes, read half of the lines that came."""
         window = LineWindow(tail_lines=self._request.tail_lines, kept_limit_bytes=kept_bytes, line_filter=self._filter)
         end = await self._fill(window, self._log_path(blank), self._params(blank, newest))
         if end == "bound" and newest is not None and halvings > 0:
@@ -115,7 +115,7 @@ class LogReader:
             error = ToolError("".join(self._notes(end)))
             return replace(blank, unread=str(error), failure=error)
         if window.total_lines == 1 and window.kept and _LOG_IS_GONE.match(window.kept[0]):
-            return replace(blank, unread="the node does not have this log any more")
+            return replace(blank, unread="the node has already deleted this log")
         return replace(
             blank,
             lines=window.kept,
@@ -135,14 +135,14 @@ class LogReader:
                 return ()
             case "bound":
                 size = f"{self._limits.container_bytes / 1024 / 1024:.3g} MB"
-                return (f"reading stopped after {size}, newer lines are missing: narrow since and until",)
+                return (f"reading stopped after {size}; newer lines are missing: narrow since and until",)
             case "deadline":
-                return (f"reading stopped after {self._limits.timeout_seconds:g} s, lines are missing",)
+                return (f"reading stopped after {self._limits.timeout_seconds:g} s; lines are missing",)
             case "cut":
-                return ("the connection was cut, newer lines may be missing",)
+                return ("the connection was interrupted; newer lines may be missing",)
 
     async def _fill(self, window: LineWindow, path: str, params: dict[str, str]) -> End:
-        """Read into `window` until a bound; only waiting is interrupted, never the counting that runs in a thread."""
+        """Read into `window` up to a limit. Only waiting is interrupted, never the counting in a thread."""
         read_bytes, end = 0, None
         async with AsyncExitStack() as stack:
             try:
@@ -162,7 +162,7 @@ class LogReader:
         return end
 
     async def _block(self, pieces: AsyncIterator[bytes]) -> tuple[bytes, End | None]:
-        """The next bytes, enough of them to be worth a thread, and the end if it came."""
+        """The next block of bytes, large enough for a thread, and the end if it was reached."""
         gathered = bytearray()
         try:
             async with asyncio.timeout_at(self._deadline):
@@ -190,9 +190,9 @@ class LogReader:
 
 
 def why_unreadable(pod: PodView, container: ContainerView, *, previous: bool) -> str:
-    """Why this instance has no log, as far as the pod's status tells; empty when it should have one."""
+    """Why this instance has no log according to the pod's status; empty if it should have one."""
     if previous:
-        return "" if container.last is not None else f"there is no previous instance ({container.restarts} restarts)"
+        return "" if container.last is not None else f"no previous instance ({container.restarts} restarts)"
     state = container.state
     if state.status == "waiting" and container.last is None:
         return f"waiting: {_reason(state.reason or 'not started', state.message)}"
@@ -206,16 +206,16 @@ def _reason(reason: str, message: str) -> str:
 
 
 def _previous_tells_more(section: Section) -> bool:
-    """Whether the instance before this one ended and this one has said little so far.
+    """Whether the previous instance ended and the current one has only few lines.
 
-    A waiting container has no instance of its own: what was read is the log of the last one already.
+    A waiting container has no instance of its own: its log is already the one of the last instance.
     """
     container = section.container
     return container.last is not None and container.state.status != "waiting" and section.total_lines < _FEW_LINES
 
 
 def refusal_of_all(sections: tuple[Section, ...]) -> HolmesError | None:
-    """The error to report when the cluster refused every single section."""
+    """The error to report if the cluster refused every section."""
     failures = [section.failure for section in sections]
     if not failures or any(failure is None for failure in failures):
         return None

@@ -1,6 +1,6 @@
-"""Writes what was read as text for the model: a summary line, what could not be read, then one section per container.
+"""Formats logs as text for the model: a summary line, the logs that could not be read, one section per container.
 
-Called by `toolset.py`, in a thread. Every section says how many lines it shows and how many there are.
+Every section says how many lines it shows and how many exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReport:
-    """Everything that one call found. `left_out` are pods beyond `max_pods`."""
+    """The logs of one call. `left_out` are pods beyond `max_pods`."""
 
     request: LogRequest
     found: FoundPods
@@ -31,18 +31,16 @@ class LogReport:
 
     @property
     def shown_lines(self) -> int:
-        """How many lines the text holds."""
         return sum(len(section.lines) for section in self.sections)
 
 
 def report_text(report: LogReport) -> str:
-    """The text for the model."""
     read = [section for section in report.sections if not section.unread]
     parts = [_summary(report, read), *_unread(report)]
     if report.left_out:
         names = ", ".join(pod.name for pod in report.left_out[:20])
         more = f" and {len(report.left_out) - 20} more" if len(report.left_out) > 20 else ""
-        parts.append(f"Pods left out (max_pods is {report.request.max_pods}): {names}{more}")
+        parts.append(f"Omitted pods (max_pods is {report.request.max_pods}): {names}{more}")
     parts += [_section(section, report.request) for section in read]
     return "\n".join(parts)
 
@@ -51,7 +49,7 @@ def _summary(report: LogReport, read: list[Section]) -> str:
     found, request = report.found, report.request
     what = f"Logs of {found.kind} {found.name!r} in namespace {found.namespace!r}"
     if not found.pods:
-        return f"{what}: it has no pods now"
+        return f"{what}: no pods exist now"
     pods = len({section.pod.name for section in read})
     matching, total = sum(s.matching_lines for s in read), sum(s.total_lines for s in read)
     at_least = "" if all(section.exact for section in read) else "at least "
@@ -73,7 +71,7 @@ def _is_filtered(request: LogRequest) -> bool:
 
 
 def _searched(request: LogRequest) -> str:
-    """What was searched for, so that an empty answer can be judged."""
+    """The filters of the search, so that the model can judge an empty result."""
     terms = [
         f"{name} {value!r}"
         for name, value in (
@@ -146,6 +144,6 @@ def _plain_state(state: ContainerState) -> str:
 
 
 def readable(line: bytes) -> str:
-    """A line as text: bad bytes replaced, terminal codes removed, the time to the millisecond."""
+    """A line as text: invalid bytes replaced, terminal codes removed, timestamps cut to milliseconds."""
     text = _CONTROL.sub("", line.decode("utf-8", "replace"))
     return _TIMESTAMP.sub(r"\1", text, count=1) if text[10:11] == "T" else text

@@ -1,6 +1,6 @@
-"""The checked arguments of `kubernetes_logs`: times, patterns and limits, and the kubectl command that is closest.
+"""The checked arguments of `kubernetes_logs`: times, patterns and limits, and the closest kubectl command.
 
-An invalid time or pattern is refused with one line; nothing is guessed.
+An invalid time or pattern is refused; no value is guessed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DURATION_PART = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailLines:
-    """Newest lines of each container: how many when a call does not say, and at most."""
+    """Newest lines of each container: the default and the maximum."""
 
     default: int = DEFAULT_TAIL_LINES
     most: int = MAX_TAIL_LINES
@@ -40,9 +40,9 @@ class TailLines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogRequest:
-    """One call's arguments. `since` and `until` are as written; `since_seconds` or `since_time` is what they mean.
+    """The arguments of one call. `since` and `until` are as written; `since_seconds` or `since_time` is their meaning.
 
-    `previous` None leaves the choice to the state of each container. `tail_lines` is per container.
+    With `previous` None the state of each container decides. `tail_lines` is per container.
     """
 
     name: str
@@ -63,7 +63,7 @@ class LogRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFilter:
-    """Which lines count: those that `include` finds and `exclude` does not, up to `until` (inclusive)."""
+    """Selects lines that `include` matches and `exclude` does not, up to `until` (inclusive)."""
 
     include: regex.Pattern[str] | None = None
     exclude: regex.Pattern[str] | None = None
@@ -71,16 +71,16 @@ class LineFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Whether every line counts."""
+        """Whether every line matches."""
         return self.include is None and self.exclude is None and self.until is None
 
 
 def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None = None) -> LogRequest:
-    """The request that `arguments` describe. Raises `ToolError` for what cannot be understood."""
+    """The request for `arguments`. Raises `ToolError` for invalid values."""
     tail = tail or TailLines()
     name = _text(arguments, "name")
     if not name:
-        raise ToolError("name is empty; give the name of a pod or of a workload")
+        raise ToolError("name is empty; expected the name of a pod or workload")
     since, until = _text(arguments, "since"), _text(arguments, "until")
     since_age, since_time = _moment("since", since)
     until_age, until_time = _moment("until", until)
@@ -88,7 +88,7 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
         until_time = now - until_age
     begin = now - since_age if since_age is not None else since_time
     if begin is not None and until_time is not None and begin >= until_time:
-        raise ToolError(f"since {since!r} is not before until {until!r}; exchange or widen them")
+        raise ToolError(f"since {since!r} is not before until {until!r}; swap or widen them")
     previous = arguments.get("previous")
     return LogRequest(
         name=name,
@@ -109,7 +109,7 @@ def log_request(arguments: JsonObject, *, now: datetime, tail: TailLines | None 
 
 
 def line_filter(request: LogRequest) -> LineFilter:
-    """The compiled filters of `request`. Raises `ToolError` for a pattern that is refused."""
+    """The compiled filters of `request`. Raises `ToolError` for a refused pattern."""
     return LineFilter(
         include=_pattern("include", request.include),
         exclude=_pattern("exclude", request.exclude),
@@ -132,7 +132,7 @@ def _count(arguments: JsonObject, name: str, default: int) -> int:
 
 
 def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]:
-    """An age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339; UTC when it names no zone)."""
+    """An age (`10m`, `1h30m`, plain seconds) or a time (RFC 3339; UTC without a zone)."""
     if not written:
         return None, None
     age = duration(written)
@@ -148,7 +148,7 @@ def _moment(name: str, written: str) -> tuple[timedelta | None, datetime | None]
 
 
 def duration(written: str) -> timedelta | None:
-    """The length that `1h30m`, `15 minutes`, `2d ago` or `90` (seconds) stands for; None for anything else."""
+    """The duration of `1h30m`, `15 minutes`, `2d ago` or `90` (seconds); None for anything else."""
     plain = written.strip().lower().removesuffix("ago").strip()
     if plain.isascii() and plain.isdigit() and len(plain) < 10:
         return timedelta(seconds=int(plain))
@@ -167,7 +167,7 @@ def _pattern(name: str, written: str) -> regex.Pattern[str] | None:
 
 
 def kubectl_command(request: LogRequest, found: FoundPods, *, context: str) -> str:
-    """One line of shell. What kubectl cannot do (`until`, the automatic choice of `previous`) is left out."""
+    """One line of shell. Leaves out what kubectl does not support: `until`, and the automatic choice of `previous`."""
     words = ["kubectl", "logs", "--context", context, "-n", found.namespace]
     words.append(f"{found.kind.lower()}/{found.name}")
     words += ["-c", request.container] if request.container else ["--all-containers"]

@@ -1,7 +1,7 @@
-"""The toolset `kubernetes/logs` and its factory, found by the entry point group `holmes.toolsets`.
+"""The toolset `kubernetes/logs` and its factory.
 
-One tool, `kubernetes_logs`: reads the logs of a pod or of all pods of a workload. It connects for each call and keeps
-only the login, so that an exec plugin does not run every time and nothing has to be closed.
+The tool `kubernetes_logs` reads the logs of a pod or of all pods of a workload. Each call opens a connection. Only the
+login is kept, so that an exec plugin does not run for every call.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _optional(name: str, kind: JsonType, description: str, default: JsonValue = 
 KUBERNETES_LOGS = Tool(
     name="kubernetes_logs",
     description=(
-        "Read container logs of a pod, or of all pods of a workload, oldest line first. All containers, also init "
-        "containers; says why a container has no log (e.g. ImagePullBackOff)."
+        "Read container logs of a pod, or of all pods of a workload, oldest line first. Includes init containers; "
+        "explains why a container has no log (e.g. ImagePullBackOff)."
     ),
     parameters=(
         Parameter(
@@ -61,20 +61,18 @@ KUBERNETES_LOGS = Tool(
         _optional("namespace", "string", "Default: the namespace of the kubeconfig context"),
         _optional("kind", "string", "Pod, Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet"),
         _optional("container", "string", "Only this container"),
-        _optional("previous", "boolean", "true: only the instance before the last restart. Leave out: automatic"),
+        _optional("previous", "boolean", "true: only the instance before the last restart. Default: automatic"),
         _optional("since", "string", "Start: age such as 10m, 1h, 2d, or RFC 3339 time"),
-        _optional("until", "string", "End, written like since"),
+        _optional("until", "string", "End, same formats as since"),
         _optional("include", "string", "Only lines that match this regex (ignores case)"),
         _optional("exclude", "string", "Drop lines that match this regex"),
         _optional("tail", "integer", "Newest lines per container", DEFAULT_TAIL_LINES),
-        _optional("max_pods", "integer", "Most pods to read", DEFAULT_MAX_PODS),
+        _optional("max_pods", "integer", "Maximum number of pods to read", DEFAULT_MAX_PODS),
     ),
 )
 
 
 class KubernetesLogsToolset:
-    """Container logs, read-only."""
-
     def __init__(self, environment: Environment, limits: ReadLimits | None = None) -> None:
         self._environment = environment
         self._limits = limits or ReadLimits()
@@ -82,12 +80,10 @@ class KubernetesLogsToolset:
 
     @property
     def name(self) -> str:
-        """`kubernetes/logs`."""
         return "kubernetes/logs"
 
     @property
     def instructions(self) -> str:
-        """What the system prompt says about the tool."""
         return (
             "For logs use kubernetes_logs, not kubectl. Without filters it shows the newest lines; when a result says "
             '"showing n of m lines", search the rest with include. An empty result names what was searched.'
@@ -95,7 +91,7 @@ class KubernetesLogsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The one tool, with the default that is configured."""
+        """The tool, with the configured default of `tail`."""
         tail = min(self._limits.tail.default, self._limits.tail.most)
         parameters = (
             replace(each, default=tail) if each.name == "tail" else each for each in KUBERNETES_LOGS.parameters
@@ -112,7 +108,10 @@ class KubernetesLogsToolset:
         return f"Logs of {kind}{given.get('name', '?')}{place}{rest}{previous}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Read the logs. Raises `ToolError` for wrong arguments and refusals, `ClusterUnreachable` for no cluster."""
+        """Read the logs.
+
+        Raises `ToolError` for invalid arguments and refusals, `ClusterUnreachable` without a connection.
+        """
         self._login = await ClusterLogin.load(self._environment, previous=self._login)
         async with ClusterClient(self._login) as client:
             now = await _now(client, invocation.arguments)
@@ -137,12 +136,12 @@ class KubernetesLogsToolset:
         except TimeoutError as error:
             raise ToolError(
                 f"finding the pods of {request.name!r} in namespace {namespace!r} took longer than {limit:g} s; "
-                "the API server is slow: try again, or ask for one pod by its name"
+                "the API server is slow: try again, or read one pod by its name"
             ) from error
 
 
 async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
-    """The cluster's clock, which a recording has stopped; asked for only when an age must be turned into a time."""
+    """The cluster's clock, which is stopped in a recording. Read only to turn an age into a time."""
     if not any(arguments.get(name) for name in ("since", "until")):
         return datetime.now(UTC)
     with suppress(ToolError):
@@ -152,7 +151,7 @@ async def _now(client: ClusterClient, arguments: JsonObject) -> datetime:
 
 
 def _choice(found: FoundPods, max_pods: int) -> tuple[tuple[PodView, ...], tuple[PodView, ...]]:
-    """The pods to read and those to leave out: the ones in trouble first."""
+    """The pods to read and those to omit; pods with problems come first."""
     ordered = sorted(found.pods, key=lambda pod: (pod.ready, -pod.restarts, pod.name))
     return tuple(ordered[:max_pods]), tuple(ordered[max_pods:])
 
@@ -176,15 +175,13 @@ def _targets(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesLogsFactory:
-    """Makes `kubernetes/logs`."""
-
     name: str = "kubernetes/logs"
     description: str = "Container logs by pod or workload: all containers, previous instances, time range, regex"
     tags: tuple[str, ...] = ("core",)
     enabled_by_default: bool = True
 
     async def prerequisites(self, context: ToolsetContext) -> str | None:
-        """None when there is a cluster configuration; the cluster itself is asked when a call needs it."""
+        """None if the cluster is configured. The connection is tested by the first call."""
         try:
             _limits(context)
             await ClusterLogin.load(context.environment)
@@ -193,16 +190,15 @@ class KubernetesLogsFactory:
         return None
 
     def create(self, context: ToolsetContext) -> Toolset:
-        """The toolset for the context and namespace that the user chose."""
         return KubernetesLogsToolset(context.environment, _limits(context))
 
 
 def _limits(context: ToolsetContext) -> ReadLimits:
-    """The limits from `config`, else the usual ones. Raises `ConfigError`."""
+    """The limits from `config`, else the defaults. Raises `ConfigError`."""
     for key in context.config:
         if key not in _CONFIG_KEYS:
             known = ", ".join(map(repr, _CONFIG_KEYS))
-            raise ConfigError(f"config of toolset 'kubernetes/logs': unknown key {key!r}; known are {known}")
+            raise ConfigError(f"config of toolset 'kubernetes/logs': unknown key {key!r}; valid keys: {known}")
     seconds = _number(context, "timeout_seconds", ReadLimits().timeout_seconds, MAX_TIMEOUT_SECONDS)
     default = _number(context, "default_tail_lines", DEFAULT_TAIL_LINES, _MOST_TAIL_LINES)
     most = _number(context, "max_tail_lines", MAX_TAIL_LINES, _MOST_TAIL_LINES)
@@ -215,6 +211,6 @@ def _number(context: ToolsetContext, key: str, default: float, maximum: int) -> 
         return default
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= maximum:
         raise ConfigError(
-            f"config of toolset 'kubernetes/logs': {key} is {value!r}; give a number above 0 and not above {maximum}"
+            f"config of toolset 'kubernetes/logs': {key} is {value!r}; expected a number above 0 and at most {maximum}"
         )
     return value

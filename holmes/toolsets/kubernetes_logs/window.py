@@ -1,7 +1,6 @@
 """Counts the lines of a log and keeps the last ones, in bounded memory.
 
-Called by `reader.py`, in a thread, with the log's bytes in order. No line is lost without being counted: `total_lines`
-and `matching_lines` are exact for what was fed, `kept` are the last of the matching ones.
+`total_lines` and `matching_lines` are exact for the bytes that were fed; `kept` are the last matching lines.
 """
 
 from __future__ import annotations
@@ -22,15 +21,14 @@ if TYPE_CHECKING:
 LONGEST_LINE_BYTES = 8_000
 _SEARCH_SECONDS = 10.0
 _STORED_PIECE_BYTES = 8_000  # the shortest piece into which a container runtime splits a long line
-_OUT_OF_ORDER = timedelta(minutes=1)  # lines of two streams may be written a little out of order
+_OUT_OF_ORDER = timedelta(minutes=1)  # lines of two streams may be slightly out of order
 
 
 class LineWindow:
-    """The last `tail_lines` matching lines, of at most `kept_limit_bytes` together.
+    """The last `tail_lines` matching lines, together at most `kept_limit_bytes`.
 
-    `stored_lines` is at least the number of lines as the node counts them for `tailLines`, where a long line is
-    several.
-    `past_end` says that a line after the end of the time range was seen.
+    `stored_lines` is at least the number of lines that the node counts for `tailLines`; a long line counts several
+    times there. `past_end` is set after a line beyond the end of the time range.
     """
 
     def __init__(self, *, tail_lines: int, kept_limit_bytes: int, line_filter: LineFilter) -> None:
@@ -48,13 +46,13 @@ class LineWindow:
 
     @property
     def kept(self) -> tuple[bytes, ...]:
-        """The last matching lines with their timestamps, oldest first; very long ones are cut and say so."""
+        """The last matching lines with their timestamps, oldest first. Very long lines are cut and marked."""
         return tuple(self._kept)
 
     def feed(self, piece: bytes) -> None:
-        """Take the next bytes; they may end in the middle of a line or of a character.
+        """Add the next bytes, which may end inside a line or a character.
 
-        Raises `ToolError` when a pattern is so slow that the log cannot be searched with it.
+        Raises `ToolError` for a pattern that is too slow.
         """
         end = piece.rfind(b"\n")
         if end < 0:
@@ -65,7 +63,7 @@ class LineWindow:
         self._take(block.split(b"\n"))
 
     def finish(self) -> None:
-        """The log is over: a last line without a line end counts too."""
+        """End of the log: count a last line without a line end."""
         if self._pending:
             block, self._pending = bytes(self._pending), bytearray()
             self._take([block])
@@ -81,7 +79,7 @@ class LineWindow:
                 matching = [line for line in lines if self._matches(line)]
             except TimeoutError as error:
                 raise ToolError(
-                    "include or exclude takes too long on these lines; use a simpler pattern without nested repetition"
+                    "include or exclude takes too long; use a simpler pattern without nested repetition"
                 ) from error
         self.matching_lines += len(matching)
         for line in matching[-self._tail_lines :]:
@@ -117,7 +115,7 @@ class LineWindow:
 
 
 def timestamp_of(stamp: bytes) -> datetime | None:
-    """The time that the kubelet wrote before a line, or None when this is not one."""
+    """The timestamp that the kubelet wrote before a line, or None."""
     if not 20 <= len(stamp) <= 40 or stamp[10:11] != b"T":
         return None
     try:

@@ -18,15 +18,15 @@ FORMS: Final[tuple[ViewForm, ...]] = get_args(ViewForm)
 
 
 class ViewError(Exception):
-    """The input or an expression cannot be used; the message says why in one line and holds nothing of the input."""
+    """The input or an expression cannot be used. The message is one line and contains nothing of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewRequest:
-    """What kubectl or helm wrote, and how to show it.
+    """The output of kubectl or helm, and how to show it.
 
-    `argument` is the expression of jq, the specification of columns or the path to count by; `objects` is what kubectl
-    says in JSON of the objects of a table.
+    `argument` is the jq expression, the columns or the path to count by. `objects` is the JSON of the objects in a
+    table.
     """
 
     form: ViewForm

@@ -1,4 +1,4 @@
-"""The forms of the view. See the package."""
+"""The forms of the transformer `kubernetes_view`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _TEXTS: Final = {"text": masked_text, "describe": masked_description, "status": 
 
 
 def view(request: ViewRequest, redactor: Redactor | None = None) -> str:
-    """What may be seen; of `jq` the input of its program. Empty when `yaml` and `columns` find no objects.
+    """The text without secrets; for `jq` the input of its program. Empty if `yaml` or `columns` finds no objects.
 
-    `redactor` is None when redaction is off: then only the values of Secrets are hidden. CPU-bound: about 1 s for 1 MB.
-    Raises `ViewError`, and `RecursionError` for objects that are too deep.
+    With `redactor` None (redaction is off) only the values of Secrets are hidden. CPU-bound: about 1 s for 1 MB. Raises
+    `ViewError`, and `RecursionError` for objects that are nested too deep.
     """
-    # It remembers texts, so that each view has one of its own.
+    # It caches texts, so each view has its own.
     masker = ObjectMasker(redactor.redact) if redactor is not None else None
     if request.form in _TEXTS:
         shown = _TEXTS[request.form](request.text)
@@ -70,7 +70,7 @@ def _behind_table(text: str) -> Json:
     try:
         return _parsed(text, "kubectl")
     except ViewError as error:
-        reason = "the objects of this table cannot be read, and so secrets not be found in it: it is not shown"
+        reason = "the objects of this table cannot be read, so secrets cannot be found: it is not shown"
         raise ViewError(reason) from error
 
 
@@ -78,8 +78,8 @@ def _parsed(text: str, author: str) -> Json:
     try:
         parsed: Json = json.loads(text, object_pairs_hook=_of_one_kind)
     except (ValueError, RecursionError) as error:
-        raise ViewError(f"what {author} wrote is not JSON") from error
-    # Half of a surrogate pair, which JSON can write and nothing else can.
+        raise ViewError(f"the output of {author} is not JSON") from error
+    # JSON can contain half of a surrogate pair, which cannot be encoded as UTF-8.
     if "\\ud" in text or "\\uD" in text:
         parsed = json.loads(json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace"))
     return parsed
@@ -89,5 +89,5 @@ def _of_one_kind(pairs: list[tuple[str, Json]]) -> Json:
     """The object of `pairs`. Raises `ViewError` for two kinds: readers of JSON disagree on which one is valid."""
     fields = dict(pairs)
     if len(fields) < len(pairs) and sum(key == "kind" for key, _ in pairs) > 1:
-        raise ViewError("an object has the key 'kind' twice, so Secrets cannot be found: the output is not shown")
+        raise ViewError("an object has the key 'kind' twice, so Secrets cannot be found: it is not shown")
     return fields

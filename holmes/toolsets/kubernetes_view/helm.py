@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from holmes.toolsets.kubernetes_view import Json
 
-# A name that begins in the middle of a word would make long words slow.
+# Names start at a word boundary; otherwise long words would be slow.
 _SCHEME: Final = r"(?<![\w+.-])([a-z][\w+.-]{0,30}://"
-# The user's name may be empty, and the password may hold a slash; `host:443/image@sha256:` is no password.
+# The user name may be empty, and the password may contain a slash. `host:443/image@sha256:` is not a password.
 _PASSWORD_IN_URL: Final = re.compile(
     rf"{_SCHEME}[^/\s:@\"'<>]{{0,200}}):(?!\d{{1,5}}/[^\s@]{{0,300}}@sha256:)[^\s\"'<>]{{0,300}}@", re.IGNORECASE
 )
@@ -47,15 +47,15 @@ _LONGEST_PARSED: Final = 200_000
 _DEEPEST_PARSED: Final = 100
 _BRACKET: Final = re.compile(r"[{}\[\]]")
 _NESTED_ITEMS: Final = re.compile(rf"(?:[-?:][ \t]+){{{_DEEPEST_PARSED}}}")
-# `authorization: {mode: RBAC}` is a group of settings.
+# `authorization: {mode: RBAC}` is a group of settings, not a secret.
 _GROUPS: Final = frozenset({"auth", "authorization", "cert", "cookie", "jwt", "license"})
 _TAG = "tag:yaml.org,2002:"
 
 
 def masked_values(value: Json, *, hide: bool = False) -> Json:
-    """Helm values with everything hidden whose name sounds like a secret, and the secrets inside of texts."""
+    """Helm values without values whose name sounds like a secret, and without secrets in texts."""
     if isinstance(value, dict):
-        # The form of a container's variables: {name: DB_PASSWORD, value: …}.
+        # The format of container variables: {name: DB_PASSWORD, value: …}.
         named = value.get("name", value.get("key"))
         secret_value = isinstance(named, str) and sounds_secret(named)
         return {
@@ -70,7 +70,7 @@ def masked_values(value: Json, *, hide: bool = False) -> Json:
 
 
 def _masked_list(items: list[Json], *, hide: bool) -> Json:
-    """The items; one after an option that sounds secret is its value, as in `["--password", "x"]`."""
+    """The items without the values of secret options, as in `["--password", "x"]`."""
     before = [None, *items]
     return [
         masked_values(item, hide=hide or (isinstance(option, str) and _is_secret_option(option)))
@@ -108,10 +108,10 @@ def _masked_text(text: str) -> str:
 
 
 def _structure(text: str) -> Json:
-    """What is written in a text of several lines or in brackets, as YAML or JSON; None when it is neither.
+    """The YAML or JSON value of a text with several lines or brackets; None for any other text.
 
-    Aliases would let a small text become a large value, and the parser of YAML, which is written in C, crashes when
-    thousands of collections are inside each other.
+    Refuses aliases, because a small text could become a large value, and deep nesting, because the YAML parser (written
+    in C) crashes on thousands of nested collections.
     """
     if not ("\n" in text.strip() or text.lstrip().startswith(("{", "["))):
         return None
@@ -142,12 +142,12 @@ def _written(value: Json, *, as_json: bool) -> str:
 
 
 def _without_value(found: re.Match[str], value: str) -> str:
-    """The match with its value hidden when its name sounds secret."""
+    """The match, with its value hidden if its name sounds like a secret."""
     return found.group().replace(value, HIDDEN) if sounds_secret(found["name"]) and value != HIDDEN else found.group()
 
 
 def _masked_lines(lines: Sequence[str]) -> Iterator[str]:
-    """Hides the values of names that sound secret, and the lines below `name: |` that are indented deeper."""
+    """Hides the values of names that sound like secrets, and the deeper lines below `name: |`."""
     block: int | None = None
     for line in lines:
         indentation = len(line) - len(line.lstrip())
@@ -160,7 +160,7 @@ def _masked_lines(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _masked_line(line: str) -> tuple[str, bool]:
-    """The line without its secrets, and whether it opens a block of text that is one."""
+    """The line without its secrets, and whether a secret block of text begins below it."""
     shown: list[str] = []
     position = 0
     while found := _NAME_AND_SIGN.search(line, position):
@@ -178,7 +178,10 @@ def _masked_line(line: str) -> tuple[str, bool]:
 
 
 def _end_of_value(line: str, position: int, *, wide: bool) -> int:
-    """`password: x` and `password = x` go to the end of the line; `--password=x` and `?token=x&` end with the word."""
+    """The end of the value.
+
+    `password: x` and `password = x` end with the line, `--password=x` and `?token=x&` with the word.
+    """
     quoted = _QUOTED.match(line, position)
     if quoted is not None:
         return quoted.end()
@@ -192,24 +195,24 @@ def parse_manifest(text: str) -> list[Json]:
         refuse_deep(text.encode(), source="")
         return [_json_like(document) for document in _documents(text) if document is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ViewError("this is not valid YAML, and Secrets cannot be found in it: it is not shown") from error
+        raise ViewError("the output is not valid YAML, so Secrets cannot be found: it is not shown") from error
 
 
 def _documents(text: str) -> Iterator[object]:
-    """The documents, none of which is larger than it looks. Raises `ValueError`."""
+    """The documents. Raises `ValueError` for a document that is too large after its aliases are expanded."""
     loader = _LOADER(text)
     try:
         while loader.check_node():
             node = loader.get_node()
             if node is not None and expanded_size(node, {}) > MAX_NODES:
-                raise ValueError("too many values once its aliases are put in place")
+                raise ValueError("too many values after alias expansion")
             yield loader.construct_document(node) if node is not None else None
     finally:
         loader.dispose()
 
 
 def _json_like(value: object) -> Json:
-    """YAML has more types than JSON: keys become texts (`on` becomes "true"), bytes too."""
+    """The value with the types of JSON: keys become strings (`on` becomes "true"), bytes too."""
     if isinstance(value, dict):
         return {_key(key): _json_like(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Lays out objects: YAML, a table of columns, counts. The objects have no secrets any more.
+"""Formats objects without secrets as YAML, as a table of columns, or as counts.
 
 Columns and counts use kubectl's paths: `.metadata.name`, `.spec.containers[*].image`, `[?(@.type=="Ready")]`. Supported
 are names with escaped dots, quoted names, indices, `*` and a comparison with one constant. Other paths are refused with
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holmes.toolsets.kubernetes_view import Json
 
 _NO_VALUE = "<none>"
-# A single long cell would make every row as long.
+# One long cell must not widen every row.
 _WIDEST = 200
 _STEP = re.compile(
     r"""\.?\[\s*(?:'(?P<single>[^']*)'|"(?P<double>[^"]*)"|(?P<index>-?\d+)|(?P<all>\*)
@@ -34,7 +34,7 @@ _STEP = re.compile(
 
 
 def items_of(document: Json) -> list[Json]:
-    """The objects of a list, of a list of lists, or the one object; helm writes a list as a plain array."""
+    """The objects of a list or of nested lists, or the single object. helm writes a list as a plain array."""
     if isinstance(document, list):
         return [item for entry in document for item in items_of(entry)]
     if isinstance(document, dict) and isinstance(document.get("items"), list) and _is_list(document):
@@ -51,7 +51,6 @@ def _as_list(value: Json) -> list[Json]:
 
 
 def show_yaml(documents: list[Json]) -> str:
-    """The objects as YAML documents."""
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False, allow_unicode=True, width=1000))
 
@@ -61,7 +60,7 @@ def _plain(result: Json) -> str:
 
 
 def show_columns(document: Json, specification: str) -> str:
-    """A table of chosen columns, `NAME:.metadata.name,PHASE:.status.phase`. Raises `ViewError`."""
+    """A table with the columns of `NAME:.metadata.name,PHASE:.status.phase`. Raises `ViewError`."""
     columns = parse_columns(specification)
     rows = [[column.title for column in columns]]
     rows += [[_cell(column.path.find(item)) for column in columns] for item in items_of(document)]
@@ -81,7 +80,7 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def show_count(document: Json, path: str | None) -> str:
-    """How many objects there are, grouped by the value at `path` when it is given. Raises `ViewError`."""
+    """The number of objects, grouped by the value at `path` if given. Raises `ViewError`."""
     items = items_of(document)
     if not path:
         return f"{len(items)}\n"
@@ -114,12 +113,10 @@ _Step: TypeAlias = str | int | _Condition | _Everything
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """A parsed path."""
-
     steps: tuple[_Step, ...]
 
     def find(self, value: Json) -> list[Json]:
-        """All values at this path; empty when there is none. A JSON null is no value."""
+        """All values at this path. A JSON null is not a value."""
         found = [value]
         for step in self.steps:
             found = [child for parent in found for child in _children(parent, step)]
@@ -128,8 +125,6 @@ class Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table."""
-
     title: str
     path: Path
 
@@ -140,7 +135,7 @@ def parse_columns(specification: str) -> tuple[Column, ...]:
     for part in re.split(r",(?=[^,:\[\]]+:)", specification.strip()):
         title, separator, path = part.partition(":")
         if not separator or not title.strip():
-            raise ViewError(f"columns are written NAME:.metadata.name,PHASE:.status.phase, not {part!r}")
+            raise ViewError(f"invalid column {part!r}; expected for example NAME:.metadata.name,PHASE:.status.phase")
         columns.append(Column(title=title.strip(), path=parse_path(path.strip())))
     return tuple(columns)
 
@@ -155,7 +150,7 @@ def parse_path(text: str) -> Path:
     while position < len(rest):
         found = _STEP.match(rest, position)
         if found is None:
-            raise ViewError(f"the path {text!r} is not understood at {rest[position:]!r}: use jq for it")
+            raise ViewError(f"the path {text!r} is not supported at {rest[position:]!r}; use jq")
         steps.append(_step(found))
         position = found.end()
     return Path(steps=tuple(steps))

@@ -1,7 +1,7 @@
-"""Whether a name sounds like a secret: `DB_PASS`, `smtpPassword`, `tls.key`, but not `secretName` or `keyspace`.
+"""Decides whether a name sounds like a secret.
 
-Called by the filters of Helm values and of annotations. Looks at the words of a name, however they are joined; when in
-doubt the answer is yes.
+`DB_PASS`, `smtpPassword` and `tls.key` do, `secretName` and `keyspace` do not. The words of a name may be joined in any
+way. In doubt the answer is yes.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _SECRET_WORDS: Final = frozenset(
         "totp"
     }
 )  # fmt: skip
-# Only at the end of a name: `passThrough`, `certManager` and `authUrl` are none.
+# Only at the end of a name: `passThrough`, `certManager` and `authUrl` are not secrets.
 _SECRET_LAST_WORDS: Final = frozenset(
     {
         "auth", "cert", "cookie", "cookies", "license", "pass", "pem", "pfx", "pin", "salt"
     }
 )  # fmt: skip
-# Words written without a border between them.
+# Words without a separator.
 _SECRET_PARTS: Final = re.compile(
     r"passw(?:or)?d|passphrase|(?:api|access|private|secret|encryption|signing|master|ssh)key|authtoken|accesstoken"
     r"|clientsecret|connectionstring|webhookurl"
 )
 _SECRET_PAIRS: Final = frozenset({("connection", "string"), ("webhook", "url"), ("slack", "url"), ("p", "12")})
-# A `key` is a secret after these: `encryptionKey`, `tls.key`; also when an id or a number follows, `masterKey1`.
+# A `key` is a secret after these words: `encryptionKey`, `tls.key`; also before an id or a number: `masterKey1`.
 _KEY_OWNERS: Final = frozenset(
     {
         "access", "account", "admin", "aes", "api", "app", "application", "auth", "client", "cookie", "crypt",
@@ -44,7 +44,7 @@ _KEY_OWNERS: Final = frozenset(
         "tls", "unseal", "vault", "webhook", "wireguard", "write"
     }
 )  # fmt: skip
-# A name that ends so says where the secret is, or how it is handled, and not what it is.
+# A name with this last word tells the location or the handling of a secret, not its value.
 _LOCATOR_WORDS: Final = frozenset(
     {
         "algorithm", "annotations", "audience", "audiences", "class", "count", "create", "dir", "directory",
@@ -65,7 +65,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def sounds_secret(name: str) -> bool:
-    """Whether the value under `name` is likely to be a secret itself."""
+    """Whether the value under `name` is probably a secret."""
     words = words_of(name)
     if not words or words[-1] in _LOCATOR_WORDS or words[:2] == _EXISTING or words[0] in _AMOUNT_WORDS:
         return False

@@ -1,7 +1,7 @@
 """Removes the values of Secrets from objects, messages, annotations, tables and descriptions.
 
-Other tools copy what they apply into annotations, events and their own objects: as JSON, as YAML, as JSON in JSON,
-cut off anywhere. So the rules for text look at words and indentation, and hide too much rather than too little.
+Other tools copy applied objects into annotations, events and their own objects: as JSON, as YAML, as JSON in JSON, cut
+off anywhere. So the rules for text look at words and indentation, and hide too much rather than too little.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 HIDDEN = "(hidden)"
 _LONGEST_SECRET_ANNOTATION = 256
 
-# Also encoded in base64: `eyJ` is `{"`, and `H4sI` is how compressed text begins.
+# Also in base64: `eyJ` is `{"`. Compressed text begins with `H4sI`.
 _STRUCTURE = re.compile(r"""[{\[\n]|^\s*["'\\]*[\w.-]+["'\\]*\s*:\s|^eyJ|^H4sI""")
 
-# What the API server quotes when a value has the wrong type, as an unquoted password has: one value to a line.
+# The API server quotes a value of the wrong type, for example an unquoted password, one value per line:
 # `.stringData.password: expected string, got &value.valueUnstructured{Value:12345}`, `error found in #9 byte of ...|…`
 _QUOTED_VALUE = re.compile(r"&?value\.value[A-Z]\w*\{.*|(?<=byte of )\.\.\.\|.*")
-# Quotes may be escaped, once or more often; a line end may be the two characters \n; Go prints maps without quotes.
+# Quotes may be escaped several times; a line end may be the two characters \n; Go prints maps without quotes.
 _SECRET_KIND = re.compile(r"""[Kk]ind[\\"']*\s*[:=]\s*[\\"']*Secret(?:List)?\b""")
 _DATA_KEY = re.compile(r"""(?:(?<![A-Za-z])|(?<=\\[nt]))(?:[Ss]tring ?)?[Dd]ata[\\"']*\s*:""")
 _COPY_BEGINS = re.compile(r"""\{|map\[|\bapiVersion\b""")
 _OWN_LINE = re.compile(r"""\s*(?:- +)*["']?""")
-# An event in a description; no line of YAML or JSON looks like it.
+# An event in a description; no line of YAML or JSON has this format.
 _EVENT_ROW = re.compile(r"  (?:Normal|Warning) {2,}\w+ {2,}\S")
 
 _ANNOTATIONS = re.compile(r" *Annotations: +")
-# The only value of a Secret that kubectl describes; of the others it tells the size.
+# The only value of a Secret that kubectl describes; it prints the other values as sizes.
 _TOKEN = re.compile(r"^token:[ \t].*", re.MULTILINE)
-# The columns of these kinds are kubectl's own and point into no Secret.
+# kubectl chooses the columns of these kinds; none shows a value of a Secret.
 _HARMLESS_KINDS = re.compile(
     r"po|pods?|svc|services?|ep|endpoints|no|nodes?|ns|namespaces?|ev|events?|cm|configmaps?|secrets?|sa|serviceaccounts?"
     r"|pvc?|persistentvolume(claim)?s?|rc|replicationcontrollers?|quota|resourcequotas?|limits|limitranges?"
@@ -48,24 +48,24 @@ _HARMLESS_KINDS = re.compile(
     r"|sc|storageclass(es)?|(cluster)?role(binding)?s?|crds?|customresourcedefinitions?"
 )
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-# A shorter value is hidden in a table only where it is a word of its own.
+# In a table, a shorter value is hidden only as a separate word.
 _SHORT_VALUE = 6
 _BEFORE_WORD = r"""(?<![^\s"':,\[{(])"""
 _AFTER_WORD = r"""(?![^\s"',\]})])"""
 
 
 def holds_secret(text: str) -> bool:
-    """Whether `text` names the kind Secret as an object does, whole or cut off."""
+    """Whether `text` contains the kind Secret in the syntax of an object, complete or cut off."""
     return "Secret" in text and _SECRET_KIND.search(text) is not None
 
 
 def may_be_copy(text: str) -> bool:
-    """Whether an annotation of a Secret may carry its values: it is long, or looks like JSON, YAML or compressed."""
+    """Whether an annotation of a Secret may contain its values: it is long, or looks structured or compressed."""
     return "data" in text.lower() or len(text) > _LONGEST_SECRET_ANNOTATION or _STRUCTURE.search(text) is not None
 
 
 def masked_text(text: str) -> str:
-    """`text` without escape sequences, the values that the API server quotes, and data of Secrets copied into it."""
+    """`text` without escape sequences, values quoted by the API server, and copied data of Secrets."""
     text = strip_escape_sequences(text)
     if "value.value" in text or "byte of ..." in text:
         text = _QUOTED_VALUE.sub(HIDDEN, text)
@@ -75,14 +75,14 @@ def masked_text(text: str) -> str:
 
 
 def masked_description(text: str) -> str:
-    """What `kubectl describe` or `kubectl rollout history` says, without tokens and copies of Secrets."""
+    """The output of `kubectl describe` or `kubectl rollout history` without tokens and copies of Secrets."""
     text = strip_escape_sequences(text)
     return masked_text(_TOKEN.sub(f"token:  {HIDDEN}", "\n".join(_masked_annotations(text.split("\n")))))
 
 
 @dataclass(slots=True, kw_only=True)
 class _HiddenBlock:
-    """The lines below a hidden key: those indented deeper than `column`, and all until the brackets are closed."""
+    """The lines below a hidden key: all lines deeper than `column`, and all lines until the brackets close."""
 
     column: int | None
     open_brackets: int
@@ -101,14 +101,14 @@ def _opened(text: str) -> int:
 
 
 def _without_data(lines: Sequence[str]) -> Iterator[str]:
-    """Lines of a text that names the kind Secret: every `data` and `stringData` is hidden with what is below it."""
+    """Lines of a text with the kind Secret: hides every `data` and `stringData` and the lines below."""
     block: _HiddenBlock | None = None
     for line in lines:
         if block is not None and line.strip():
             if block.holds(line):
                 continue
             block = None
-        # Most lines hold no such word, and this is much faster than the pattern.
+        # Most lines do not contain this word, and this check is much faster than the pattern.
         found = _DATA_KEY.search(line) if "ata" in line else None
         if found is None:
             yield line
@@ -124,7 +124,7 @@ def _without_data(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _beginning_of_copy(line: str, data: int) -> int:
-    """Where the object begins whose data is at the index `data`."""
+    """The beginning of the object whose data is at the index `data`."""
     found = (_COPY_BEGINS.search(line), _SECRET_KIND.search(line))
     return min(data, *(match.start() if match is not None else data for match in found))
 
@@ -132,8 +132,8 @@ def _beginning_of_copy(line: str, data: int) -> int:
 def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
     """Hides annotations in a description.
 
-    kubectl writes `name: value`, or for a long value its lines below the name, two columns deeper and each cut off at
-    138 characters, so that the kind may be missing from a copy.
+    kubectl writes `name: value`. It writes a long value below the name, two columns deeper, each line cut at 138
+    characters, so a copy may lack the kind.
     """
     position = 0
     while position < len(lines):
@@ -146,7 +146,7 @@ def _masked_annotations(lines: Sequence[str]) -> Iterator[str]:
         end = position + 1
         while end < len(lines) and lines[end].startswith(margin):
             end += 1
-        # Only the description of a Secret goes on like this.
+        # Only the description of a Secret has these next lines.
         of_secret = [line[:5] for line in lines[end : end + 2]] == ["", "Type:"]
         title = found.group()
         for entry in _entries([line[found.end() :] for line in lines[position:end]]):
@@ -179,14 +179,14 @@ def _shown_annotation(entry: Sequence[str], *, of_secret: bool) -> Sequence[str]
 
 
 def without_secrets(value: Json, *, of_secret_list: bool = False) -> Json:
-    """A copy without the values of Secrets, without `last-applied` copies and without `managedFields`."""
+    """A copy without the values of Secrets, `last-applied` copies and `managedFields`."""
     if isinstance(value, list):
         return [without_secrets(item, of_secret_list=of_secret_list) for item in value]
     if isinstance(value, str):
         return masked_text(value)
     if not isinstance(value, dict):
         return value
-    # The API server leaves out the kind of an item; only a Secret, or a template of one, has `stringData`.
+    # The API server omits the kind of list items. Only a Secret, or a template of one, has `stringData`.
     items_are = value.get("kind") == "SecretList"
     kept = {key: without_secrets(item, of_secret_list=items_are and key == "items") for key, item in value.items()}
     secret = of_secret_list or value.get("kind") == "Secret" or isinstance(value.get("stringData"), dict)
@@ -201,7 +201,7 @@ def without_secrets(value: Json, *, of_secret_list: bool = False) -> Json:
 
 
 def masked_status(text: str) -> str:
-    """What `helm status` says, without the notes of the chart, which may print a password."""
+    """The output of `helm status` without the notes of the chart, which may contain a password."""
     kept, _, _ = f"\n{text}".partition("\nNOTES:")
     return masked_text(f"{kept.strip()}\n")
 
@@ -215,7 +215,7 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
             metadata.pop("annotations", None)
         return
     annotations.pop(LAST_APPLIED, None)
-    # Other tools keep copies of what they applied under names of their own.
+    # Other tools keep copies of applied objects under names of their own.
     for name in annotations:
         text = written.get(name)
         copied = not isinstance(text, str) or holds_secret(text) or (secret and may_be_copy(text))
@@ -226,12 +226,12 @@ def _clean_metadata(metadata: dict[str, Json], original: Json, *, secret: bool) 
 
 
 def is_harmless_table(kinds: str) -> bool:
-    """Whether a table of `kinds`, as kubectl takes them, can be shown without a look at its objects."""
+    """Whether a table of `kinds` (in kubectl's syntax) is safe without reading its objects."""
     return all(_HARMLESS_KINDS.fullmatch(kind.partition("/")[0]) for kind in kinds.split(","))
 
 
 def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
-    """`table` without what `objects` has and `shown_objects` has not: a custom resource chooses its columns itself."""
+    """`table` without values that only `objects` has: a custom resource chooses its own columns."""
     table = strip_escape_sequences(table)
     for value in sorted(_hidden_values(objects, shown_objects), key=len, reverse=True):
         if value not in table:
@@ -245,10 +245,10 @@ def masked_table(table: str, objects: Json, shown_objects: Json) -> str:
 
 
 def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
-    """The values of `objects` that are not in `shown_objects`, as the column of a table would print them."""
+    """The values of `objects` that are not in `shown_objects`, as a column of a table prints them."""
     hidden = {strip_escape_sequences(value) for value in _values(objects)} - set(_values(shown_objects))
     lines = {line.strip() for value in hidden for line in value.splitlines()}
-    # A column that shows an object prints JSON as Go writes it.
+    # A column with an object prints JSON in the format of Go.
     as_json = {json.dumps(value, ensure_ascii=False)[1:-1] for value in hidden | lines}
     for character in "<>&":
         as_json |= {value.replace(character, f"\\u{ord(character):04x}") for value in as_json}
@@ -256,7 +256,7 @@ def _hidden_values(objects: Json, shown_objects: Json) -> set[str]:
 
 
 def _values(value: Json) -> Iterator[str]:
-    """The texts and numbers in `value`, without what is left out only because it says nothing."""
+    """The strings and numbers in `value`, without fields that are omitted only to save space."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key not in {"managedFields", LAST_APPLIED}:

@@ -1,7 +1,7 @@
-"""Toolset `holmes/results`: reads back what is stored (T17, N2). This is the door; one file for each tool.
+"""Toolset `holmes/results`: search, line ranges, jq, statistics and pictures over stored results.
 
-Made in `holmes.app` when results are stored. Reads through the `ResultStore` only: no path outside it, no shell, no
-cluster. Every answer is bounded by the cap of a single result, says how much more there is, and is never spilled again.
+Reads only through the `ResultStore`: no path outside it, no shell, no cluster. Every result is bounded by the limit for
+a single result, says how much more exists, and is never stored again.
 """
 
 from holmes.toolsets.stored_results.toolset import TOOL_NAMES, TOOLSET_NAME, StoredResultsToolset

@@ -1,8 +1,8 @@
 """Runs one jq expression over standard input: `python -I jq_program.py EXPRESSION SHOWN_BYTES SECONDS`.
 
-Started by `query`; needs nothing of Holmes. Writes one JSON object: the first results as text, how many there are, what
-went wrong. Takes at most a gigabyte of memory and the processor for SECONDS, whatever the expression asks for. An
-expression cannot read files: modules are only imported at the start of a program, and this one starts with a bracket.
+Does not import Holmes. Writes one JSON object: the first results as text, their number, and the error. Uses at most one
+gigabyte of memory and SECONDS of CPU time. An expression cannot read files: modules can only be imported at the start
+of a program, and this program starts with a bracket.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main(expression: str, shown_bytes: int, processor_seconds: int) -> None:
 
 
 def _plain(result: object, most_characters: int) -> str:
-    """Texts without quotes, everything else as JSON. What is far too long is cut and says so."""
+    """Strings without quotes, other values as JSON. A very long text is cut and marked."""
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     if len(text) <= most_characters:
         return text

@@ -1,4 +1,4 @@
-"""The tools that read a stored text by lines: search by regular expression, a range of lines, statistics.
+"""Reads a stored text by lines: search by regular expression, a range of lines, statistics.
 
 A pattern that takes too long is an error and never blocks the run. Omitted matches and lines are counted.
 """
@@ -39,7 +39,7 @@ MAX_STATS_TOKENS = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchQuery:
-    """What to look for. `pattern` is matched against each line; a long line can hold several matches."""
+    """The search. `pattern` is matched against each line; a long line can have several matches."""
 
     pattern: str
     ignore_case: bool
@@ -51,21 +51,21 @@ class SearchQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchMatch:
-    """A match with its context, ready to be shown."""
+    """A match with its context as text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFound:
-    """The matches asked for, and how many there are in all."""
+    """The requested matches, and the total number."""
 
     matches: tuple[SearchMatch, ...]
     total_matches: int
 
 
 async def search_result(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The matches of `pattern`. Raises `ResultStoreError`, and `ToolError` for a pattern that is refused."""
+    """The matches of `pattern`. Raises `ResultStoreError`, and `ToolError` for a refused pattern."""
     query = SearchQuery(
         pattern=str(arguments["pattern"]),
         ignore_case=bool(arguments.get("ignore_case", False)),
@@ -96,7 +96,7 @@ def _search(reader: Reader, content: bytes, stored: StoredResult, query: SearchQ
 
 
 def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
-    """Search all `lines`. Raises `ToolError` for a pattern that is refused or takes too long."""
+    """Search all `lines`. Raises `ToolError` for a refused or slow pattern."""
     pattern = bounded_pattern(query.pattern, name="pattern", ignore_case=query.ignore_case)
     deadline = time.monotonic() + query.timeout_seconds
     shown: list[SearchMatch] = []
@@ -114,7 +114,7 @@ def search_lines(lines: Sequence[str], query: SearchQuery) -> SearchFound:
 
 
 def _matches_in(pattern: Pattern[str], line: str, deadline: float) -> Iterator[tuple[int, int]]:
-    """One match of a normal line, every match of a long one. Raises `TimeoutError` after `deadline`."""
+    """At most one match of a normal line, every match of a long one. Raises `TimeoutError` after `deadline`."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -142,7 +142,7 @@ def _render(lines: Sequence[str], index: int, span: tuple[int, int], context_lin
 
 
 def _excerpt(line: str, span: tuple[int, int]) -> str:
-    """A normal line whole, of a long one the surroundings of the match with its columns."""
+    """A normal line; of a long one the part around the match with its columns."""
     if len(line) <= _WHOLE_LINE_CHARACTERS:
         return line
     start = max(0, span[0] - _EXCERPT_CHARACTERS)
@@ -151,7 +151,7 @@ def _excerpt(line: str, span: tuple[int, int]) -> str:
 
 
 async def read_lines(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """Lines `first_line` to `last_line`. Raises `ResultStoreError`, and `ToolError` for a range that is not there."""
+    """The lines from `first_line` to `last_line`. Raises `ResultStoreError`, and `ToolError` for an invalid range."""
     first = max(1, number(arguments, "first_line", 1))
     last = number(arguments, "last_line", first + DEFAULT_LINES - 1)
     column = max(1, number(arguments, "start_column", 1))
@@ -177,21 +177,21 @@ def _range(reader: Reader, content: bytes, stored: StoredResult, wanted: tuple[i
     shown = reader.fitting(rendered)
     end = first + shown - 1
     left = len(lines) - end
-    more = f"; {left:,} more lines follow, go on with first_line={end + 1}" if left else ""
+    more = f"; {left:,} more lines follow; continue with first_line={end + 1}" if left else ""
     where = f", from column {column:,}" if column > 1 else ""
     heading = f"Result {stored.id}, lines {first:,}-{end:,} of {len(lines):,}{where}{more}."
     return reader.bounded("\n".join((heading, *rendered[:shown])))
 
 
 def _one_line(reader: Reader, line: str, heading: str, count: int, column: int) -> ToolResult:
-    """As much of a single line as fits, so that a line of any length can be paged through."""
+    """As much of a single line as fits; the next part begins at another start_column."""
     window = line[column - 1 : column - 1 + 8 * reader.room_tokens]
     piece = window[: prefix_that_fits(window, reader.room_tokens, reader.counter)]
     if line and not piece:
         raise ToolError(f"line {count:,} has {len(line):,} characters; start_column {column:,} is beyond its end")
     end = column - 1 + len(piece)
     left = len(line) - end
-    more = f"; {left:,} more characters, go on with start_column={end + 1}" if left else ""
+    more = f"; {left:,} more characters follow; continue with start_column={end + 1}" if left else ""
     return reader.bounded(f"{heading}, columns {column:,}-{end:,} of {len(line):,}{more}.\n{piece}")
 
 

@@ -1,7 +1,7 @@
 """`query_stored_result`: a jq expression over stored JSON or JSON Lines.
 
-libjq cannot be interrupted and takes what memory it can get, so the expression runs in a process of its own, see
-`jq_program`, which is ended after a while, with the call, and with Holmes. Refuses results that are not JSON.
+libjq cannot be interrupted and has no memory limit, so the expression runs in a process of its own, see `jq_program`.
+The process ends after a time limit, with the call, and with Holmes. Refuses results that are not JSON.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 MAX_EXPRESSION_CHARACTERS: Final = 4_000
 _PROGRAM = Path(__file__).with_name("jq_program.py")
 _SHOWN_BYTES_PER_TOKEN = 8
-_WAIT_FACTOR = 2  # a busy machine gives a process half of a processor
+_WAIT_FACTOR = 2  # on a busy machine a process gets about half of a CPU
 _SIMPLER = "use a simpler expression, or select less"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answer:
-    """What the program found: the first results as text, how many there are in all, and why it stopped, if it did."""
+    """The first results as text, the total number, and the error that ended the program."""
 
     results: tuple[str, ...]
     total: int
@@ -44,10 +44,12 @@ class _Answer:
 
 
 async def run_query(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The results of `expression`, one a line. Raises `ResultStoreError`, and `ToolError` for a broken expression."""
+    """The results of `expression`, one per line. Raises `ResultStoreError`, `ToolError` for a failing expression."""
     expression = str(arguments["expression"])
     if len(expression) > MAX_EXPRESSION_CHARACTERS or "\0" in expression:
-        raise ToolError(f"expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or has a NUL; shorten it")
+        raise ToolError(
+            f"expression is longer than {MAX_EXPRESSION_CHARACTERS:,} characters or contains NUL; shorten it"
+        )
     content, stored = await reader.text(str(arguments["result_id"]))
     shown_bytes = _SHOWN_BYTES_PER_TOKEN * reader.room_tokens
     outcome = await run_process(
@@ -66,7 +68,7 @@ def _answer(outcome: ProcessOutcome, expression: str, stored: StoredResult) -> _
     fields = _fields(outcome.stdout)
     results = fields.get("results")
     if not isinstance(results, list):
-        reason = "takes more memory than is allowed" if _took_all_memory(outcome) else "could not be run"
+        reason = "exceeded the memory limit" if _took_all_memory(outcome) else "could not run"
         raise ToolError(f"the expression {expression!r} {reason}; {_SIMPLER}")
     failure = fields.get("error")
     answer = _Answer(
@@ -82,7 +84,7 @@ def _answer(outcome: ProcessOutcome, expression: str, stored: StoredResult) -> _
 
 
 def _fields(output: str) -> JsonObject:
-    """What the program wrote, or nothing when it did not come to its end."""
+    """The output of the program; empty if the program did not finish."""
     try:
         fields: JsonObject = json.loads(output)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What all tools over stored results share: reading a text, seeing its lines, and keeping answers within the cap."""
+"""Access to stored results for all tools: reads a text, splits it into lines, keeps results within the limit."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _MOST_ID_CHARACTERS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A store, what of it a conversation may read, and how large an answer may be.
+    """A store with the results that a conversation may read, and the limit for one result.
 
-    `cap_tokens` is the cap of a single result (T2), `query_seconds` is how long a jq expression may have the processor.
+    `cap_tokens` is the limit for a single result, `query_seconds` the CPU time of a jq expression.
     """
 
     store: ResultStore
@@ -44,13 +44,13 @@ class Reader:
 
     @property
     def room_tokens(self) -> int:
-        """What the body of an answer may take beside its heading."""
+        """The maximum size of the body below the heading."""
         return max(1, self.cap_tokens - OVERHEAD_TOKENS)
 
     async def read(self, reference: str) -> tuple[bytes, StoredResult]:
         """Content and description of an id or path of this conversation. Raises `ResultStoreError`.
 
-        A result of another conversation is as unknown as one that does not exist.
+        A result of another conversation raises the same error as an unknown one.
         """
         wanted = ResultId(reference.strip())
         if "/" in wanted or "." in wanted:
@@ -76,8 +76,8 @@ class Reader:
         near = difflib.get_close_matches(wanted[:_MOST_ID_CHARACTERS], known, n=_LISTED_IDS, cutoff=0.4)
         listed = ", ".join(near or known[:_LISTED_IDS])
         shown = repr(wanted) if len(wanted) <= _MOST_ID_CHARACTERS else f"{wanted[:_MOST_ID_CHARACTERS]!r}…"
-        hint = f"results of this conversation: {listed}" if listed else "this conversation has none yet"
-        return f"no stored result {shown} in this conversation; {hint}"
+        hint = f"results of this conversation: {listed}" if listed else "this conversation has no stored results yet"
+        return f"stored result {shown} not found in this conversation; {hint}"
 
     async def text(self, result_id: str) -> tuple[bytes, StoredResult]:
         """A stored text. Raises `ResultStoreError`, and `ToolError` for a picture."""
@@ -87,14 +87,14 @@ class Reader:
         return content, stored
 
     def bounded(self, text: str) -> ToolResult:
-        """`text` as the answer; where the cap is so small that a single match is above it, its beginning."""
+        """`text` as the result; its beginning if even a single match exceeds the limit."""
         room = max(1, self.cap_tokens - MESSAGE_OVERHEAD_TOKENS)
         if utf8_bytes(text) > room and self.counter.count_text(text) > room:
             text = text[: prefix_that_fits(text, room, self.counter)]
         return ToolResult(status="success", data=text, spillable=False)
 
     def fitting(self, blocks: Sequence[str]) -> int:
-        """How many of `blocks`, at least one, fit into one answer together."""
+        """The number of `blocks`, at least one, that fit into one result."""
         room = self.room_tokens
         total = 0
         for count, block in enumerate(blocks):
@@ -112,14 +112,14 @@ class Reader:
 
 
 def decoded(content: bytes) -> str:
-    """`content` as text; bytes that are not UTF-8 become U+FFFD. In pieces, so that other threads can go on."""
+    """`content` as text; invalid UTF-8 becomes U+FFFD. Decodes in pieces, so that other threads can run."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), _PIECE_BYTES)]
     return "".join((*pieces, decoder.decode(b"", final=True)))
 
 
 def lines_of(content: bytes) -> list[str]:
-    """The lines that pointers and answers count: of the text, or of one-line JSON laid out one value per line."""
+    """The lines that pointers and results count: of the text, or of one-line JSON with one value per line."""
     text = readable_json(decoded(content))
     lines = [line.rstrip("\r") for piece in _whole_lines(text) for line in piece.split("\n")]
     if lines[-1] == "" and len(lines) > 1:
@@ -128,7 +128,7 @@ def lines_of(content: bytes) -> list[str]:
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """`text` without the line ends at which it is cut into pieces."""
+    """`text` in pieces, cut at line ends; these line ends are removed."""
     start = 0
     while len(text) - start > _PIECE_BYTES:
         end = text.rfind("\n", start, start + _PIECE_BYTES)
@@ -142,6 +142,6 @@ def _whole_lines(text: str) -> Iterator[str]:
 
 
 def number(arguments: JsonObject, name: str, default: int) -> int:
-    """A whole number among `arguments`, or `default`."""
+    """An integer from `arguments`, or `default`."""
     value = arguments.get(name)
     return int(value) if isinstance(value, int | float) else default

@@ -53,7 +53,7 @@ TEXT_TOOLS: Final = (
             _text("pattern", "Regular expression, matched line by line"),
             Parameter(name="ignore_case", schema=ParameterSchema(types=("boolean",)), required=False, default=False),
             _integer("context_lines", "Lines shown before and after each match", 2),
-            _integer("skip_matches", "Leave out the first matches, to see the next", 0),
+            _integer("skip_matches", "Skip the first matches, to see the next", 0),
         ),
     ),
     Tool(
@@ -64,15 +64,15 @@ TEXT_TOOLS: Final = (
             _integer("first_line", "Counts from 1", 1),
             Parameter(
                 name="last_line",
-                schema=ParameterSchema(types=("integer",), description="Included; 200 lines when left out"),
+                schema=ParameterSchema(types=("integer",), description="Inclusive. Default: 200 lines"),
                 required=False,
             ),
-            _integer("start_column", "First character of each line, counts from 1", 1),
+            _integer("start_column", "First character of each line, counted from 1", 1),
         ),
     ),
     Tool(
         name=QUERY_TOOL,
-        description="Run a jq expression over a stored JSON or JSON Lines result. Texts come without quotes.",
+        description="Run a jq expression over a stored JSON or JSON Lines result. Strings are shown without quotes.",
         parameters=(_RESULT_ID, _text("expression", 'For example .items[] | select(.status.phase != "Running")')),
     ),
     Tool(
@@ -84,7 +84,7 @@ TEXT_TOOLS: Final = (
 IMAGE_TOOLS: Final = (
     Tool(
         name=IMAGE_TOOL,
-        description="Look at a stored picture.",
+        description="View a stored picture.",
         parameters=(_text("result", "Id or path in the pointer"),),
     ),
 )
@@ -92,18 +92,18 @@ TOOL_NAMES: Final = tuple(tool.name for tool in (*TEXT_TOOLS, *IMAGE_TOOLS))
 
 
 async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
-    """The picture of an id or path. Raises `ResultStoreError` and `ToolError`."""
+    """The picture with an id or path. Raises `ResultStoreError` and `ToolError`."""
     content, stored = await reader.read(str(arguments["result"]))
     if not stored.media_type.startswith("image/"):
         raise ToolError(f"result {stored.id} is {stored.media_type}, not a picture; use {LINES_TOOL}")
     if not reader.vision:
-        raise ToolError("this model cannot look at pictures")
+        raise ToolError("this model cannot read pictures")
     image = Image(data=content, media_type=stored.media_type)
     tokens, cap = reader.counter.image_tokens(image), reader.cap_tokens
     if tokens > cap:
         raise ToolError(
-            f"the picture takes about {tokens:,} tokens and a result may take {cap:,}; "
-            "ask for a smaller picture or another source"
+            f"the picture takes about {tokens:,} tokens; the limit for a result is {cap:,}: "
+            "use a smaller picture or another source"
         )
     text = f"Picture {stored.id}, {stored.media_type}, {stored.size_bytes:,} bytes."
     return ToolResult(status="success", data=text, images=(image,), spillable=False)
@@ -113,9 +113,8 @@ async def show_image(reader: Reader, arguments: JsonObject) -> ToolResult:
 class StoredResultsToolset:
     """Search, line ranges, jq, statistics and pictures over a store.
 
-    `cap_tokens` is the cap of a single result (T2), the smallest of the models that may read the answer;
-    `vision` says whether the model can look at pictures; `query_seconds` is how long a jq expression may have the
-    processor.
+    `cap_tokens` is the lowest limit for a single result among the models that may read it. `vision`: the model can read
+    pictures. `query_seconds` is the CPU time of a jq expression.
     """
 
     store: ResultStore
@@ -126,12 +125,11 @@ class StoredResultsToolset:
 
     @property
     def name(self) -> str:
-        """The toolset's name."""
         return TOOLSET_NAME
 
     @property
     def instructions(self) -> str:
-        """What the system prompt says; the pointers themselves explain the rest."""
+        """The text for the system prompt; the pointers themselves explain the rest."""
         return (
             "A tool result that is too large is stored and replaced by a pointer with a preview. "
             f"Use {SEARCH_TOOL} first and {LINES_TOOL} around what it finds; never conclude from the preview alone."
@@ -139,11 +137,10 @@ class StoredResultsToolset:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The picture tool is only offered to a model that can see."""
+        """All tools; the picture tool only for a model with vision."""
         return (*TEXT_TOOLS, *IMAGE_TOOLS) if self.vision else TEXT_TOOLS
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """One line for people."""
         arguments = invocation.arguments
         result = arguments.get("result_id")
         match invocation.tool.name:
@@ -157,10 +154,10 @@ class StoredResultsToolset:
             case name if name == STATS_TOOL:
                 return f"summarize stored result {result}"
             case _:
-                return f"look at stored picture {arguments.get('result')}"
+                return f"view stored picture {arguments.get('result')}"
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run one of the tools. A wrong id, pattern or range is an error result that says what to do."""
+        """Run one of the tools. An invalid id, pattern or range gives an error result with the next step."""
         reader = Reader(
             store=self.store,
             handed_over=invocation.handed_over,

@@ -1,1 +1,1 @@
-"""Toolsets that are YAML files: reading them, rendering their commands for bash, running them."""
+"""Toolsets in YAML files: reads them, renders their commands for bash, and runs the commands."""

@@ -73,16 +73,16 @@ _EVAL = re.compile(r"(^|[\s;&|(])eval\s")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKeys:
-    """An entry that fits the schema; `warnings` is a line about keys of its tools that mean nothing, if there are."""
+    """An entry that matches the schema; `warnings` are about ignored keys of its tools."""
 
     keys: ToolsetKeys
     warnings: tuple[str, ...] = ()
 
 
 def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> CheckedKeys:
-    """The entry by the schema, `{{ env.NAME }}` replaced. Raises `ConfigError` with file and line.
+    """The entry as checked keys, with `{{ env.NAME }}` replaced. Raises `ConfigError` with file and line.
 
-    A tool may have keys that nobody knows when the rest of it is complete, as in files that other programs read too.
+    A complete tool may have unknown keys, because other programs may read the same file.
     """
     try:
         values = with_environment(written.values(), variables)
@@ -107,7 +107,7 @@ def checked_keys(written: WrittenToolset, variables: Mapping[str, str]) -> Check
 
 
 def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
-    """The errors, beginning with the one to show: an unknown key usually explains the one that is missing."""
+    """The errors, the most helpful first: an unknown key usually explains a missing one."""
     lacking = {details["loc"][:2] for details in errors if details["type"] == "missing"}
 
     def rank(details: ErrorDetails) -> int:
@@ -119,14 +119,14 @@ def _telling_first(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _is_ignored(error: ErrorDetails) -> bool:
-    """Whether it is about an unknown key of a tool (`tools`, its number, the key) or JSON Schema's of a parameter."""
+    """Whether the error is an unknown key of a tool, or one of JSON Schema in a parameter."""
     where = error["loc"]
     known = len(where) == 3 or (len(where) > 4 and where[2] == "parameters" and where[-1] in _JSON_SCHEMA_WORDS)
     return error["type"] == "extra_forbidden" and where[0] == "tools" and known
 
 
 def _without(value: object, unknown: frozenset[KeyPath], path: KeyPath = ()) -> object:
-    """The value without the `unknown` keys below it."""
+    """The value without the `unknown` keys."""
     if isinstance(value, Mapping):
         kept = {key: item for key, item in value.items() if (*path, key) not in unknown}
         return {key: _without(item, unknown, (*path, key)) for key, item in kept.items()}
@@ -237,7 +237,7 @@ def _tool(keys: ToolKeys, written: WrittenToolset, index: int) -> _Built:
 
 
 def _inferred(texts: Sequence[str]) -> dict[str, bool]:
-    """The parameters of all `texts`, each with whether one of them needs it."""
+    """The parameters of all `texts`, each with whether at least one text requires it."""
     inferred: dict[str, bool] = {}
     for text in texts:
         for name, needed in inferred_parameters(text):
@@ -295,7 +295,7 @@ def _refuse_repeated_names(tools: tuple[YamlTool, ...], written: WrittenToolset)
     names: set[str] = set()
     for index, tool in enumerate(tools):
         if tool.tool.name in names:
-            raise ConfigError(f"{written.place(('tools', index))}: the tool {tool.tool.name!r} occurs twice")
+            raise ConfigError(f"{written.place(('tools', index))}: duplicate tool {tool.tool.name!r}")
         names.add(tool.tool.name)
 
 
@@ -316,18 +316,18 @@ def _built_in(name: str) -> Path:
     folder = prompt_directory().resolve()
     path = (folder / name).resolve()
     if not path.is_relative_to(folder):
-        raise FileNotFoundError(f"{name!r} is outside of the built-in prompts")
+        raise FileNotFoundError(f"{name!r} is outside the built-in prompts")
     return path
 
 
 def lint_command(
     template: str, *, tool: str, place: str, declared: Collection[str], used: Collection[str]
 ) -> tuple[LintWarning, ...]:
-    """The warnings for one command; `declared` are its parameters, `used` the names that it mentions."""
+    """The warnings for one command. `declared` are its parameters, `used` the names in the command."""
     messages = [*_quoted_expressions(template)]
     if _EVAL.search(template):
-        messages.append("'eval' reads its text twice, so only letters, digits and _@%+=:,./- are accepted as values")
-    messages += [f"the parameter {name!r} is declared and never used" for name in declared if name not in used]
+        messages.append("'eval' parses its text twice, so values may contain only letters, digits and _@%+=:,./-")
+    messages += [f"the parameter {name!r} is declared but never used" for name in declared if name not in used]
     return tuple(LintWarning(place=place, tool=tool, message=message) for message in messages)
 
 
@@ -344,6 +344,6 @@ def _quoted_expressions(template: str) -> Iterator[str]:
     for number, mark in locate_marks(script).items():
         if mark.place in {"double", "single", "ansi"} and not expressions[number].startswith("env."):
             yield (
-                f"{{{{ {expressions[number]} }}}} stands inside quotes: take the quotes away, "
-                "values are quoted for the shell already"
+                f"{{{{ {expressions[number]} }}}} is inside quotes: remove the quotes; "
+                "values are already quoted for the shell"
             )

@@ -1,4 +1,4 @@
-"""A YAML toolset as values: what the loader gives to the catalogue, the prerequisites and `YamlToolset`."""
+"""The values of a YAML toolset: the result of the loader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_TOOL_TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LintWarning:
-    """`place` is `file:line`, `tool` the tool's name."""
+    """A warning about a command. `place` is `file:line`, `tool` the tool's name."""
 
     place: str
     tool: str
@@ -27,10 +27,10 @@ class LintWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterRule:
-    """What the engine demands of a value before it renders anything.
+    """The checks of a value before rendering.
 
-    `pattern` is matched against the whole text of the value, for a list against each item.
-    `allow_leading_dash` is the author's word that the value cannot become an option at its place.
+    `pattern` must match the whole text of the value, or of each item of a list. `allow_leading_dash`: the author
+    guarantees that the value cannot become an option.
     """
 
     name: str
@@ -41,10 +41,10 @@ class ParameterRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewTransformer:
-    """Shows the output of a command without secrets. `form`, `argument` and `kinds` are templates, as commands are.
+    """Shows the output of a command without secrets. `form`, `argument` and `kinds` are templates.
 
-    The form `table` needs the objects of the table in JSON unless its `kinds` are harmless: the same command writes
-    them when it is called with the arguments `objects` in place of those that the model chose.
+    The form `table` needs the objects of the table as JSON unless its `kinds` are safe. The same command writes them
+    when called with the arguments `objects` instead of those of the model.
     """
 
     form: str
@@ -54,15 +54,14 @@ class ViewTransformer:
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """All templates."""
         return self.form, self.argument, self.kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlTool:
-    """One tool: its schema for the model, the template that runs, and how to run it.
+    """One tool: its schema for the model, its template, and how to run it.
 
-    `transformers` are applied to its output one after the other, and `parse` to what the last one shows.
+    `transformers` are applied to the output in order, and `parse` to the last result.
     """
 
     tool: Tool
@@ -77,7 +76,7 @@ class YamlTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticPrerequisite:
-    """Switched on or off by the author of the file."""
+    """Enabled or disabled by the author of the file."""
 
     enabled: bool
     disabled_reason: str = ""
@@ -92,7 +91,7 @@ class EnvironmentPrerequisite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandPrerequisite:
-    """A bash command that must succeed; `expected_output` must be somewhere in its standard output."""
+    """A bash command that must succeed; its standard output must contain `expected_output`."""
 
     command: str
     expected_output: str | None = None
@@ -105,8 +104,8 @@ Prerequisite: TypeAlias = StaticPrerequisite | EnvironmentPrerequisite | Command
 class YamlToolsetDefinition:
     """One enabled toolset of a file after overrides.
 
-    `source` is `file:line`; `approval_patterns` are globs of tool names; `redaction` says whether secrets
-    in its results are masked; with `chosen_cluster` its commands read the context and namespace that the user chose.
+    `source` is `file:line`. `approval_patterns` are globs of tool names. `redaction`: secrets in its results are
+    masked. `chosen_cluster`: its commands use the chosen context and namespace.
     """
 
     name: str

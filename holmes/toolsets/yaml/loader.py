@@ -1,8 +1,7 @@
-"""Toolset files to definitions.
+"""Reads toolset files.
 
-Called by the catalogue: first `read_toolsets` gives the entries of a file as they are written, then the catalogue
-merges overrides, then `build_definition` checks one entry. A file that is no YAML, or has unknown keys at its top, is a
-`ConfigError`; whatever is wrong inside one toolset fails that toolset only, with file and line.
+`read_toolsets` returns the entries of a file, the catalogue merges overrides, and `build_definition` checks one entry.
+Invalid YAML or an unknown top-level key is a `ConfigError`. Any other error fails only its toolset, with file and line.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _ENVIRONMENT = re.compile(r"\{\{-?\s*env\.([A-Za-z_]\w*)\s*-?\}\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenValue:
-    """The value of one key of a toolset and where it is written."""
+    """The value of one key of a toolset, with its place in the file."""
 
     value: object
     document: YamlDocument
@@ -35,14 +34,14 @@ class WrittenValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenToolset:
-    """A toolset's entry as it is written. `source` is `file:line`; `keys` know their own places, also after a merge."""
+    """The unchecked entry of a toolset. `source` is `file:line`; `keys` keep their places after a merge."""
 
     name: str
     source: str
     keys: Mapping[str, WrittenValue]
 
     def overridden_by(self, other: WrittenToolset) -> WrittenToolset:
-        """The entry with the keys of `other` in place of its own; `config` is merged key by key."""
+        """The entry with the keys of `other`; `config` is merged key by key."""
         merged = {**self.keys, **other.keys}
         if "config" in self.keys and "config" in other.keys:
             both = _merged(self.keys["config"].value, other.keys["config"].value)
@@ -50,11 +49,11 @@ class WrittenToolset:
         return replace(self, keys=merged)
 
     def place(self, location: KeyPath) -> str:
-        """`file:line` of what is at `location` inside the entry."""
+        """`file:line` of the key at `location` in the entry."""
         written = self.keys.get(str(location[0])) if location else None
         if written is None:
             return self.source
-        # The third step below these is the kind, which is not in the file.
+        # The step after the index is the kind of the union, which is not in the file.
         kind = next((n + 2 for n, step in enumerate(location) if step in {"prerequisites", "transformers"}), 0)
         steps = (*location[1:kind], *location[kind + 1 :])
         path = written.path
@@ -63,20 +62,19 @@ class WrittenToolset:
         return written.document.place(path)
 
     def values(self) -> dict[str, object]:
-        """The entry as plain values."""
         return {key: written.value for key, written in self.keys.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetFile:
-    """The entries of one file, in its order, and what is said about the file."""
+    """The entries of one file in order, and warnings about the file."""
 
     toolsets: tuple[WrittenToolset, ...]
     warnings: tuple[str, ...]
 
 
 def read_toolsets(path: Path) -> ToolsetFile:
-    """Read a toolset file. Raises `ConfigError` for broken YAML and unknown keys at the top."""
+    """Read a toolset file. Raises `ConfigError` for invalid YAML and unknown top-level keys."""
     try:
         document = read_document(path)
     except YamlError as error:
@@ -90,7 +88,7 @@ def toolsets_of(document: YamlDocument) -> ToolsetFile:
     if content is None:
         return ToolsetFile(toolsets=(), warnings=(f"{document.source} is empty",))
     if not isinstance(content, Mapping):
-        raise ConfigError(f"{document.place(())}: a toolset file is a mapping with the key 'toolsets'")
+        raise ConfigError(f"{document.place(())}: a toolset file must be a mapping with the key 'toolsets'")
     for key in content:
         if key not in _TOP_LEVEL_KEYS:
             raise ConfigError(f"{document.place((str(key),))}: {unknown_key(str(key), _TOP_LEVEL_KEYS)}")
@@ -101,19 +99,19 @@ def toolsets_of(document: YamlDocument) -> ToolsetFile:
         warnings.append(f"{document.place(('mcp_servers',))}: mcp_servers are not supported yet: {names} are ignored")
     toolsets = content.get("toolsets")
     if isinstance(toolsets, Sequence) and not isinstance(toolsets, str):
-        warnings.append(f"{document.place(('toolsets',))}: 'toolsets' as a list is an old form: write name: toolset")
+        warnings.append(f"{document.place(('toolsets',))}: 'toolsets' as a list is deprecated; write name: toolset")
     return ToolsetFile(toolsets=written_toolsets(toolsets, document, ("toolsets",)), warnings=tuple(warnings))
 
 
 def written_toolsets(toolsets: object, document: YamlDocument, path: KeyPath) -> tuple[WrittenToolset, ...]:
-    """The entries under `toolsets:`, a mapping or the old list. Raises `ConfigError` when it is neither."""
+    """The entries under `toolsets:`, a mapping or a deprecated list. Raises `ConfigError`."""
     if toolsets is None:
         return ()
     if isinstance(toolsets, Mapping):
         return tuple(_written(str(name), entry, document, (*path, str(name))) for name, entry in toolsets.items())
     if isinstance(toolsets, Sequence) and not isinstance(toolsets, str):
         return tuple(_listed(entry, document, (*path, index)) for index, entry in enumerate(toolsets))
-    raise ConfigError(f"{document.place(path)}: 'toolsets' is a mapping from name to toolset")
+    raise ConfigError(f"{document.place(path)}: 'toolsets' must be a mapping from name to toolset")
 
 
 def _listed(entry: object, document: YamlDocument, path: KeyPath) -> WrittenToolset:
@@ -128,7 +126,7 @@ def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) ->
     if entry is None:
         entry = {}
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{source}: the toolset {name!r} is a mapping of keys such as 'enabled' and 'tools'")
+        raise ConfigError(f"{source}: the toolset {name!r} must be a mapping with keys such as 'enabled' and 'tools'")
     keys = {
         str(key): WrittenValue(value=value, document=document, path=(*path, str(key))) for key, value in entry.items()
     }
@@ -136,30 +134,27 @@ def _written(name: str, entry: object, document: YamlDocument, path: KeyPath) ->
 
 
 def with_current_names(written: WrittenToolset) -> tuple[WrittenToolset, tuple[str, ...]]:
-    """The entry with old key names replaced, and a warning for each."""
+    """The entry with deprecated keys renamed, and a warning for each."""
     keys: dict[str, WrittenValue] = {}
     warnings: list[str] = []
     for key, value in written.keys.items():
         current = _OLD_NAMES.get(key, key)
         if current != key:
             place = value.document.place(value.path)
-            warnings.append(f"{place}: {key!r} of toolset {written.name!r} is an old name: write {current!r}")
+            warnings.append(f"{place}: {key!r} of toolset {written.name!r} is deprecated; write {current!r}")
         keys[current] = value
     return replace(written, keys=keys), tuple(warnings)
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """What is said about a key that nobody knows."""
+    """The message for an unknown key, with the nearest valid one."""
     nearest = get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"valid keys are {', '.join(known)}"
-    return f"unknown key {key!r}: {hint}"
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"valid keys: {', '.join(known)}"
+    return f"unknown key {key!r}; {hint}"
 
 
 def declared_variable_names(written: Sequence[WrittenToolset]) -> frozenset[str]:
-    """The variables that toolsets declare: `{{ env.NAME }}` anywhere, and `prerequisites: [{env: [NAME]}]`.
-
-    The composition root adds them to the variables that tools may see.
-    """
+    """The variables of `{{ env.NAME }}` anywhere, and of `prerequisites: [{env: [NAME]}]`."""
     return frozenset(name for toolset in written for value in toolset.keys.values() for name in _declared(value.value))
 
 
@@ -176,9 +171,9 @@ def _declared(value: object) -> set[str]:
 
 
 def with_environment(value: object, variables: Mapping[str, str], *, key: str = "") -> object:
-    """`value` with every `{{ env.NAME }}` replaced; commands keep theirs, where it becomes a reference without value.
+    """`value` with every `{{ env.NAME }}` replaced. In commands it stays and becomes a reference without the value.
 
-    Raises `ConfigError` that names the first variable that is not set.
+    Raises `ConfigError` for a variable that is not set.
     """
     if isinstance(value, str):
         return (

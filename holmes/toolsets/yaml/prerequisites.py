@@ -1,7 +1,6 @@
-"""Whether a YAML toolset can work here.
+"""Checks whether a YAML toolset can run here.
 
-Called by the catalogue, for all toolsets at once under one deadline. The kinds are looked at in a fixed order, cheap
-ones first, and the first that is not met ends it with its reason.
+Cheap kinds of prerequisites are checked first. The first one that is not met gives the reason.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ _NOT_FOUND = re.compile(r"(\S+): command not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """Why a toolset cannot be used. `disabled` is the author's wish, `failed` something that is missing."""
+    """Why a toolset cannot be used: `disabled` by its author, `failed` because something is missing."""
 
     state: Literal["disabled", "failed"]
     reason: str
 
 
 def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) -> Obstacle | None:
-    """What can be said without running anything: switches, then variables."""
+    """The obstacle that is known without running a command: switches, then variables."""
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, StaticPrerequisite) and not prerequisite.enabled:
-            return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "switched off in its file")
+            return Obstacle(state="disabled", reason=prerequisite.disabled_reason or "disabled in its file")
     for prerequisite in definition.prerequisites:
         if isinstance(prerequisite, EnvironmentPrerequisite):
             for name in prerequisite.names:
@@ -54,14 +53,14 @@ def quick_obstacle(definition: YamlToolsetDefinition, environment: Environment) 
 
 
 def has_commands(definition: YamlToolsetDefinition) -> bool:
-    """Whether something has to be run to know."""
+    """Whether a command has to run."""
     return any(isinstance(prerequisite, CommandPrerequisite) for prerequisite in definition.prerequisites)
 
 
 async def command_obstacle(
     definition: YamlToolsetDefinition, environment: Environment, *, timeout_seconds: float, memory_limit_mb: int | None
 ) -> Obstacle | None:
-    """Run the commands one after the other. Cancelling ends the one that runs."""
+    """Run the commands in order. Cancellation ends the running one."""
     limits = ProcessLimits(
         timeout_seconds=timeout_seconds, memory_limit_mb=memory_limit_mb, output_limit_bytes=1024 * 1024
     )
@@ -73,7 +72,7 @@ async def command_obstacle(
         except (ConfigError, ToolError) as error:
             return Obstacle(state="failed", reason=str(error))
         if outcome.timed_out:
-            return Obstacle(state="failed", reason=f"its check took longer than {timeout_seconds:g} s")
+            return Obstacle(state="failed", reason=f"the check took longer than {timeout_seconds:g} s")
         expected = prerequisite.expected_output
         if outcome.return_code != 0:
             said = _what_it_said(outcome)
@@ -87,7 +86,7 @@ async def command_obstacle(
 async def _run(
     command: str, definition: YamlToolsetDefinition, environment: Environment, limits: ProcessLimits
 ) -> ProcessOutcome:
-    """Run a command that may mention `env` and `config`, as the commands of tools may."""
+    """Run a command, which may contain `env` and `config` like the commands of tools."""
     template = YamlTool(tool=Tool(name=definition.name, description=""), template=command)
     rendered = render_command(template, {}, config=definition.config, environment=environment)
     variables = process_environment(environment).with_variables(dict(rendered.variables))

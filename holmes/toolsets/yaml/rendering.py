@@ -1,18 +1,18 @@
-"""Makes a bash script out of a command template and arguments, so that no argument becomes code or an option.
+"""Renders a bash script from a command template and arguments, so that no argument becomes code or an option.
 
-Called by `YamlToolset`. The rules, in the order in which they apply to each value:
+These rules apply to each value, in order:
 
-1. It cannot hold NUL, and it must match the author's `pattern` when there is one.
-2. It must not begin with `-` where it could become an option: at the beginning of a word (also in quotes, also behind
-   `NAME=`) of a command that has no `--` before it. Behind `--option=` it may. Numbers are never options; a parameter
-   with `allow_leading_dash: true` may do everything.
-3. Within arithmetic and `${…}` only digits are accepted, because bash evaluates whatever else stands there.
-4. Within quotes or a heredoc of a script that runs another interpreter (awk, sed, sh -c, python …) only plain words are
-   accepted, and everywhere in one whose text is read twice (eval, ssh).
-5. A value of harmless characters is put into the script as it is. Any other travels in a variable of the process,
-   `HOLMES_ARGUMENT_n`, and the script only refers to it: bash never reads it as code, wherever it stands.
+1. It must not contain NUL, and it must match the author's `pattern`.
+2. It must not begin with `-` where it could become an option: at the beginning of a word (also in quotes, also after
+`NAME=`) of a command without a preceding `--`. After `--option=` it may. Numbers are never options.
+`allow_leading_dash: true` removes this rule for a parameter.
+3. In arithmetic and `${…}` it must consist of digits, because bash evaluates any other text there.
+4. In quotes or a heredoc of a script that runs another interpreter (awk, sed, sh -c, python …) it must be plain words;
+in a script that is parsed twice (eval, ssh) everywhere.
+5. A value of harmless characters becomes part of the script. Any other value is stored in a variable of the process,
+`HOLMES_ARGUMENT_n`, and the script refers to it: bash never parses it as code.
 
-A refused value raises `ToolError` with a line that tells the model what to change.
+A refused value raises `ToolError`; the message tells the model what to change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ARGUMENT_PREFIX = "HOLMES_ARGUMENT_"
 
-# bash and the kernel accept 128 KiB in one variable.
+# bash and the kernel accept at most 128 KiB in one variable.
 _LONGEST_VALUE_BYTES = 100_000
 
 _HARMLESS = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
@@ -58,7 +58,7 @@ _LOOKS_EVALUATED = re.compile(r"\[.*[$`]", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedCommand:
-    """A script for bash, the variables it refers to, and the same command as people would paste it."""
+    """A script for bash, its variables, and the same command for people to paste."""
 
     script: str
     variables: tuple[tuple[str, str], ...]
@@ -68,14 +68,14 @@ class RenderedCommand:
 def render_command(
     tool: YamlTool, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> RenderedCommand:
-    """Render the command of `tool`. Raises `ToolError` when a value is refused or the template fails."""
+    """Render the command of `tool`. Raises `ToolError` for a refused value or a failing template."""
     return _spliced(*_rendered(tool, tool.template, arguments, config=config, environment=environment))
 
 
 def render_text(
     tool: YamlTool, template: str, arguments: JsonObject, *, config: Mapping[str, JsonValue], environment: Environment
 ) -> str:
-    """A text of `tool` that no shell reads. Raises `ToolError` for a value that a command would refuse at its place."""
+    """A text of `tool` for no shell. Raises `ToolError` for a value that a command would refuse at the same place."""
     text, values = _rendered(tool, template, arguments, config=config, environment=environment)
     marks = locate_marks(text)
     for number, value in enumerate(values):
@@ -108,7 +108,7 @@ def _rendered(
 
 
 def render_description(template: str, arguments: JsonObject) -> str:
-    """One line for people out of a `user_description`: the values as they are, nothing is run."""
+    """One line for people from a `user_description`: values are unquoted, and nothing runs."""
     values = ValueList()
     names = {VALUES: values, **{name: value for name, value in arguments.items() if value is not None}}
     try:
@@ -119,12 +119,12 @@ def render_description(template: str, arguments: JsonObject) -> str:
 
 
 def _is_missing(value: JsonValue, rule: ParameterRule | None) -> bool:
-    """A model often fills what it has no use for with an empty text; only a required parameter means it."""
+    """Whether the argument counts as missing. Models often pass an empty text; only a required parameter accepts it."""
     return value is None or (value == "" and not (rule is not None and rule.required))
 
 
 def _checked(name: str, value: JsonValue, rule: ParameterRule | None) -> object:
-    """The value with its texts marked as arguments. Raises `ToolError` when the author's pattern does not match."""
+    """The value with its texts marked as arguments. Raises `ToolError` if the author's pattern does not match."""
     if isinstance(value, str):
         _check_text(name, value, rule)
         dashes = rule is not None and rule.allow_leading_dash
@@ -138,15 +138,15 @@ def _checked(name: str, value: JsonValue, rule: ParameterRule | None) -> object:
 
 def _check_text(name: str, text: str, rule: ParameterRule | None) -> None:
     if "\x00" in text:
-        raise ToolError(f"the parameter {name!r} holds the character NUL, which no command accepts: leave it out")
+        raise ToolError(f"the parameter {name!r} contains the character NUL, which no command accepts; remove it")
     try:
         size_bytes = len(text.encode())
     except UnicodeEncodeError as error:
         raise ToolError(f"the parameter {name!r} is not valid Unicode: {error.reason}") from error
     if size_bytes > _LONGEST_VALUE_BYTES:
-        raise ToolError(f"the parameter {name!r} has {size_bytes} bytes, at most {_LONGEST_VALUE_BYTES} are accepted")
+        raise ToolError(f"the parameter {name!r} has {size_bytes} bytes; the maximum is {_LONGEST_VALUE_BYTES}")
     if ARGUMENT_PREFIX in text:
-        raise ToolError(f"the parameter {name!r} cannot hold {ARGUMENT_PREFIX!r}")
+        raise ToolError(f"the parameter {name!r} cannot contain {ARGUMENT_PREFIX!r}")
     if rule is not None and rule.pattern is not None and re.fullmatch(rule.pattern, text) is None:
         raise ToolError(f"{name!r} cannot be {shortened(text, 80)!r}: it must match the pattern {rule.pattern}")
 
@@ -177,7 +177,7 @@ def _spliced(script: str, values: Sequence[PlacedValue]) -> RenderedCommand:
 
 
 def _tidied(script: str) -> str:
-    """The script without the gaps that conditions leave behind, to be read and pasted."""
+    """The script without the gaps of false conditions, for people to read and paste."""
     lines = (re.sub(r"(?<=\S)[ \t]{2,}", " ", line.rstrip()) for line in script.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -190,10 +190,10 @@ def _refuse_if_unsafe(value: PlacedValue, mark: Mark | None, script: str) -> Non
 
 
 def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
-    """Why the value may not stand where the mark is."""
+    """Why the value is not allowed at the place of the mark."""
     if mark is None or _stands_literally(mark):
         if _NOT_PLAIN.search(value.text):
-            return "only plain words are accepted here, no quotes or symbols"
+            return "only plain words are accepted here, without quotes or symbols"
     elif mark.place == "arithmetic":
         if _DIGITS.fullmatch(value.text) is None:
             return "it must be a whole number"
@@ -203,7 +203,7 @@ def _objection_to_place(value: PlacedValue, mark: Mark | None) -> str | None:
 
 
 def _objection_to_script(text: str, mark: Mark | None, script: str) -> str | None:
-    """Why the value may not be given to what the script runs."""
+    """Why the value is not allowed as input of the script's programs."""
     if mark is not None and mark.place == "comment":
         return None
     if _READS_TWICE.search(script) and text and _HARMLESS.fullmatch(text) is None:
@@ -211,9 +211,9 @@ def _objection_to_script(text: str, mark: Mark | None, script: str) -> str | Non
     if (mark is None or mark.place != "word") and _INTERPRETER.search(script):
         plain = _PLAIN_FOR_SED.fullmatch(text) if _SED.search(script) else not _NOT_PLAIN.search(text)
         if not plain:
-            return "within this command only plain words are accepted, no quotes or symbols"
+            return "this command accepts only plain words, without quotes or symbols"
     if _LOOKS_EVALUATED.search(text) and _EVALUATES_NUMBERS.search(script):
-        return "brackets with '$' or '`' are not accepted by this command"
+        return "this command does not accept brackets with '$' or '`'"
     return None
 
 
@@ -222,7 +222,7 @@ def _stands_literally(mark: Mark | None) -> bool:
 
 
 def _reference(name: str, mark: Mark | None) -> str:
-    """How the script refers to a variable at this place, so that its value is one word and never read as code."""
+    """A reference to a variable at this place, so that its value is one word and never code."""
     place = mark.place if mark is not None else "word"
     match place:
         case "word":
@@ -236,7 +236,7 @@ def _reference(name: str, mark: Mark | None) -> str:
 
 
 def _as_written(text: str, mark: Mark | None) -> str:
-    """The value as a person would write it at this place; only shown, never run unless it is empty."""
+    """The value as a person would write it at this place; shown, and only run if it is empty."""
     place = mark.place if mark is not None else "word"
     match place:
         case "word":

@@ -1,7 +1,4 @@
-"""The keys of a toolset file, exactly as users write them. The border: what comes out is checked, nothing is unknown.
-
-The loader turns these models into the frozen values of `definition`. Refuses unknown keys.
-"""
+"""The keys of a toolset file as users write them, validated by pydantic. Refuses unknown keys."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class _Keys(BaseModel):
 
 
 class ParameterKeys(_Keys):
-    """A parameter of a tool. `pattern` and `allow_leading_dash` are checked by the engine and not shown to a model."""
+    """A parameter of a tool. The engine checks `pattern` and `allow_leading_dash`; the model does not see them."""
 
     description: str = ""
     type: ParameterTypes = Field(default_factory=list)
@@ -56,7 +53,7 @@ class ParameterKeys(_Keys):
 
 
 class ViewConfigKeys(_Keys):
-    """How the output is shown; the texts may hold the tool's parameters, as commands do."""
+    """How to show the output. The texts may contain parameters of the tool, as commands do."""
 
     form: str
     argument: str = ""
@@ -79,7 +76,7 @@ class ViewConfigKeys(_Keys):
 
 
 class ViewKeys(_Keys):
-    """The transformer of ours."""
+    """The transformer `kubernetes_view`."""
 
     name: Literal["kubernetes_view"]
     config: ViewConfigKeys
@@ -109,7 +106,7 @@ TransformerKeys = Annotated[
 
 
 class ToolKeys(_Keys):
-    """A tool: what the model reads, and the command or script that runs."""
+    """A tool: its description for the model, and its command or script."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9_-]+$")
     description: str
@@ -130,7 +127,7 @@ class ToolKeys(_Keys):
 
 
 class StaticPrerequisiteKeys(_Keys):
-    """Switched on or off by the author."""
+    """Enabled or disabled by the author."""
 
     enabled: bool
     disabled_reason: str = ""
@@ -167,8 +164,6 @@ PrerequisiteKeys = Annotated[
 
 
 class ToolsetKeys(_Keys):
-    """A toolset."""
-
     enabled: bool | None = None
     name: str | None = None
     description: str = ""
@@ -185,5 +180,5 @@ class ToolsetKeys(_Keys):
     redaction: bool = True
     chosen_cluster: bool = False
     expose_remotely: Any = None
-    """Of HolmesGPT; without effect."""
+    """A key of HolmesGPT without effect."""
     type: Literal["mcp", "http", "database", "mongodb"] | None = None

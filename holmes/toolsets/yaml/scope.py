@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
     from holmes.values.tools import Tool
 
-# A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets.
-# The first one is a feature gate, which ends when the feature is stable; the second one stays.
+# A kuberc file changes the defaults of kubectl's options: `-o yaml` for `get` would show the values of Secrets. The
+# first variable is a feature gate and ends when the feature is stable; the second one is permanent.
 _WITHOUT_PREFERENCES = {"KUBECTL_KUBERC": "false", "KUBERC": "off"}
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _REQUEST_TIMEOUT: Final = "--request-timeout=30s"
-# bash takes a function from a variable of this form. Later options win, so a command that names a namespace itself goes
-# there; and plugins accept no options before their name, so others than these verbs stay as they are.
+# bash reads a function from a variable in this format. Later options win, so a namespace in the command has priority.
+# Plugins accept no options before their name, so only these verbs get options.
 _FUNCTION: Final = """() {{
   case "$1" in
     get|describe|logs|events|top|rollout|exec|auth|cp|wait|api-resources|api-versions|explain|cluster-info|diff)
@@ -40,8 +40,8 @@ _FUNCTION: Final = """() {{
     *) command {program} "$@" ;;
   esac
 }}"""
-# These start the program themselves, which skips the functions; so they start bash, which has them. After a word that
-# may be another command nothing is changed.
+# These programs start kubectl without the functions of bash, so they start bash instead, which has the functions. After
+# a word that may be another command nothing changes.
 _STARTERS: Final = ("timeout", "xargs", "nice", "nohup", "env", "stdbuf", "setsid")
 _STARTER: Final = """() {{
   local words=()
@@ -56,7 +56,7 @@ _STARTER: Final = """() {{
 }}"""
 _PROGRAM: Final = re.compile(r"(?:.*/)?(?:kubectl(?:-[\w-]+)?|oc|helm|stern|istioctl|flux|linkerd|velero)")
 _SEPARATORS: Final = ";|&()<>`\n"
-# The lexer forgets what was quoted: a sign or nothing between quotes is a word, and no separator or comment.
+# The lexer forgets quotes: a symbol or an empty text in quotes is a word, not a separator or comment.
 _MARK: Final = "\x01"
 _QUOTED_SIGN: Final = re.compile(r"""(['"])(?=[#;|&()<>`\n'"])""")
 _SHORT_WITH_VALUE: Final = frozenset("ofclLskv")
@@ -68,10 +68,10 @@ _NODES: Final = frozenset({"no", "node", "nodes"})
 
 
 def process_environment(environment: Environment) -> Environment:
-    """`environment` with the folder of the interpreter at the end of `PATH`.
+    """`environment` with the folder of the interpreter at the end of `PATH`, and without the user's kuberc file.
 
-    Extras install programs such as kubectl there, and it is not on `PATH` when Holmes is run by its full path.
-    kubectl is told to ignore the user's kuberc file.
+    Extras install programs such as kubectl there, and the folder is not on `PATH` when Holmes is called by its full
+    path.
     """
     path = environment.get("PATH") or _USUAL_PATH
     folder = str(Path(sys.executable).parent)
@@ -81,9 +81,9 @@ def process_environment(environment: Environment) -> Environment:
 
 
 def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) -> JsonObject:
-    """The arguments, with the default namespace of the scope where the tool takes one and none is given.
+    """The arguments with the default namespace of the scope, if the tool takes a namespace and none is given.
 
-    Raises `ToolError` for a namespace outside.
+    Raises `ToolError` for a namespace outside the scope.
     """
     scope = scope_of(environment)
     if not scope or all(parameter.name != "namespace" for parameter in tool.parameters):
@@ -95,9 +95,9 @@ def with_namespace(tool: Tool, arguments: JsonObject, environment: Environment) 
 
 
 def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapping[str, str]:
-    """Variables that lead commands which name no namespace into the scope.
+    """Variables that lead commands without a namespace into the scope.
 
-    With `chosen_cluster` also into the context and the namespace that the user chose, each request with a time limit.
+    With `chosen_cluster` also into the chosen context and namespace, with a time limit for each request.
     """
     namespace, context = default_namespace(environment), ""
     if chosen_cluster:
@@ -117,7 +117,7 @@ def default_variables(environment: Environment, *, chosen_cluster: bool) -> Mapp
 
 
 def refuse_outside(command: str, scope: Sequence[str]) -> None:
-    """Raises `ToolError` for a command that names another namespace, or all of them, or shows what lies in them."""
+    """Raises `ToolError` for a command that names another namespace or all of them, or shows their content."""
     for words in _commands(command) if scope else ():
         named, rest = _options(words)
         for namespace in named:
@@ -127,7 +127,7 @@ def refuse_outside(command: str, scope: Sequence[str]) -> None:
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """The words behind each program that reads the cluster."""
+    """The words after each program that reads the cluster."""
     for words in _split(text.replace("\\\n", " ")):
         for word in words:
             if any(space in word for space in " \t\n") and word != text:
@@ -138,7 +138,7 @@ def _commands(text: str) -> Iterator[list[str]]:
 
 
 def _split(text: str) -> Iterator[list[str]]:
-    """The words of each simple command. Of a text whose quotes have no end, quotes are no more than signs."""
+    """The words of each simple command. If a quote is not closed, quotes are ordinary characters."""
     text = _QUOTED_SIGN.sub(rf"\1{_MARK}", text)
     lexer = shlex.shlex(text, posix=True, punctuation_chars=_SEPARATORS)
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
@@ -161,7 +161,7 @@ def _plain(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The namespaces that options name, and the words that are no options, with the paths of `--raw` among them."""
+    """The namespaces in options, and the other words, including the paths of `--raw`."""
     named, rest, left = list[str](), list[str](), list(words)
     while left:
         word = left.pop(0)
@@ -184,7 +184,7 @@ def _options(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _short(letters: str, left: list[str], with_value: frozenset[str]) -> Iterator[str]:
-    """The namespaces that short options name, which may stand together; a value may be the next of `left`."""
+    """The namespaces in short options, which may be joined; a value may be the next word in `left`."""
     for index, letter in enumerate(letters):
         if letter == "A":
             yield "*"
@@ -200,7 +200,7 @@ def _next(left: list[str]) -> str:
 
 
 def _refuse_kinds(words: Sequence[str], scope: Sequence[str]) -> None:
-    """Raises for Namespaces and paths outside, and for descriptions of nodes, which list pods of all namespaces."""
+    """Raises for Namespaces and paths outside the scope, and for descriptions of nodes, which list all pods."""
     for word in words:
         if word.startswith("/"):
             refuse_path(word.partition("?")[0], scope)
@@ -208,7 +208,7 @@ def _refuse_kinds(words: Sequence[str], scope: Sequence[str]) -> None:
         return
     kinds = {part.partition("/")[0].partition(".")[0].lower() for word in words[1:] for part in word.split(",")}
     if words[0] == "describe" and kinds & _NODES:
-        raise ToolError("describing nodes shows pods outside SCOPED_NAMESPACES; get them as YAML instead")
+        raise ToolError("the description of a node shows pods outside SCOPED_NAMESPACES; get the node as YAML instead")
     first = words[1].lower() if len(words) > 1 else ""
     if kinds & _NAMESPACES:
         names = [word.rpartition("/")[2] for word in words[1:] if "/" in word] or words[2:]

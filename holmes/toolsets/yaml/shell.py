@@ -1,8 +1,8 @@
-r"""Finds out where in a bash script a value stands, so that it can be put there without becoming code or an option.
+r"""Finds the place of each value in a bash script, so that no value becomes code or an option.
 
-Called by the renderer with a script in which every value is a mark (`\x00number\x00`), and by the lint. It follows
-bash's quoting far enough for that: quotes, substitutions, arithmetic, comments, heredocs. It need not be perfect: the
-renderer puts unsafe values into variables, so a wrong answer here can spoil a word but never runs anything.
+Each value in the script is a mark (`\x00number\x00`). The scanner follows quotes, substitutions, arithmetic, comments
+and heredocs of bash. It need not be perfect: unsafe values are stored in variables, so a wrong place can spoil a word
+but never runs code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EXPANSIONS: tuple[tuple[str, _Frame], ...] = (
     ("<(", "word"),
     (">(", "word"),
 )
-# The sign, what it opens, and whether it does so only at the beginning of a word.
+# The sign, the frame that it opens, and whether it does so only at the beginning of a word.
 _OPENINGS: tuple[tuple[str, _Frame, bool], ...] = (
     ("'", "single", False),
     ('"', "double", False),
@@ -43,7 +43,7 @@ _CLOSINGS: dict[_Frame, str] = {"single": "'", "ansi": "'", "double": '"', "arit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Where a value stands. `may_become_option`: it begins a word of a command that has not seen `--` yet."""
+    """The place of a value. `may_become_option`: it begins a word of a command without a preceding `--`."""
 
     number: int
     place: Place
@@ -56,12 +56,11 @@ def locate_marks(script: str) -> dict[int, Mark]:
 
 
 def mark_of(number: int) -> str:
-    """The text that stands for value `number` while a script is being rendered."""
+    """The text of value `number` during rendering."""
     return f"{MARK}{number}{MARK}"
 
 
 def replace_marks(script: str, values: dict[int, str]) -> str:
-    """The script with every mark replaced."""
     return _MARK.sub(lambda found: values[int(found.group(1))], script)
 
 
@@ -70,7 +69,7 @@ class _Scanner:
         self._script = script
         self._position = 0
         self._frames: list[_Frame] = ["word"]
-        # The beginning of the current word and whether `--` was seen, for each nested command.
+        # The beginning of the current word, and whether `--` occurred, for each nested command.
         self._words: list[str] = [""]
         self._after_dashes: list[bool] = [False]
         self._heredocs: list[tuple[str, bool, bool]] = []
@@ -103,7 +102,7 @@ class _Scanner:
         begins_word = place in {"word", "double", "single", "ansi"} and _NOTHING_OR_ASSIGNMENT.fullmatch(prefix)
         option = bool(begins_word) and not self._after_dashes[-1]
         self._marks[number] = Mark(number=number, place=place, may_become_option=option)
-        # The value adds nothing to the word: it may render empty, and then the next one begins the word.
+        # The value adds nothing to the word: it may be empty, and then the next one begins the word.
 
     def _scan_code(self) -> None:
         if self._scan_opening() or self._scan_expansion():
@@ -121,7 +120,7 @@ class _Scanner:
             self._take(1)
 
     def _scan_opening(self) -> bool:
-        """Enter or leave what a single sign opens where commands stand."""
+        """Enter or leave a frame that a sign opens in a command."""
         begins_word = not self._words[-1]
         if self._starts("`") and self._frames[-1] == "backtick":
             self._pop(1)

@@ -1,11 +1,10 @@
-"""Compiles command templates so that the output of every expression is a mark, and lists the parameters of a template.
+"""Compiles command templates and lists their parameters. The output of every expression becomes a mark.
 
-Jinja2 runs in its sandbox. The value of an expression never becomes text of the script: `{{ x }}`, `{{ "-n " ~ x }}`
-and `{{ x if x else "" }}` are rewritten so that literals of the author stay, and every other value goes through
-`place`. `place` puts a mark into the script and collects the value; the renderer later decides how the value reaches
-the script. A value that escapes the rewriting is a plain string and is treated as a value: a mistake quotes too much,
-never too little. Refuses statements that could undo this: macros, calls with blocks, filter blocks, includes, imports,
-inheritance.
+Jinja2 runs in its sandbox. A value never becomes text of the script: `{{ x }}`, `{{ "-n " ~ x }}` and `{{ x if x else
+"" }}` are rewritten so that literals of the author stay and every other value passes through `place`. `place` writes a
+mark into the script and collects the value; the renderer later decides how the value reaches the script. A value that
+escapes the rewriting is a plain string and is treated as a value: a mistake quotes too much, never too little.
+Statements that could undo this are refused: macros, call blocks, filter blocks, includes, imports and inheritance.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from jinja2.runtime import Context
 
-# The key of the `ValueList` in a template's context; no identifier, so no template can reach it.
+# The key of the `ValueList` in a template's context. It is not an identifier, so templates cannot reach it.
 VALUES = "holmes values"
-# Names of the environment: never parameters.
+# Names of the environment, never parameters.
 RESERVED_NAMES = frozenset({"env", "request_context", "config"})
-# What the compiled template calls; a template cannot mention these names because they are no identifiers.
+# The filters of compiled templates. They are not identifiers, so templates cannot use them.
 PLACE = "holmes place"
 LITERAL = "holmes literal"
 JOIN = "holmes join"
@@ -50,13 +49,13 @@ _Guards: TypeAlias = frozenset[str]
 
 
 class ShellText(str):
-    """Text that is ready for the script: written by the author, or marks."""
+    """Text for the script: written by the author, or marks."""
 
     __slots__ = ()
 
 
 class ArgumentText(str):
-    """The text of an argument, as long as no filter made another text of it. Knows the author's word about dashes."""
+    """The unchanged text of an argument, with the author's `allow_leading_dash`."""
 
     __slots__ = ("allow_leading_dash", "parameter")
 
@@ -65,7 +64,6 @@ class ArgumentText(str):
 
     @classmethod
     def of(cls, text: str, *, parameter: str, allow_leading_dash: bool) -> ArgumentText:
-        """The text with where it came from."""
         made = cls(text)
         made.parameter = parameter
         made.allow_leading_dash = allow_leading_dash
@@ -73,7 +71,7 @@ class ArgumentText(str):
 
 
 class VariableText(str):
-    """The value of a variable of the environment; the script refers to it by `name` and never shows the value."""
+    """The value of an environment variable. The script refers to it by `name` and never shows the value."""
 
     __slots__ = ("name",)
 
@@ -81,7 +79,6 @@ class VariableText(str):
 
     @classmethod
     def of(cls, name: str, value: str) -> VariableText:
-        """The value with the variable's name."""
         made = cls(value)
         made.name = name
         return made
@@ -89,7 +86,7 @@ class VariableText(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedValue:
-    """A value that has a mark. `variable` is set when it is a variable of the environment."""
+    """A value with a mark. `variable` is the name of an environment variable."""
 
     text: str
     parameter: str | None = None
@@ -117,7 +114,7 @@ class ValueList:
 
 @pass_context
 def place(context: Context, value: object) -> ShellText:
-    """The filter around everything that a template puts into the script."""
+    """The filter around all output of a template."""
     return _marked(value, context[VALUES])
 
 
@@ -129,7 +126,7 @@ def literal(_context: Context, value: object) -> ShellText:
 
 @pass_context
 def join(_context: Context, parts: Sequence[str]) -> ShellText:
-    """Texts that are ready already, one behind the other."""
+    """Join texts for the script."""
     return ShellText("".join(parts))
 
 
@@ -155,7 +152,7 @@ def _marked(value: object, values: ValueList) -> ShellText:
 
 
 class MissingValue(Undefined):
-    """An argument that was not given: renders as nothing, is false, and equals the empty string and none."""
+    """A missing argument: renders as nothing, is false, and equals the empty string and none."""
 
     __slots__ = ()
 
@@ -172,7 +169,7 @@ class MissingValue(Undefined):
 class _CommandEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(undefined=MissingValue, autoescape=False, keep_trailing_newline=True)
-        # `namespace` above all is a common parameter and must not turn into Jinja2's function when it is left out.
+        # Above all `namespace` is a common parameter; without a value it must not become Jinja2's function.
         self.globals = {"range": self.globals["range"]}
         self.filters |= {PLACE: place, LITERAL: literal, JOIN: join}
 
@@ -184,24 +181,23 @@ def _environment() -> _CommandEnvironment:
 
 @cache
 def compile_command(template: str) -> Template:
-    """The compiled command. Raises `ConfigError` with the line within the template."""
+    """The compiled command. Raises `ConfigError` with the line in the template."""
     environment = _environment()
     tree = _parse(template)
     for node in tree.find_all(_REFUSED_STATEMENTS):
         statement = type(node).__name__.lower()
-        raise ConfigError(f"line {node.lineno} of the command: the Jinja statement {statement!r} is not supported here")
+        raise ConfigError(f"line {node.lineno} of the command: the Jinja statement {statement!r} is not supported")
     _rewrite(tree)
     try:
         return environment.from_string(tree)
-    except TemplateSyntaxError as error:  # an unknown filter or test shows only now
+    except TemplateSyntaxError as error:  # unknown filters and tests fail here
         raise ConfigError(f"line {error.lineno} of the command: {error.message}") from error
 
 
 def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
-    """The variables that a command uses, in order of appearance, each with whether it is required.
+    """The variables of a command in order of appearance, each with whether it is required.
 
-    Lines that are shell comments do not count. A variable is optional when every use of it is under an `if` that asks
-    for it, or has a `default`.
+    Shell comments do not count. A variable is optional if every use has a `default` or is in an `if` that checks it.
     """
     without_comments = "\n".join(line for line in template.splitlines() if not line.lstrip().startswith("#"))
     try:
@@ -218,9 +214,9 @@ def inferred_parameters(template: str) -> tuple[tuple[str, bool], ...]:
 
 def _parse(template: str) -> nodes.Template:
     if "\x00" in template:
-        raise ConfigError("a command cannot hold the character NUL")
+        raise ConfigError("a command cannot contain the character NUL")
     if "{% raw" not in template:
-        # The length of a variable in bash looks like the beginning of a comment in Jinja2.
+        # In bash this is the length of a variable, in Jinja2 the beginning of a comment.
         template = template.replace("${#", '{{ "${#" }}')
     try:
         return _environment().parse(template)
@@ -244,7 +240,7 @@ def _uses(node: nodes.Node, guards: _Guards) -> Iterator[tuple[str, bool]]:
 
 
 def _asked(test: nodes.Node) -> _Guards:
-    """The variables whose presence a condition asks for."""
+    """The variables that a condition checks."""
     match test:
         case nodes.Name():
             return frozenset({test.name})
@@ -293,7 +289,7 @@ def _placed(node: nodes.Expr) -> nodes.Expr:
 
 
 def _has_text(node: nodes.Add) -> bool:
-    """An addition with a text of the author in it joins words; any other is arithmetic."""
+    """Whether an addition contains a text of the author and therefore joins words; any other is arithmetic."""
     return any(
         isinstance(side.value, str)
         if isinstance(side, nodes.Const)

@@ -1,7 +1,7 @@
 """A toolset whose tools are bash commands.
 
-Renders the command, runs it in a process group of its own, applies the transformers and makes a result: an exit code
-other than 0 is an error, empty output is no data, anything else is a success. The exit code is that of the script as
+Renders the command, runs it in a process group of its own and applies the transformers. An exit code other than 0 gives
+an error, empty output gives the status `no_data`, anything else is a success. The exit code is that of the script as
 bash defines it; a script in which a failure inside a pipe counts needs `set -o pipefail`.
 """
 
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 _ERROR_CHARACTERS = 500
 _RELEASE_NOT_FOUND = "release: not found"
-# What is left of a placeholder that begins before the cut.
+# A log line of a Go program.
 _GO_LOG = re.compile(r"[IWE]\d{4} \d\d:\d\d:\d\d\.\d+ ")
-# Parsed JSON takes about seven times its bytes in memory; what is larger stays as the command wrote it.
+# Parsed JSON takes about seven times its size in memory; larger output stays unchanged.
 _LARGEST_PARSED_CHARACTERS = 5_000_000
 _Loader: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -51,9 +51,9 @@ _Dumper: type[yaml.CSafeDumper | yaml.SafeDumper] = getattr(yaml, "CSafeDumper",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlToolset:
-    """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process it starts.
+    """The tools of one definition. `memory_limit_mb` and `output_limit_bytes` bound every process.
 
-    `redactor` masks objects before a transformer takes anything out of them; None when redaction is switched off.
+    `redactor` masks objects before a transformer selects parts of them; None when redaction is off.
     """
 
     definition: YamlToolsetDefinition
@@ -64,7 +64,6 @@ class YamlToolset:
 
     @property
     def name(self) -> str:
-        """The name in the file."""
         return self.definition.name
 
     @property
@@ -86,7 +85,7 @@ class YamlToolset:
         return f"{tool.tool.name} {arguments}".strip()
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the command. An argument that is refused is an error result; cancelling ends the process group."""
+        """Run the command. A refused argument gives an error result; cancellation ends the process group."""
         tool = self._tool(invocation.tool.name)
         limits = ProcessLimits(
             timeout_seconds=tool.timeout_seconds,
@@ -148,20 +147,20 @@ class YamlToolset:
 
     def _error(self, tool: YamlTool, outcome: ProcessOutcome) -> str | None:
         if outcome.timed_out:
-            return f"stopped after {tool.timeout_seconds:g} s, its time limit: ask for less at once"
+            return f"stopped after {tool.timeout_seconds:g} s (time limit); request less data"
         if outcome.output_truncated:
             size_mb = self.output_limit_bytes / (1024 * 1024)
-            kept = "what it wrote first is kept" if outcome.stdout else "nothing of it can be shown"
-            return f"stopped because it wrote more than {size_mb:g} MiB; {kept}: ask for less"
+            kept = "the first part of its output is kept" if outcome.stdout else "no output can be shown"
+            return f"stopped because its output exceeds {size_mb:g} MiB; {kept}: request less data"
         if outcome.return_code == 0:
             return None
         said = outcome.stderr.strip() or outcome.stdout.strip()
         if outcome.memory_exceeded:
-            limit = f"killed by the memory limit of {self.memory_limit_mb} MB"
-            return f"{limit} (TOOL_MEMORY_LIMIT_MB): ask for less at once{_last_words(said)}"
+            limit = f"killed at the memory limit of {self.memory_limit_mb} MB"
+            return f"{limit} (TOOL_MEMORY_LIMIT_MB); request less data{_last_words(said)}"
         if outcome.return_code < 0:
             return f"ended by signal {-outcome.return_code}{_last_words(said)}"
-        return f"exit code {outcome.return_code}{_last_words(said) or ', nothing was written'}"
+        return f"exit code {outcome.return_code}{_last_words(said) or ', no output'}"
 
     def _tool(self, name: str) -> YamlTool:
         for tool in self.definition.tools:
@@ -171,7 +170,7 @@ class YamlToolset:
 
 
 def _release_hint(stderr: str, arguments: JsonObject, environment: Environment) -> str:
-    """What helm, which says no more than `release: not found`, leaves out; empty for any other error."""
+    """A hint for helm's `release: not found`, which does not name the namespace; empty for other errors."""
     if _RELEASE_NOT_FOUND not in stderr:
         return ""
     namespace = arguments.get("namespace") or environment.get("HOLMES_KUBE_NAMESPACE")
@@ -187,10 +186,10 @@ def _with_stderr(stdout: str, stderr: str) -> str:
 
 
 def _last_words(text: str) -> str:
-    """The end of what a program said, on one line; the reason is usually there, behind the log lines of Go programs."""
+    """The end of a program's output on one line. The reason is usually there, after the log lines of Go programs."""
     if not text:
         return ""
-    # Masked before it is cut: at the edge of a piece the name of a secret may be missing.
+    # Masked before it is cut: near a cut the name of a secret may be missing.
     whole, _, cut = (
         text[-8 * _ERROR_CHARACTERS :].partition("\n") if len(text) > 8 * _ERROR_CHARACTERS else ("", "", text)
     )
@@ -203,7 +202,10 @@ def _last_words(text: str) -> str:
 
 
 def normalised(text: str, parse: ParseFormat) -> str:
-    """`json` and `yaml` are laid out anew with one value per line, `table` loses the padding of its columns."""
+    """The text in a uniform layout: `json` and `yaml` with one value per line, `table` without padding.
+
+    Never fails: invalid text stays unchanged.
+    """
     if parse == "text" or not text.strip() or len(text) > _LARGEST_PARSED_CHARACTERS:
         return text
     match parse:

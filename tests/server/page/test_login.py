@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from holmes.server.clients import Guesses
+from holmes.server.limits import Guesses
 from holmes.server.pages.page_login import local_address
 from holmes.server.pages.pages import inside_routes
 from tests.server.page.serving import KEY, RunningServer

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holmes.investigations.records.values import StoredEvent
-from holmes.server.pages import page_format
-from holmes.server.pages.result_views import cited_range, window_of
+from holmes.server.pages import page_rendering
+from holmes.server.pages.page_results import cited_range, window_of
 from holmes.server.pages.step_views import timeline_of
 from holmes.values.stats import RequestStats
 from tests.server.page import hostile
@@ -84,7 +84,7 @@ def test_an_empty_output_has_a_window_too() -> None:
 
 
 def test_nothing_hides_in_foreign_text() -> None:
-    shown = page_format.visible("\x1b[31mred\x1b[0m\x00\x07\u202egnp\u200b\ud83d\ttab\nline")
+    shown = page_rendering.visible("\x1b[31mred\x1b[0m\x00\x07\u202egnp\u200b\ud83d\ttab\nline")
     assert shown == "red␀␇�gnp��\ttab\nline"
 
 
@@ -93,23 +93,23 @@ def test_nothing_hides_in_foreign_text() -> None:
     [(0, "$0"), (0.0001, "<$0.001"), (0.0042, "$0.004"), (0.1834, "$0.18"), (3.4, "$3.40"), (1_204.4, "$1,204")],
 )
 def test_money_has_the_digits_that_matter(dollars: float, text: str) -> None:
-    assert page_format.money(dollars) == text
+    assert page_rendering.money(dollars) == text
 
 
 def test_a_cost_says_when_it_is_only_a_bound_or_a_guess() -> None:
-    assert page_format.cost_of(RequestStats(calls=1, cost=0.5, unpriced_calls=1)) == "≥ $0.50"
-    assert page_format.cost_of(RequestStats(calls=1, cost=0.5, estimated=True)) == "~$0.50"
+    assert page_rendering.cost_of(RequestStats(calls=1, cost=0.5, unpriced_calls=1)) == "≥ $0.50"
+    assert page_rendering.cost_of(RequestStats(calls=1, cost=0.5, estimated=True)) == "~$0.50"
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.04, "0.0 s"), (9.96, "10 s"), (59.4, "59 s"), (185, "3 min 5 s"), (4_320, "1 h 12 min")]
 )
 def test_durations_read_naturally(seconds: float, text: str) -> None:
-    assert page_format.duration(seconds) == text
+    assert page_rendering.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     "address", ["javascript:alert(1)", "//a.example", "http://", "http://[", "https://a b", "data:x", "", None]
 )
 def test_only_web_addresses_become_links(address: str | None) -> None:
-    assert page_format.web_address(address) is None
+    assert page_rendering.web_address(address) is None

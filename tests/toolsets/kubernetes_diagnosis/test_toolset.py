@@ -122,7 +122,7 @@ async def test_related_shows_who_uses_a_configmap(toolset: KubernetesDiagnosisTo
 
 
 async def test_related_names_the_nearest_when_there_is_no_such_object(toolset: KubernetesDiagnosisToolset) -> None:
-    with pytest.raises(ToolError, match="the nearest name is 'payments'"):
+    with pytest.raises(ToolError, match="did you mean 'payments'"):
         await call(toolset, RELATED_TOOL, resource="deploy/payment", namespace="shop")
 
 

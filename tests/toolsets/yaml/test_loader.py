@@ -108,14 +108,14 @@ def test_every_key_of_the_format_is_understood() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("    enabled: true", "    enabld: true"), "test.yaml:3: unknown key 'enabld': did you mean 'enabled'?"),
+        (("    enabled: true", "    enabld: true"), "test.yaml:3: unknown key 'enabld'; did you mean 'enabled'?"),
         (
             ("id: {description: number, type", "id: {descripton: number, type"),
-            "test.yaml:30: unknown key 'descripton': did you mean 'description'?",
+            "test.yaml:30: unknown key 'descripton'; did you mean 'description'?",
         ),
         (
             ("        expected_output:", "        expected_outputs:"),
-            "test.yaml:14: unknown key 'expected_outputs': did you mean 'expected_output'?",
+            "test.yaml:14: unknown key 'expected_outputs'; did you mean 'expected_output'?",
         ),
         (("type: integer}", "type: int}"), "test.yaml:30: tools.0.parameters.id.type.0: Input should be 'string'"),
         (
@@ -149,10 +149,10 @@ def test_a_missing_variable_names_itself_and_the_toolset_place() -> None:
     [
         ("toolsets:\n  a: [1\n", "test.yaml:3: the file is not valid YAML"),
         ("toolsets:\n\ta: 1\n", "test.yaml:2: the file is not valid YAML"),
-        ("toolsets: {}\ntoolset: {}\n", "test.yaml:2: unknown key 'toolset': did you mean 'toolsets'?"),
-        ("- a\n", "test.yaml:1: a toolset file is a mapping"),
-        ("toolsets: 5\n", "test.yaml:1: 'toolsets' is a mapping from name to toolset"),
-        ("toolsets:\n  a: 5\n", "test.yaml:2: the toolset 'a' is a mapping"),
+        ("toolsets: {}\ntoolset: {}\n", "test.yaml:2: unknown key 'toolset'; did you mean 'toolsets'?"),
+        ("- a\n", "test.yaml:1: a toolset file must be a mapping"),
+        ("toolsets: 5\n", "test.yaml:1: 'toolsets' must be a mapping from name to toolset"),
+        ("toolsets:\n  a: 5\n", "test.yaml:2: the toolset 'a' must be a mapping"),
         ("toolsets:\n  - tools: []\n", "test.yaml:2: a toolset in a list needs a 'name'"),
         ("toolsets:\n  a: {}\n  b: {}\n  a: {}\n", "test.yaml:4: the key 'a' is there already, in line 2"),
         ("toolsets: !!python/object/apply:os.system ['true']\n", "the file is not valid YAML"),
@@ -180,11 +180,11 @@ def test_the_old_list_form_and_old_names_are_read_with_a_warning() -> None:
         "toolsets:\n  - name: a\n    description: d\n    additional_instructions: hint\n    restricted_tools: ['x*']\n"
     )
     file = toolsets_of(parse_document(text, source="test.yaml"))
-    assert file.warnings == ("test.yaml:1: 'toolsets' as a list is an old form: write name: toolset",)
+    assert file.warnings == ("test.yaml:1: 'toolsets' as a list is deprecated; write name: toolset",)
     written, warnings = with_current_names(file.toolsets[0])
     assert warnings == (
-        "test.yaml:4: 'additional_instructions' of toolset 'a' is an old name: write 'llm_instructions'",
-        "test.yaml:5: 'restricted_tools' of toolset 'a' is an old name: write 'approval_required_tools'",
+        "test.yaml:4: 'additional_instructions' of toolset 'a' is deprecated; write 'llm_instructions'",
+        "test.yaml:5: 'restricted_tools' of toolset 'a' is deprecated; write 'approval_required_tools'",
     )
     definition = build_definition(written, checked_keys(written, {}).keys)
     assert (definition.instructions, definition.approval_patterns) == ("hint", ("x*",))
@@ -200,13 +200,13 @@ def test_instructions_can_be_a_file_beside_the_toolset(tmp_path: Path) -> None:
 
 
 def test_built_in_instructions_cannot_leave_their_folder() -> None:
-    with pytest.raises(ConfigError, match="outside of the built-in prompts"):
+    with pytest.raises(ConfigError, match="outside the built-in prompts"):
         definition_of("toolsets: {a: {description: d, llm_instructions: 'builtin://../pyproject.toml'}}")
 
 
 def test_the_same_tool_twice_in_a_toolset_is_refused() -> None:
     body = one_tool("command: a") + "      - {name: run, description: d, command: b}\n"
-    with pytest.raises(ConfigError, match=r"test.yaml:9: the tool 'run' occurs twice"):
+    with pytest.raises(ConfigError, match=r"test.yaml:9: duplicate tool 'run'"):
         definition_of(body)
 
 
@@ -218,9 +218,9 @@ def test_commands_keep_references_to_variables_instead_of_values() -> None:
 @pytest.mark.parametrize(
     ("command", "fragment"),
     [
-        ('echo "{{ x }}"', "{{ x }} stands inside quotes"),
-        ("echo '{{ x | upper }}'", "{{ x | upper }} stands inside quotes"),
-        ("eval echo {{ x }}", "'eval' reads its text twice"),
+        ('echo "{{ x }}"', "{{ x }} is inside quotes"),
+        ("echo '{{ x | upper }}'", "{{ x | upper }} is inside quotes"),
+        ("eval echo {{ x }}", "'eval' parses its text twice"),
     ],
 )
 def test_questionable_commands_have_a_lint_warning(command: str, fragment: str) -> None:
@@ -233,4 +233,4 @@ def test_good_commands_have_no_lint_warning_and_unused_parameters_do() -> None:
     good = 'echo {{ x }} --y={{ x }} "$(cat {{ x }})" "{{ env.TOKEN }}" # "{{ x }}"'
     assert definition_of(one_tool(f"command: |-\n  {good}")).lint_warnings == ()
     (warning,) = definition_of(one_tool("command: echo\nparameters: {unused: {}}")).lint_warnings
-    assert "'unused' is declared and never used" in warning.message
+    assert "'unused' is declared but never used" in warning.message

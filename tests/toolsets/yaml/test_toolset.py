@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from holmes.values.messages import ToolCallId
 from holmes.values.tools import ToolInvocation
+from tests.support.deadlines import ends_before
 from tests.toolsets.yaml.support import one_tool, run, run_command, toolset_of
 
 
@@ -34,7 +34,7 @@ async def test_an_exit_code_is_an_error_that_keeps_both_outputs() -> None:
     assert (result.status, result.return_code) == ("error", 4)
     assert result.data == "out\nstderr:\nError: Forbidden\n"
     assert result.error == "exit code 4: Error: Forbidden"
-    assert (await run_command("exit 1")).error == "exit code 1, nothing was written"
+    assert (await run_command("exit 1")).error == "exit code 1, no output"
 
 
 async def test_the_error_line_is_short_and_leaves_out_the_log_of_go_programs() -> None:
@@ -63,9 +63,8 @@ async def test_a_refused_argument_is_an_error_result_and_nothing_runs(tmp_path: 
 
 
 async def test_a_tool_that_hangs_is_stopped_at_its_own_time_limit() -> None:
-    started = time.monotonic()
-    result = await run(toolset_of(one_tool("command: echo begun; sleep 60\ntimeout: 0.5")))
-    assert time.monotonic() - started < 2
+    with ends_before(30):
+        result = await run(toolset_of(one_tool("command: echo begun; sleep 60\ntimeout: 0.5")))
     assert (result.status, result.data) == ("error", "begun\n")
     assert result.error is not None
     assert "stopped after 0.5 s" in result.error
@@ -77,7 +76,7 @@ async def test_a_tool_that_floods_is_stopped_and_keeps_what_it_wrote_first() -> 
     assert result.status == "error"
     assert len(result.data) == 1024 * 1024
     assert result.error is not None
-    assert "wrote more than 1 MiB" in result.error
+    assert "output exceeds 1 MiB" in result.error
 
 
 async def test_a_tool_over_the_memory_limit_says_so() -> None:
@@ -85,7 +84,7 @@ async def test_a_tool_over_the_memory_limit_says_so() -> None:
     result = await run(replace(toolset, memory_limit_mb=200))
     assert result.status == "error"
     assert result.error is not None
-    assert result.error.startswith("killed by the memory limit of 200 MB")
+    assert result.error.startswith("killed at the memory limit of 200 MB")
 
 
 async def test_cancelling_a_call_leaves_no_process_behind() -> None:

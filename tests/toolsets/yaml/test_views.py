@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ import pytest
 from holmes.redaction.redactor import Redactor
 from holmes.toolsets.yaml.definition import ViewTransformer
 from holmes.values.errors import ConfigError
+from tests.support.deadlines import ends_before
 from tests.toolsets.yaml.support import definition_of, one_tool, run, toolset_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def test_of_output_that_is_not_whole_nothing_is_shown(form: str, end: str)
         assert PLANTED not in str(result)
         assert ENCODED not in str(result)
         if end == "yes":
-            assert "nothing of it can be shown" in str(result.error)
+            assert "no output can be shown" in str(result.error)
 
 
 @pytest.mark.parametrize("form", ["yaml", "jq", "columns", "count", "values", "table"])
@@ -101,7 +101,7 @@ async def test_a_failed_command_keeps_its_exit_code_and_what_may_be_seen() -> No
 
 
 async def test_a_wrong_argument_is_a_failure_like_that_of_a_program() -> None:
-    for form, said in (("jq", "jq: "), ("columns", "columns are written"), ("count", "use jq for it")):
+    for form, said in (("jq", "jq: "), ("columns", "invalid column"), ("count", "use jq")):
         result = await run(viewed('echo "$TEXT"', form, "a["))
         assert (result.status, result.return_code) == ("error", 1)
         assert said in str(result.error)
@@ -122,9 +122,8 @@ async def test_no_output_and_no_objects_are_no_data() -> None:
 
 
 async def test_jq_is_stopped_at_the_time_limit_of_its_tool() -> None:
-    started = time.monotonic()
-    result = await run(viewed('echo "$TEXT"', "jq", "last(range(1e15))", more="timeout: 1"))
-    assert time.monotonic() - started < 5
+    with ends_before(30):
+        result = await run(viewed('echo "$TEXT"', "jq", "last(range(1e15))", more="timeout: 1"))
     assert "stopped after 1 s" in str(result.error)
     assert result.data == ""
     running = (process.info["cmdline"] or () for process in psutil.process_iter(["cmdline"]))
@@ -166,7 +165,7 @@ def test_a_view_is_checked_when_its_file_is_read() -> None:
     for config, said in (
         ("{form: tabel}", "unknown form 'tabel'; available: text, describe"),
         ("{form: table}", "the form 'table' needs 'objects'"),
-        ("{form: jq, argumet: .}", "unknown key 'argumet': did you mean 'argument'"),
+        ("{form: jq, argumet: .}", "unknown key 'argumet'; did you mean 'argument'"),
         ("{argument: .}", "config.form: Field required"),
         ("{form: jq}}, {name: kubernets_view", "unknown transformer 'kubernets_view'; did you mean 'kubernetes_view'?"),
         ("{form: jq}}, {nam: x", "unknown transformer None; available: kubernetes_view, llm_summarize"),

@@ -1,4 +1,4 @@
-"""What a server costs, and how quickly it answers while it works: for `benchmarks/serving.py` and a test.
+"""What a server costs, and how quickly it answers while it works: for `benchmarks/serving.py`.
 
 A real `holmes serve` on the recorded demo cluster asks a scripted provider through litellm, so that its memory is that
 of real investigations.

@@ -1,4 +1,4 @@
-"""Runs `holmes` and measures how much memory it took at most. Linux only: `ru_maxrss` has another unit elsewhere."""
+"""Runs `holmes` and measures how much memory it took at most, for `benchmarks/memory.py`. Linux only."""
 
 from __future__ import annotations
 
