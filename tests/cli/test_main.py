@@ -370,7 +370,7 @@ def test_no_command_ends_the_session_when_a_file_broke_meanwhile(home: Home, tmp
             typed(screen, "/tools", "holmes: ")
         typed(screen, "/context", "scripted")
         toolsets.unlink()
-        typed(screen, "/tools", "there is no such file")
+        typed(screen, "/tools", "file not found")
         toolsets.mkdir()
         typed(screen, "/tools", "cannot be read")
         typed(screen, "/compact", "holmes: ")
