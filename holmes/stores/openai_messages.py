@@ -1,7 +1,7 @@
-"""Converts messages between values and the format of OpenAI's chat, for files of other programs.
+"""Converts messages from and to the format of OpenAI's chat, for files of other programs.
 
-`holmes.llm` converts the messages for providers. Content without a counterpart in Holmes (audio, files, image URLs) is
-kept as the text of its JSON. Raises `ValueError` that names the key.
+Unsupported content (audio, files, pictures by URL) becomes the text of its JSON. Raises `ValueError` that names the
+key.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 class Decoder:
-    """Reads messages in order, because the call before a result has its name."""
+    """Decodes messages in order: a tool result gets the name of the call before it."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def decode(self, raw: object) -> Message:
-        """Read one message. Raises `ValueError`."""
+        """One message. Raises `ValueError` for an invalid one."""
         fields = _object(raw, "a message")
         match fields.get("role"):
             case "system" | "developer":
@@ -53,7 +53,7 @@ class Decoder:
             case None:
                 raise ValueError("'role' is missing")
             case role:
-                raise ValueError(f"unknown 'role' {role!r}; available roles: {_ROLES}")
+                raise ValueError(f"unknown 'role' {role!r}; valid roles: {_ROLES}")
 
     def _assistant(self, fields: Mapping[str, object]) -> AssistantMessage:
         raw_calls = fields.get("tool_calls") or ()
@@ -78,7 +78,7 @@ class Decoder:
 
 
 def encoded(message: Message, original: JsonObject) -> JsonObject:
-    """`message` in the format, with the other fields of `original`, the message that it replaces."""
+    """`message` in the format, with unknown fields of `original`, the message that it replaces."""
     match message:
         case SystemMessage():
             return {"role": "system", **original, "content": message.text}
@@ -101,7 +101,7 @@ def _encoded_reply(message: AssistantMessage, original: JsonObject) -> JsonObjec
 
 
 def _content(parts: tuple[Part, ...]) -> JsonValue:
-    """Plain text without images, else a list of parts."""
+    """Plain text for content without pictures."""
     if not any(isinstance(part, Image) for part in parts):
         return joined_text(parts)
     return [
@@ -136,7 +136,7 @@ def _parts(fields: Mapping[str, object]) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
-        raise ValueError("'content' is neither text nor a list of parts")  # noqa: TRY004  callers handle one error
+        raise ValueError("'content' must be text or a list of parts")  # noqa: TRY004  callers handle one error
     return tuple(_part(_object(part, "'content' entry")) for part in content)
 
 

@@ -1,8 +1,8 @@
-"""altimate as documented: old results become fingerprints, then everything becomes one summary.
+"""The documented policy of altimate: old results become fingerprints, then the history becomes one summary.
 
-Fingerprints spare the 2 newest turns, the newest 40,000 tokens of results, and skills. They require a gain of 20,000
-tokens on any context window. The summary is due when fewer than max(20,000, the model's output limit) tokens are left,
-and keeps no other message. Three compactions in a row end the turn. Tokens are estimated.
+Fingerprints spare the 2 newest turns, the newest 40,000 tokens of results, and skills. They are used only if they free
+20,000 tokens. A summary follows if fewer than max(20,000, output limit of the model) tokens are free, and replaces
+everything. Three compactions in a row end the turn. Tokens are estimated.
 """
 
 from __future__ import annotations

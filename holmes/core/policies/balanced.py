@@ -1,4 +1,4 @@
-"""Our own policy, and the default: HolmesGPT's triggers and caps, with the decisions of docs/context-management.md.
+"""The default policy: triggers and limits of HolmesGPT, with the decisions of docs/context-management.md.
 
 Its numbers are the defaults of `holmes.core.policy`.
 """
