@@ -14,7 +14,6 @@ from tests.support.shown_texts import ROOT, patterns, refused, texts_below
 NOT_YET: Final = frozenset(
     {
         *("investigations", "server"),
-        *("telemetry"),
         "help",
     }
 )
