@@ -166,7 +166,7 @@ def _read_entry(entry: Any, place: str) -> ScriptedEntry:  # noqa: ANN401  any Y
         raise ConfigError(f"{place}: expected one of the keys {', '.join(known)}, found {entry!r}.")
     unknown = [key for key in entry if key not in known]
     if unknown:
-        raise ConfigError(f"{place}: unknown key {unknown[0]!r}; known are {', '.join(known)}.")
+        raise ConfigError(f"{place}: unknown key {unknown[0]!r}; available keys: {', '.join(known)}.")
     message = str(entry.get("error", "the request is too long"))
     if "overflow_window_tokens" in entry:
         window = entry["overflow_window_tokens"]

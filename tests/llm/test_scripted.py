@@ -105,7 +105,7 @@ async def test_a_file_plays_the_same(suffix: str, tmp_path: Path, recorder: Reco
     ("content", "words"),
     [
         ("text: x", "must be a list of replies"),
-        ("- txt: x", "reply 1: unknown key 'txt'; known are text"),
+        ("- txt: x", "reply 1: unknown key 'txt'; available keys: text"),
         ("- hello", "reply 1: expected one of the keys"),
         ("- text: x\n- tool_calls: [{arguments: {}}]", "reply 2: expected a tool call with a name"),
         ("- tool_calls: [{name: get, arguments: [1]}]", "the arguments of 'get' must be a mapping"),
