@@ -107,7 +107,7 @@ async def spent_budget(service: Service) -> str | None:
     if limit is None:
         return None
     spent = await service.investigations.spent_today()
-    return f"the budget of today is spent: ${spent:.2f} of ${limit:.2f}" if spent >= limit else None
+    return f"today's budget is exhausted: ${spent:.2f} of ${limit:.2f}" if spent >= limit else None
 
 
 def _busy(message: str) -> ApiError:

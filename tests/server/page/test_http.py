@@ -145,7 +145,7 @@ def test_cancelling_ends_an_investigation_and_needs_a_form_of_this_page(
     assert bare.status_code == 403
     own = client.post(f"/investigations/{identity}/cancel", headers={"Origin": page_server.url})
     assert own.status_code == 303
-    assert "It was cancelled." in client.get(own.headers["location"]).text
+    assert "Cancelled." in client.get(own.headers["location"]).text
 
 
 def test_an_open_incident_is_closed_by_a_form_of_this_page(page_server: RunningServer, client: httpx.Client) -> None:
