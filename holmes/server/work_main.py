@@ -1,8 +1,8 @@
-"""The process that runs investigations: obeys the orders of the serving process, which come through its pipe.
+"""The worker process, which runs investigations and obeys the serving process through a pipe.
 
-Orders and reports are pickled by `multiprocessing`; nothing else can reach the pipe. At most one order of each kind is
-on its way, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
-that process dies, this one exits at once: its lease expires, and other replicas take over.
+Orders and reports are pickled by `multiprocessing`; no other process can reach the pipe. At most one order of each kind
+is pending, so that the pipe never fills up. Only the serving process handles signals. If it dies, this process exits at
+once: its lease expires, and other replicas take over.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Work with these settings. The first order."""
+    """Start to work with these settings. The first order."""
 
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Something was queued."""
+    """Check the queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseToolsets:
-    """How the toolsets stand, by the last check."""
+    """The state of the toolsets after the last check."""
 
     statuses: tuple[ToolsetStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BeginToEnd:
-    """Take nothing new; what runs may finish meanwhile."""
+    """Start nothing new; running investigations may finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +68,22 @@ class TellFigures:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The work has begun."""
+    """The work has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """`Wake` was heard; the next one may come."""
+    """`Wake` was received; the next one may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsetsUsed:
-    """`UseToolsets` was heard; the next one may come."""
+    """`UseToolsets` was received; the next one may be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The work cannot begin; the text and exit code of the error."""
+    """The work cannot start; the text and exit code of the error."""
 
     message: str
     exit_code: int
@@ -91,7 +91,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was counted there since it began."""
+    """The counts of this process since its start."""
 
     families: tuple[Metric, ...]
 
@@ -104,33 +104,33 @@ ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
 _PR_SET_PDEATHSIG: Final = 1
 _NICENESS: Final = 5
-"""People and senders of alerts wait for the other process; this one and its tools take what time is left."""
+"""A lower priority than the serving process, for which people and alert senders wait."""
 _log = logging.getLogger(__name__)
 
 
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
-    """Wait for `Begin`, work until `End`. `ENDING_SIGNALS` are blocked when this is called."""
+    """Wait for `Begin`, work until `End`. `ENDING_SIGNALS` must be blocked."""
     for number in ENDING_SIGNALS:
-        # Not SIG_IGN, which tools would inherit: what they start would never hear a signal.
+        # Not SIG_IGN, which tools and their children would inherit.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
     _end_with_parent()
     try:
         order = pipe.recv()
     except EOFError:
-        return  # whoever forked this never began
+        return  # the parent never started
     if isinstance(order, Begin):
         os.nice(_NICENESS)
         limit_arenas()
         try:
             asyncio.run(_work(order.settings, redactor, pipe))
-        except Exception:  # noqa: BLE001  the edge of the process: what nobody expected is logged, with its secrets masked
-            _log.exception("the process that investigates failed")
+        except Exception:  # noqa: BLE001  the edge of the process: unexpected exceptions are logged with masked secrets
+            _log.exception("the worker process failed")
             sys.exit(1)
 
 
 def _end_with_parent() -> None:
-    """Let the kernel end this process, which may be stopped, with the one that forked it. Linux only; see `_listen`."""
+    """Let the kernel kill this process when its parent dies, even if it is stopped. Linux only; see `_listen`."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -149,7 +149,7 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
 
 
 async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
-    """Raises `DatabaseDamaged` when it turns out to be, in the middle of the work."""
+    """Raises `DatabaseDamaged` if damage is found during the work."""
     obeying = asyncio.create_task(_obey(opened, orders, pipe), name="orders")
     damaged = asyncio.create_task(opened.database.damaged(), name="the database is damaged")
     try:
@@ -166,7 +166,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
     while not isinstance(order := await orders.get(), End):
         match order:
             case Begin():
-                pass  # it came first
+                pass  # it was already done
             case Wake():
                 pipe.send(Woken())
                 opened.wake()
@@ -176,12 +176,12 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                # Within milliseconds, and here: no order may wait for a thread.
+                # Fast enough to run here: orders must not wait for a thread.
                 pipe.send(Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
-    """In a thread of its own, so that the end of the other process is noticed whatever the loop does."""
+    """Runs in a thread, so that the end of the other process is noticed even if the loop is busy."""
     try:
         while True:
             loop.call_soon_threadsafe(orders.put_nowait, pipe.recv())

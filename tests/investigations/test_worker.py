@@ -104,7 +104,7 @@ async def test_a_run_that_fails_and_a_bug_are_told_apart(database: Database, cap
     with caplog.at_level(logging.ERROR):
         record = await Bench(database, bug).run()
     assert record.state == "failed"
-    assert "bug in Holmes" in str(record.error)
+    assert "Internal error" in str(record.error)
     assert "ZeroDivisionError" in caplog.text
 
 

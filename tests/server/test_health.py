@@ -87,7 +87,7 @@ def test_a_failed_write_is_told_without_the_address_of_the_database(tmp_path: Pa
         answer = httpx.get(f"{running.url}/readyz")
 
     assert answer.status_code == 503
-    assert answer.json()["error"]["message"] == "nothing can be written: database or disk is full"
+    assert answer.json()["error"]["message"] == "cannot write to the database: database or disk is full"
 
 
 @pytest.mark.parametrize("in_time", [True, False])

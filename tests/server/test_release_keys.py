@@ -34,7 +34,7 @@ def make_keys(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
     ("code", "said"),
     [
         (201, "Secret 'holmes' is created\n"),
-        (409, "Secret 'holmes' exists already and is left as it is\n"),
+        (409, "Secret 'holmes' already exists and was not changed\n"),
     ],
 )
 def test_a_secret_is_there_afterwards_and_is_only_ever_created(

@@ -110,7 +110,7 @@ def test_without_the_process_that_investigates_the_server_ends_and_says_so(serve
     (error,) = [each for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "the process that investigates was ended by SIGKILL; the server ends" in error["message"]
+    assert "the worker process was killed by SIGKILL; the server stops" in error["message"]
 
 
 @pytest.mark.parametrize("stopped", [False, True])

@@ -68,7 +68,7 @@ def test_lists_filter_and_search(client: httpx.Client) -> None:
     assert "node-7" not in closed
     assert "payments/checkout" in client.get("/?q=DATABASE_HOST").text, "the root cause is searched too"
     assert "node-7" not in client.get("/?severity=critical").text
-    assert "Nothing fits" in client.get("/?q=100%25").text, "a wildcard of SQL is a character like any other"
+    assert "No incidents match" in client.get("/?q=100%25").text, "a wildcard of SQL is a character like any other"
     failed = client.get("/investigations?state=failed").text
     assert "nightly backup" in failed
     assert "ingress-nginx" not in failed
