@@ -150,7 +150,7 @@ def _problem(body: bytes) -> str:
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Also requires UTF-8 by Python's detection, which accepts UTF-16 and UTF-32; their brackets would not be counted."""
+    """Requires UTF-8 by Python's detection too, which accepts UTF-16 and UTF-32; their brackets would not count."""
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -131,7 +131,7 @@ async def _opened_unless(
 ) -> Service | None:
     """The service; None if a signal came first, because opening may wait for the database."""
     opening = asyncio.current_task()
-    assert opening is not None  # noqa: S101  a coroutine runs in one
+    assert opening is not None  # noqa: S101  a coroutine runs in a task
 
     async def end() -> None:
         await ending.wait()

@@ -1,4 +1,4 @@
-"""What the server reports about itself: probes without a key, models and metrics."""
+"""The state of the server itself: probes without a key, models and metrics."""
 
 import asyncio
 import json
