@@ -1,19 +1,23 @@
-"""Evidence: what an answer claims, checked against the stored results that it cites (context.md, N6).
+"""Checks the claims of an answer against the stored results that it cites.
 
-The loop makes one `CitationVerifier` for each run and puts a `CitationFilter` between the model and the stream of
-events; compaction carries the `Ledger`; the faces show citations with `scan_markers`. This is the door.
+`CitationVerifier` judges the claims of one run. `CitationFilter` verifies streamed text before it becomes an event.
+Compaction keeps checked claims in a `Ledger`. `scan_markers` finds citations in finished text.
 """
 
-from holmes.evidence.ledger import LEDGER_HEADING, Ledger, LedgerEntry, ledger_of, written_ledger
 from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, markers_in, scan_markers, without_markers
 from holmes.evidence.passages import NumberedText
 from holmes.evidence.verification import (
+    LEDGER_HEADING,
     CitationFilter,
     CitationVerifier,
+    Ledger,
+    LedgerEntry,
     VerifiedText,
+    ledger_of,
     marker_of,
     result_ids,
     verify_citations,
+    written_ledger,
 )
 
 __all__ = [

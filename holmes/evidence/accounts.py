@@ -1,7 +1,4 @@
-"""What became of the words of one assertion so far, which words stand beside which, and numbers that no field has.
-
-Such numbers are times, gaps, and elements that are counted. Pure.
-"""
+"""Tracks which words of an assertion are accounted for by one record, and judges names and quotes."""
 
 from __future__ import annotations
 
@@ -9,27 +6,44 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.fields import FREE_TEXT, REPLICAS, RESOURCES, Lookup, has_number, keys_of, numbers_of, ways
-from holmes.evidence.lexicon import lexicon, words_of
-from holmes.evidence.phrases import with_keys
-from holmes.evidence.predicates import is_nothing
+from holmes.evidence.fields import (
+    FREE_TEXT,
+    RESOURCES,
+    Lookup,
+    has_value,
+    holds_text,
+    is_nothing,
+    keys_of,
+    numbers_of,
+)
+from holmes.evidence.phrases import is_turned, is_unreal, with_keys
 from holmes.evidence.records import plain_key, tokens_of
+from holmes.evidence.sources import canonical_kind
+from holmes.evidence.words import lexicon, said, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from holmes.evidence.quantities import Dimension, Quantity
     from holmes.evidence.records import Field, Record
     from holmes.evidence.sources import Source
     from holmes.evidence.words import Token
 
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[.-][a-z0-9]+)*")
+_PAIR = re.compile(r"([\w./-]+)\s*[:=]\s*\"?([^\"\s]+)\"?")
+_PIECES = re.compile(r"\[?(?:…|\.{3,})\]?|[,;]\s")
+_TIMES: Final = frozenset({"age", "lastseen", "duration", "startedat", "finishedat", "ago"})
+_GENERIC: Final = frozenset({"reason", "status", "phase", "state", "message", "note", "type"})
 _SENTENCE = re.compile(r"\.(?=\s)")
 _SKIPPED: Final = ("not", "compare", "approximate", "times", "last", "kind", "ago", "later")
 
 
 @dataclass(slots=True, kw_only=True)
 class Account:
-    """`missing` is what the record lacks or contradicts, `doubts` what cannot be judged, `proved` how much holds."""
+    """The state of a judgement.
+
+    `missing` lists parts that the record lacks or contradicts. `doubts` lists parts that cannot be judged. `proved`
+    counts the parts that the record shows.
+    """
 
     record: Record
     source: Source
@@ -52,7 +66,7 @@ class Account:
 
     @property
     def holds(self) -> bool | None:
-        """True when all of it is shown, False when something is missing, None when something cannot be judged."""
+        """True if the record shows all parts, False if one is missing, None if one cannot be judged."""
         return False if self.missing else None if self.doubts or not self.proved else True
 
     @property
@@ -60,14 +74,14 @@ class Account:
         return self.record.form in ("entry", "event")
 
     def _has(self, category: str) -> bool:
-        return any(token.has(category) and not token.quoted for token in self.tokens)
+        return said(self.tokens, category) is not None
 
     def _has_word(self, category: str) -> bool:
-        """Whether a word of one of the plain lists of the lexicon is said."""
+        """Whether a word of a plain list of the lexicon occurs."""
         return any(word in words_of(category) for token in self.tokens for word in token.text.casefold().split())
 
     def _texts(self) -> Iterator[str]:
-        """What the record says in sentences: all of a log entry or an event, the messages of an object."""
+        """The sentences of the record: a whole log entry or event, or the messages of an object."""
         is_json = bool(self.record.lines) and self.record.lines[0][1].lstrip().startswith("{")
         if self._is_text and not is_json:
             yield _by_sentences(" ".join(line for _, line in self.record.lines))
@@ -84,7 +98,10 @@ class Account:
             self.missing.append(text)
 
     def _runs(self, index: int) -> Iterator[tuple[int, ...]]:
-        """The runs of words for fields on both sides of a value; the one right beside it first, else the left one."""
+        """The runs of field words on both sides of a value.
+
+        An adjacent run on the right comes first, else the left one.
+        """
         left, right = self._run_from(index, -1), self._run_from(index, 1)
         is_beside = bool(right) and (
             right[0] == index + 1 or self.tokens[index + 1].text.casefold() in words_of("joining")
@@ -124,31 +141,31 @@ class Account:
         return tuple(sorted(found))
 
     def _may_pass(self, place: int) -> bool:
-        """Whether the word for a field may stand beyond this token."""
+        """Whether the search for a field word continues beyond this token."""
         token = self.tokens[place]
         if token.quoted or (self._lookup.names_field(token) and place in self._open):
             return False
         return token.is_neutral or any(token.has(each) for each in _SKIPPED)
 
     def _beside(self, index: int, *categories: str) -> set[int]:
-        """The tokens of some classes that stand near another one."""
+        """The nearby tokens of some categories."""
         near = range(max(0, index - 2), min(len(self.tokens), index + 3))
         return {each for each in near if any(self.tokens[each].has(category) for category in categories)}
 
     def _note_exact(self, index: int, fields: Sequence[Field]) -> None:
-        """Remember whether a number or name is all that its field says, and no other field is called so."""
+        """Remember whether a number or name is the whole value of its field, and the key is unique."""
         keys = {each.key for each in fields}
         is_whole = any(each.value.strip() == self.tokens[index].text for each in fields)
         self._exact.append((index, is_whole and len(self.record.of(keys)) == len(keys)))
 
     def _note_elements(self, fields: Sequence[Field]) -> None:
-        """Remember to which elements of lists a value belongs, so that two of them are not mixed."""
+        """Remember the list elements of a value, so that values of two elements are not mixed."""
         found = frozenset(tuple(part for part in each.path if part.startswith("=")) for each in fields)
         if found and () not in found and not all(each.key in ("name", "type") for each in fields):
             self._elements.append(found)
 
     def _note_condition(self, state: str) -> None:
-        """Remember to which condition a state belongs."""
+        """Remember the condition of a state."""
         names = lexicon().states[state].conditions.split()
         self._note_elements(
             [
@@ -158,13 +175,178 @@ class Account:
             ]
         )
 
+    def _value(self, index: int, token: Token) -> None:
+        """A name or a quote, which must be in the field that the adjacent words name."""
+        self._open.discard(index)
+        text, denied = token.text, index in self._denied
+        if not denied and self._is_place(index):
+            self.proved += 1
+            return
+        if (own := self._lookup.own(token)) and "empty" in states_of(self.tokens):
+            self._judge(text, shown=are_nothing(own))
+            return
+        run = next((run for run in self._runs(index) if run[-1] < index or self._is_right_beside(index, run)), ())
+        run = tuple(place for place in run if not self.tokens[place].has("relation"))
+        bound = [self.tokens[place] for place in run]
+        self._open -= {place for place in run if not self.tokens[place].has("state")}
+        denied = denied or bool(set(run) & self._denied)
+        fields = tuple(each for each in self._lookup.of(bound) if each.key not in _TIMES) if bound else ()
+        matching = tuple(each for each in fields if holds_text(each.value, text)) or self._paired(token, fields)
+        if denied:
+            self._judge(text, shown=self._denies(token, bound, fields, matching))
+        elif self._is_of_another_kind(index):
+            self.missing.append(f"{self.tokens[index - 1].text} {text}")
+        elif matching:
+            self.proved += 1
+            self._note_elements(matching)
+            self._note_exact(index, matching)
+        elif any("namespace" in each.concept("field") for each in bound):
+            self._judge(text, shown=text == self.source.namespace or None)
+        elif fields or (text in self.record.labels and has_value(self.record, text) is False):
+            self.missing.append(text)
+        else:
+            self._unbound_value(index, token, bound)
+
+    def _unbound_value(self, index: int, token: Token, bound: Sequence[Token]) -> None:
+        """A name or a quote without a field word, which may be anywhere in the record."""
+        text = token.text
+        stands = self._stands(token) and not self._is_denied(text)
+        if stands and self._is_text and self._is_said_otherwise(index):
+            self.doubts.append(text)
+            return
+        self._judge(text, shown=stands)
+        if self.record.form == "object":
+            self._note_elements([each for each in self.record.fields if each.value == text])
+        claimed = self._kind_before(index)
+        own = ("", self.source.kind, canonical_kind(self.record.kind))
+        is_open = any(not _GENERIC & set(each.concept("field").split()) for each in bound) and not self._is_text
+        is_namesake = text in self.record.names and claimed not in own  # an account or claim with the same name
+        if stands and (is_open or is_namesake or self._is_unplaced(token)):
+            self.doubts.append(text)
+
+    def _is_said_otherwise(self, index: int) -> bool:
+        """Whether a log entry or event uses a name in another role: denied, reversed, or as part of a path."""
+        text = self.record.folded
+        is_field = any(
+            each.value == self.tokens[index].text for each in self.record.fields if each.key not in FREE_TEXT
+        )
+        if self._said and not is_field:
+            return True  # the rest occurs in another order
+        words = tokens_of(self.tokens[index].text).casefold()
+        if self._is_of_another_noun(index, text.split(), words.split()):
+            return True
+        is_part = words in text and f"{words}/ " in text and words not in text.replace(f"{words}/ ", "")
+        return is_part or is_turned(text, self.tokens, index) or is_unreal(text, words.strip(), self.tokens)
+
+    def _kind_before(self, index: int) -> str:
+        return self.tokens[index - 1].concept("kind") if index else ""
+
+    def _is_of_another_noun(self, index: int, text: Sequence[str], words: Sequence[str]) -> bool:
+        """Whether a text has another kind before a name than the claim: `volume "certs"`, not a Secret."""
+        claimed = self._kind_before(index)
+        places = [at for at in range(1, len(text)) if text[at : at + len(words)] == words]
+        told = {_noun(text[at - 1]) for at in places}
+        return bool(claimed and told) and "" not in told and claimed not in told
+
+    def _is_of_another_kind(self, index: int) -> bool:
+        """Whether the record gives this name another kind than the claim."""
+        claimed = self._kind_before(index)
+        named = {each.path[:-1] for each in self.record.fields if each.value == self.tokens[index].text}
+        kinds = {canonical_kind(each.value) for each in self.record.of(("kind",)) if each.path[:-1] in named and named}
+        return bool(claimed and kinds - {""}) and claimed not in kinds
+
+    def _is_place(self, index: int) -> bool:
+        """Whether it is the namespace of the record, after a word like `in`."""
+        beside = [*self.tokens[max(0, index - 1) : index], *self.tokens[index + 1 : index + 2]]
+        before = self.tokens[index - 1].text.casefold() if index else ""
+        is_named = before in words_of("in") or any(each.concept("kind") == "namespace" for each in beside)
+        spaces = {each.value for each in self.record.fields if each.key == "namespace"} | {self.source.namespace}
+        return is_named and self.tokens[index].text in spaces
+
+    def _is_right_beside(self, index: int, run: Sequence[int]) -> bool:
+        """Whether a key follows a name directly, or in a log entry after a copula: `a1 is the leader`."""
+        between = {token.text.casefold() for token in self.tokens[index + 1 : run[0]]}
+        return run[0] == index + 1 or (self._is_text and bool(between & words_of("copula")))
+
+    def _paired(self, token: Token, bound: Sequence[Field] = ()) -> tuple[Field, ...]:
+        """The fields that match a quote such as `app: checkout`, limited to the fields named beside it."""
+        match = _PAIR.fullmatch(token.text) if token.quoted else None
+        if match is None:
+            return ()
+        *around, key = [plain_key(part) for part in match[1].split(".") if part] or [""]
+        found = (each for each in self.record.of((key,)) if set(around) <= set(each.path))
+        return tuple(
+            each for each in found if each.value.casefold() == match[2].casefold() and (not bound or each in bound)
+        )
+
+    def _is_unplaced(self, token: Token) -> bool:
+        """Whether it is the name of another object, or a key with another value than the claimed one."""
+        says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
+        if says_more and self._lookup.own(token):
+            return True
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        is_name = bool(NAME.fullmatch(token.text)) and not self._is_text
+        is_prefix = any(name.startswith(f"{token.text}-") for name in self.record.names)
+        if not is_name or token.text in around or is_prefix:
+            return False
+        values = [part.strip() for each in self.record.fields for part in each.value.split(",")]
+        is_whole = any(token.text in (value, value.partition("/")[0], value.rpartition("/")[2]) for value in values)
+        return not is_whole
+
+    def _denies(
+        self, token: Token, bound: Sequence[Token], fields: Sequence[Field], matching: Sequence[Field]
+    ) -> bool | None:
+        """Whether the record proves the absence of a value."""
+        told = has_value(self.record, token.text)
+        if self._is_absent_key(token):
+            return True
+        is_condition = token.text in self.record.labels and told is False
+        if matching or (not bound and not is_condition and self._stands(token)):
+            return False
+        return True if fields or (not bound and told is False) else None
+
+    def _is_absent_key(self, token: Token) -> bool:
+        """Whether a complete object has no such key: `no key DB_USER`."""
+        keys = {part for each in self.record.fields for part in each.path}
+        is_whole = self.record.form == "object" and not self.record.is_part and self.source.is_complete
+        return (
+            is_whole
+            and any(t.text.casefold() in ("key", "keys") for t in self.tokens)
+            and plain_key(token.text) not in keys
+        )
+
+    def _is_denied(self, text: str) -> bool:
+        """Whether the record has `no` or `not` directly before the words of a quote."""
+        parts = self.record.folded.split(tokens_of(text).casefold())[:-1]
+        negative = words_of("not") | {"non"}
+        return bool(parts) and all(part.split()[-1:] and part.split()[-1] in negative for part in parts)
+
+    def _stands(self, token: Token) -> bool:
+        """Whether the lines of the record contain it, or it is a name of the whole result."""
+        text = token.text
+        if self.record.says(text, exactly=token.quoted):
+            is_word = self.record.form == "object" and " " not in text and not any(sign in text for sign in ":=")
+            return not is_word or any(
+                holds_text(each.value, text) or plain_key(text) in each.path for each in self.record.fields
+            )
+        if token.quoted and _PAIR.fullmatch(text):
+            return bool(self._paired(token))
+        pieces = [piece.strip() for piece in _PIECES.split(text) if piece.strip(" .")]
+        if token.quoted and text.endswith(("…", "...")) and pieces:
+            pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
+        if token.quoted and pieces and pieces != [text]:
+            return all(self.record.says(piece) for piece in pieces if piece)
+        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
+        parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
+        return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
+
 
 def _by_sentences(text: str) -> str:
     return tokens_of(_SENTENCE.sub(" ; ", text)).casefold()
 
 
 def are_nothing(fields: Sequence[Field]) -> bool | None:
-    """Whether all of these fields say that there is none; None without any."""
+    """Whether all of these fields are empty; None without fields."""
     if not fields:
         return None
     numbers = [next(numbers_of([each]), None) for each in fields]
@@ -174,130 +356,6 @@ def are_nothing(fields: Sequence[Field]) -> bool | None:
     )
 
 
-@dataclass(slots=True, kw_only=True)
-class Computed(Account):
-    """What can be computed from one record. Each method says whether it judged the number."""
-
-    def _times(self, index: int, quantity: Quantity) -> bool:
-        """`25 times`, of an event that counts itself."""
-        fields = self.record.of(("count",)) if self.record.form == "event" else ()
-        words = self._beside(index, "times") if fields and "count" in quantity.dimensions else set()
-        if not words:
-            return False
-        self._open -= words
-        self._judge(self.tokens[index].text, shown=any(has_number(each, quantity) for each in fields))
-        return True
-
-    def _time(self, index: int, quantity: Quantity, sign: str) -> bool:
-        """A time beside which no field is named: how long ago, how long, in which time."""
-        if "time" not in quantity.dimensions:
-            return False
-        beside = {each for each in (index - 2, index - 1, index + 1, index + 2) if 0 <= each < len(self.tokens)}
-        agos = {each for each in beside if self.tokens[each].has("ago")}
-        if (
-            self._counts_restarts()
-            and not agos
-            and any(has_number(each, quantity) for each in self.record.of(("age",)))
-        ):
-            self.proved += 1  # `12 restarts in 18 hours`, of what is that old
-            return True
-        fields = self._ago_fields() if agos else self.record.of(("window",))
-        fields = fields if agos or self._has("state") else self.record.of(("window", "duration"))
-        if not agos and not any(has_number(each, quantity, sign) for each in fields):
-            return False
-        if not fields:
-            return False
-        self._open -= agos
-        self._judge(self.tokens[index].text, shown=any(has_number(each, quantity, sign) for each in fields))
-        return True
-
-    def _counts_restarts(self) -> bool:
-        has_key = any("restarts" in token.concept("field") for token in self.tokens)
-        return has_key and any(token.is_count for token in self.tokens)
-
-    def _ago_fields(self) -> tuple[Field, ...]:
-        """The fields that say when something was last."""
-        if self.record.form == "event":
-            return self.record.of(("age", "lastseen"))
-        restarted = any(
-            "restarts" in token.concept("field") or token.concept("state") == "restarted" for token in self.tokens
-        )
-        is_last = self._has("last") and not self._has("state")
-        return self.record.of(("ago",)) if restarted or is_last else ()
-
-    def _gap(self, index: int, quantity: Quantity) -> bool:
-        """`2 more`, `40Gi of memory are left`: the difference between the parts of a ratio."""
-        words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
-        is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
-        named = [place for run in self._runs(index) for place in run]
-        named = [place for place in named if keys_of(self.tokens[place]) != REPLICAS]
-        gaps = set(
-            self._gaps(
-                frozenset(key for place in named for key in keys_of(self.tokens[place])), quantity, is_lack=is_lack
-            )
-        )
-        if not words or len(gaps) != 1:
-            return False
-        self._open -= {*words, *named}
-        self._judge(self.tokens[index].text, shown=gaps == {True})
-        return True
-
-    def _gaps(self, keys: frozenset[str], quantity: Quantity, *, is_lack: bool) -> Iterator[bool]:
-        """For each ratio of these keys whether its parts are as far apart as `quantity` says."""
-        totals = {each.path[:-1]: each for each in self.record.fields if each.key == "total" and len(each.path) > 1}
-        for each in self.record.fields:
-            if ("ready" in each.path) is not is_lack:
-                continue  # replicas are missing, room is left
-            if each.key == "current" and each.path[:-1] in totals and (not keys or keys & ways(each)):
-                pair = tuple(numbers_of([each, totals[each.path[:-1]]]))
-                measure: Dimension = "cpu" if "cpu" in ways(each) else "memory" if "memory" in ways(each) else "count"
-                claimed = quantity.measured(measure)
-                for dimension in claimed.dimensions if len(pair) == 2 else ():
-                    some, every, told = pair[0].number(dimension), pair[1].number(dimension), claimed.number(dimension)
-                    if some is not None and every is not None:
-                        yield every - some == told
-
-    def _counted_elements(self, index: int, token: Token) -> bool:
-        """`has 2 containers`, `5 keys`: the elements of an object, or the second part of `1/2`."""
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        if following is None or token.quantity is None or token.parts:
-            return self._ready_elements(token) if token.parts else False
-        number = token.quantity.number("count")
-        if following.concept("field") == "data":
-            entries = [each for each in self.record.fields if each.path[0] == "data"]
-            count = len(entries)
-        elif following.concept("kind") == "container":
-            named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
-            totals = [each for each in self.record.fields if each.path == ("ready", "total")]
-            if self.record.form == "row" and totals:
-                is_of_state = any(each.concept("state") in ("running", "ready") for each in self.tokens)
-                ready = self._lookup.of_path("ready", "current")
-                is_part = ready and ready[0].value != totals[0].value
-                if is_of_state and is_part and not any(each.concept("state") == "ready" for each in self.tokens):
-                    self.doubts.append(token.text)
-                    return True  # one may run and not be ready
-                meant = ready if is_of_state else totals
-                self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
-                return True
-            count = len(named)
-        else:
-            return False
-        if not count or self.record.form != "object":
-            return False
-        self._open.discard(index + 1)
-        self._judge(token.text, shown=number == count)
-        return True
-
-    def _ready_elements(self, token: Token) -> bool:
-        """`1 of 2 containers is ready`: elements of an object."""
-        ready = next((index for index, each in enumerate(self.tokens) if each.concept("state") == "ready"), None)
-        values = [each.value.casefold() for each in self.record.of(("ready",)) if each.labels]
-        if self.record.form != "object" or ready is None or not values or not set(values) <= {"true", "false"}:
-            return False
-        if ready in self._denied:
-            self.doubts.append(token.text)
-            return True
-        self._open.discard(ready)
-        part, whole = (each.number("count") for each in token.parts)
-        self._judge(token.text, shown=part == values.count("true") and whole == len(values))
-        return True
+def _noun(word: str) -> str:
+    """The kind of object that a word names; empty for none."""
+    return canonical_kind(word) or (word if word in ("volume", "image", "container") else "")

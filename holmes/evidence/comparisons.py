@@ -1,4 +1,4 @@
-"""Assertions that compare: sums and extremes of several records, which of two is more, times and gaps. Pure."""
+"""Judges comparisons: sums, extremes, the larger of two values, durations, and time differences."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.fields import Lookup, numbers_of
-from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
-from holmes.evidence.lexicon import words_of
-from holmes.evidence.predicates import has_value, shows
+from holmes.evidence.fields import Lookup, has_value, numbers_of, shows
 from holmes.evidence.quantities import quantities_in, seconds_between, seconds_of
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, not_found
 from holmes.evidence.trial import Trial
+from holmes.evidence.words import names_of, number_in, said, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +34,13 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
     """`ran for 12 seconds`: the duration of one record, or the time between its start and its end."""
     verb = next((token for token in tokens if token.has("duration")), None)
     if verb is not None and _GOES_ON.search(verb.text) and any(token.has("not") for token in tokens):
-        verb = None  # `running for 3 days without a restart`, of one record
+        verb = None  # `running for 3 days without a restart`, for one record
     if verb is None and any(token.text.casefold() in ("in", "en") for token in tokens):
         verb = next((token for token in tokens if token.concept("state") == "succeeded"), None)
-    number = next((token for token in tokens if token.shape == "number"), None)
+    number = number_in(tokens)
     if verb is None or number is None or number.quantity is None or "time" not in number.quantity.dimensions:
         return None
-    wanted = frozenset(name for subject in subjects[:1] for name in names_of(subject))
+    wanted = names_of(*subjects[:1])
     records = [record for record in passage.cited if not subjects or (record.names | record.labels) & wanted]
     elements = [token for token in tokens if token.is_value and any(token.text in each.labels for each in records)]
     records = [record.narrowed(elements[0].text) for record in records] if len(elements) == 1 else records
@@ -52,13 +51,13 @@ def duration_of(passage: Passage, tokens: Sequence[Token], subjects: Sequence[To
     if _is_another_time(verb, tokens, records[0]):
         return CITED
     times = _times_of(records[0])
-    if times is None:  # a log entry may say so in its own words
+    if times is None:  # a log entry may contain the duration in words
         return None if _GOES_ON.search(verb.text) or records[0].form == "entry" else CITED
     return CHECKED if any(number.quantity.equals(each) for each in times) else not_found(number.text)
 
 
 def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bool:
-    """Whether a record's times are not those of which a claim speaks: of what has not ended, or of the run before."""
+    """Whether the claim means other times: of an object that has not ended, or of the previous run."""
     ended = any(token.concept("state") in ("succeeded", "finished") for token in tokens) or _COMPLETED.search(verb.text)
     is_before = any("laststate" in each.path for each in record.fields)
     says_last = any(token.has("last") for token in tokens)
@@ -70,7 +69,7 @@ def _is_another_time(verb: Token, tokens: Sequence[Token], record: Record) -> bo
 
 
 def _times_of(record: Record) -> tuple[Quantity, ...] | None:
-    """How long a record took, as it says or from its start to its end; None when it does not tell."""
+    """The duration of a record, stated or computed from its start and end; None if unknown."""
     told = record.of(("duration", "elapsed"))
     starts, ends = record.of(_STARTS), record.of(_ENDS)
     if len(told) == 1:
@@ -84,9 +83,9 @@ def _times_of(record: Record) -> tuple[Quantity, ...] | None:
 
 
 def judge_time_between(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """`B came 31 seconds after A`: two cited log entries that are so far apart, one with each half of the words."""
+    """`B came 31 seconds after A`: two cited log entries with this distance, one for each half of the claim."""
     number = next((token for token in tokens if token.quantity and "time" in token.quantity.dimensions), None)
-    word = next((token for token in tokens if token.has("later") and not token.quoted), None)
+    word = said(tokens, "later")
     entries = [record for record in passage.cited if record.form == "entry"][:_MOST_ENTRIES]
     if number is None or number.quantity is None or word is None or len(entries) < 2:
         return None
@@ -133,14 +132,14 @@ def _says(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool:
 
 
 def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`web is the oldest pod`, `has the most restarts`: one row of a whole table has the extreme of a column."""
-    word = next((token for token in tokens if token.has("superlative") and not token.quoted), None)
+    """`web is the oldest pod`, `has the most restarts`: one row of a whole table has the extreme value of a column."""
+    word = said(tokens, "superlative")
     if word is None:
         return None
     key, _, end = word.concept("superlative").partition(" ")
     rest = [token for token in tokens if token is not word and token not in subjects]
     records = list(passage.records)
-    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    wanted = names_of(*subjects)
     if not subjects or not passage.is_whole or passage.source.is_cut or len(passage.cited) != len(records):
         return CITED
     fields = [token for token in rest if token.has("field") and not token.has("kind")]
@@ -153,21 +152,21 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
     if len(holders) != 1 or not holders[0].names & wanted:
         return not_found(word.text)
     if any("/" in subject.text for subject in subjects):
-        return CITED  # which of several namespaces is meant
+        return CITED  # the namespace is ambiguous
     rest = [token for token in rest if not (token.has("kind") or (key == "*" and token in fields))]
     return CHECKED if holds(passage, holders[0], rest) else CITED
 
 
 def compared(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`web is older than db`, `241 days younger than db`: two rows by the number of one column."""
-    word = next((token for token in tokens if token.has("comparative") and not token.quoted), None)
+    """`web is older than db`, `241 days younger than db`: two rows, compared by one column."""
+    word = said(tokens, "comparative")
     than = next((index for index, token in enumerate(tokens) if token.text.casefold() in words_of("than")), None)
     if word is None or than is None or len(subjects) != 1:
         return None
     key, _, sign = word.concept("comparative").partition(" ")
     known = {name for record in passage.records for name in record.names}
     others = [token for token in tokens[than + 1 :] if token.is_value and names_of(token) & known]
-    number = next((token for token in tokens if token.shape == "number"), None)
+    number = number_in(tokens)
     fields = [token for token in tokens if token.has("field") and not token.has("kind")]
     used = (word, number, *others, *subjects, *fields, tokens[than])
     if len(others) != 1 or any(not (t in used or t.is_neutral or t.has("kind")) for t in tokens):
@@ -194,9 +193,9 @@ def total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
     plain = [token for token in tokens if token not in subjects and not token.has("state")]
     counted = [token for token, after in pairwise(plain) if token.is_count and _is_kind(after)]
     number = next((token for token in reversed(tokens) if token.shape == "number" and token not in counted), None)
-    if not any(token.has("total") and not token.quoted for token in tokens) or number is None:
+    if said(tokens, "total") is None or number is None:
         return None
-    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    wanted = names_of(*subjects)
     records = [record for record in passage.cited if not subjects or record.names & wanted]
     named = [token for token in tokens if token.has("field") and not token.has("kind")]
     if len(records) == 1 and len(counted) <= 1:
@@ -222,7 +221,7 @@ def _holds_all(passage: Passage, records: Sequence[Record], token: Token) -> boo
 
 
 def _sums(records: Sequence[Record], named: Sequence[Token], quantity: Quantity) -> list[tuple[Dimension, Fraction]]:
-    """The sum of the named field in each dimension; without a name, of the only one that every record has."""
+    """The sum of the named field in each dimension. Without a name, of the only field that every record has."""
     found: list[tuple[Dimension, Fraction]] = []
     for dimension in sorted(quantity.dimensions):
         rows = [_values(record, named, dimension) for record in records]
@@ -255,7 +254,7 @@ def _total_of_elements(record: Record, tokens: Sequence[Token], number: Token, c
 
 
 def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
-    """The number of the only field that has one of `keys`."""
+    """The number of the only field with one of `keys`."""
     fields = [each for each in record.fields if each.path[0] in keys and len(each.path) == 1]
     order: list[Dimension] = ["time", "count", "memory", "cpu", "percent"]
     order.sort(key=lambda dimension: dimension not in keys)
@@ -265,14 +264,14 @@ def _only_value(record: Record, keys: frozenset[str]) -> Fraction | None:
 
 
 def holds(passage: Passage, record: Record, tokens: Sequence[Token]) -> bool | None:
-    """Whether `record` is as the rest of an assertion says."""
+    """Whether `record` matches the rest of an assertion."""
     if all(token.is_neutral or token.concept("compare") == "=" for token in tokens):
         return True
     return Trial(record=record, source=passage.source, tokens=tokens).run().holds
 
 
 def number_of(token: Token) -> Fraction | None:
-    """The plain number that a token is; None for another one."""
+    """The plain number of a token; None for other tokens."""
     return token.quantity.number("count") if token.quantity is not None else None
 
 

@@ -1,25 +1,199 @@
-"""Which fields of a record the words of a claim mean, and whether a number is the value of one.
+"""Finds the fields that words of a claim mean, compares numbers with them, and decides which states a record shows.
 
-Pure.
+A word in the record does not prove a state: a condition is in every description, with any status.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.predicates import is_nothing
 from holmes.evidence.quantities import count_of, quantities_in
 from holmes.evidence.records import plain_key, tokens_of
+from holmes.evidence.words import State, lexicon, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holmes.evidence.quantities import Dimension, Quantity
     from holmes.evidence.records import Field, Record
     from holmes.evidence.words import Token
+
+
+_STATUS_KEYS: Final = frozenset({"status", "phase", "state", "type", "level", "severity", "lvl"})
+_LEVELS: Final = ("level", "severity", "lvl")
+_BAD_LEVELS: Final = frozenset({"error", "err", "fatal", "critical", "panic", "e", "f"})
+_REASON_KEYS: Final = frozenset({"reason", "status", "phase", "lastreason"})
+_PHASES_IN_PATHS: Final = frozenset({"running", "waiting", "terminated"})
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "unknown": False}
+_NOTHING: Final = frozenset(
+    {"", "<none>", "none", "<unset>", "[]", "{}", "null", "0", "<unknown>", "<pending>", "<nil>", "<no value>"}
+)
+_WELL: Final = frozenset(
+    ["running", "completed", "complete", "succeeded", "bound", "ready", "active", "deployed", "normal", "info", "debug"]
+)
+_WORD = re.compile(r"[a-z]+(?:-[a-z]+)?")
+_STATUS_CODE = re.compile(r"[1-5]\d\d")
+_RATIO = re.compile(r"(\d+)/(\d+)")
+
+
+def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
+    """Whether `record` shows `state`, a name of the lexicon.
+
+    `last` selects the previous state of the object, `now` excludes it. None means that the fields do not show it either
+    way.
+    """
+    words = lexicon().states[state]
+    if last and (before := tuple(each for each in record.fields if "laststate" in each.path)):
+        record = replace(record, fields=before)
+    elif now and (current := tuple(each for each in record.fields if "laststate" not in each.path)):
+        record = replace(record, fields=current)
+    if state in ("failed", "error") and record.form in ("entry", "event"):
+        return _tells_of(record, state)
+    if state == "notfound":
+        return record.says("not found", exactly=False) or record.says("notfound", exactly=False) or None
+    if any(_parts(each.value) & set(words.opposed.split()) for each in record.of(_REASON_KEYS)):
+        return words.negative
+    verdicts = next((found for found in map(set, _verdicts(record, words)) if found), set())
+    if len(verdicts) != 1 or (words.soft and verdicts == {False} and not _is_well(record)):
+        return None
+    return verdicts.pop() is not words.negative
+
+
+def has_value(record: Record, value: str) -> bool | None:
+    """Whether `record` shows `value`, a status, reason or condition outside the lexicon."""
+    conditions = set(_named_booleans(record, (plain_key(value),)))
+    if len(conditions) == 1:
+        return conditions.pop()
+    wanted = value.casefold()
+    told = [each for each in record.fields if each.key in _STATUS_KEYS | _REASON_KEYS and not _is_boolean(each)]
+    told = [each for each in told if each.key != "type" or record.form == "event"]
+    if any(wanted in _parts(each.value) for each in told):
+        return True
+    return False if record.form == "row" and any(each.key == "status" for each in told) else None
+
+
+def is_nothing(value: str) -> bool:
+    """Whether a value means "none"."""
+    return value.strip().casefold() in _NOTHING
+
+
+def _verdicts(record: Record, words: State) -> Iterator[Iterator[bool]]:
+    """The verdicts of the fields, most reliable first. The first group with a verdict decides."""
+    yield _named_booleans(record, words.conditions.split())
+    yield _full_ratios(record, words.ratios.split())
+    yield _above_zero(record, words.above_zero.split())
+    yield _by_status(record, words.statuses.split(), last="terminated" in words.statuses)
+    yield _by_reason(record, words)
+
+
+def _full_ratios(record: Record, keys: list[str]) -> Iterator[bool]:
+    for each in record.of(keys):
+        if match := _RATIO.fullmatch(each.value):
+            yield match[1] == match[2] != "0"
+
+
+def _above_zero(record: Record, keys: list[str]) -> Iterator[bool]:
+    for each in record.of(keys):
+        found = quantities_in(each.value)
+        number = found[0].number("count") if found else None
+        wholes = (other.value for other in record.fields if other.path == ("ready", "total"))
+        totals = [int(whole) for whole in wholes if whole.isdigit()]
+        if number is not None and (number == 0 or not totals or number >= totals[0]):
+            yield number > 0
+
+
+def _by_status(record: Record, wanted: list[str], *, last: bool) -> Iterator[bool]:
+    if not wanted:
+        return
+    for each in record.fields:
+        if each.labels and each.labels & _conditions(record):
+            continue
+        if each.key in _STATUS_KEYS and not _is_boolean(each) and (each.key != "type" or record.form == "event"):
+            if each.key in ("level", "severity", "lvl") and not {"error", "warning"} & set(wanted):
+                continue
+            yield bool(_parts(each.value) & set(wanted))
+        if last and each.key == "laststate":
+            yield bool(_parts(each.value) & set(wanted))
+        for part in each.path[:-1]:
+            if part in _PHASES_IN_PATHS and ("laststate" not in each.path or last):
+                yield part in wanted
+
+
+def _by_reason(record: Record, words: State) -> Iterator[bool]:
+    wanted = set(words.reasons.split())
+    if not wanted:
+        return
+    told = [each for each in record.of(_REASON_KEYS) if not _is_boolean(each)]
+    if any(_parts(each.value) & wanted for each in told):
+        yield True
+    elif told and (record.form == "row" or any({"laststate", "terminated"} & set(each.path) for each in told)):
+        yield False
+
+
+def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
+    """Boolean fields and statuses of conditions with these names."""
+    wanted = frozenset(names)
+    conditions = [
+        each
+        for each in record.fields
+        if each.key == "status" and any(plain_key(label) in wanted for label in each.labels)
+    ]
+    if not conditions and any(plain_key(each.value) in wanted for each in record.fields if each.path == ("type",)):
+        conditions = [each for each in record.fields if each.path == ("status",)]  # one condition of a list
+    fields = conditions or [each for each in record.fields if each.key in wanted]
+    for each in fields:
+        if (value := _BOOLEANS.get(each.value.casefold())) is not None:
+            yield value
+
+
+def _conditions(record: Record) -> frozenset[str]:
+    """The types of the conditions."""
+    return frozenset(label for each in record.fields if "conditions" in each.path for label in each.labels)
+
+
+def _tells_of(record: Record, state: str) -> bool | None:
+    """Whether a log entry or an event reports a failure: by its status code or level, else by its words."""
+    if state == "failed" and (code := _code_of(record)) is not None:
+        return code
+    if state == "error" and (levels := record.of(_LEVELS)):
+        return bool({each.value.casefold() for each in levels} & _BAD_LEVELS)
+    return _tells_of_failure(record) or None
+
+
+def _code_of(record: Record) -> bool | None:
+    """Whether the status code of a request is an error; None without a code."""
+    codes = {each.value for each in record.of(("status", "code", "statuscode")) if _STATUS_CODE.fullmatch(each.value)}
+    return next(iter(codes)) >= "4" if len(codes) == 1 else None
+
+
+def _tells_of_failure(record: Record) -> bool:
+    """Whether its level or a word reports a failure that is not denied."""
+    if {each.value.casefold() for each in record.of((*_LEVELS, "type"))} & (_BAD_LEVELS | {"warning"}):
+        return True
+    words = record.folded.split()
+    failures = (index for index, word in enumerate(words) if word in words_of("failure"))
+    return any(
+        not words_of("no failure") & set(words[max(0, at - 2) : at]) and words[at + 1 : at + 3] != ["rate", "0"]
+        for at in failures
+    )
+
+
+def _is_well(record: Record) -> bool:
+    """Whether a row has a healthy status."""
+    return any(_parts(each.value) & _WELL for each in record.of(("status", "type", "level")))
+
+
+def _is_boolean(each: Field) -> bool:
+    return each.value.casefold() in _BOOLEANS
+
+
+def _parts(value: str) -> set[str]:
+    """The words of `Ready,SchedulingDisabled` or `Init:Error`."""
+    return {part.strip().casefold() for part in re.split(r"[,:/]", value)} if len(value) <= 120 else set()
+
 
 REPLICAS: Final = frozenset({"desired", "replicas", "specreplicas"})
 FREE_TEXT: Final = frozenset({"message", "note", "msg", "error", "err", "description", "changecause"})
@@ -49,14 +223,17 @@ _ROUNDED: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lookup:
-    """The fields of `record`; with `last` those of the state before, where it has one. `words` are all of a claim."""
+    """The fields of `record`.
+
+    With `last`, the fields of its previous state, if any. `words` are all words of the claim.
+    """
 
     record: Record
     last: bool = False
     words: frozenset[str] = frozenset()
 
     def names_field(self, token: Token) -> bool:
-        """Whether a token means a field here. A word for a kind does where the record has such a field."""
+        """Whether a token names a field of this record. A kind does if the record has such a field."""
         if token.shape == "number" or any(token.has(each) for each in ("not", "compare", "ago", "later")):
             return False
         if token.has("kind"):
@@ -66,7 +243,7 @@ class Lookup:
         return bool(self.own(token))
 
     def own(self, token: Token) -> tuple[Field, ...]:
-        """Fields that have `token` as their key, as `progressDeadlineSeconds` or `spec.replicas`."""
+        """Fields with `token` as their key, for example `progressDeadlineSeconds` or `spec.replicas`."""
         if len(token.text) < 3 or token.text in self.record.labels | self.record.names:
             return ()
         is_plain = any(token.has(each) for each in ("state", "unjudged", "not", "kind"))
@@ -81,12 +258,12 @@ class Lookup:
         return found or self.record.of((whole, *(f"{whole}{unit}" for unit in _UNITS_OF_KEYS)))
 
     def is_heading(self, token: Token) -> bool:
-        """Whether it is the heading of a column: `READY`."""
+        """Whether it is a column heading: `READY`."""
         is_upper = token.text.isupper() and len(token.text) > 2 and self.record.form in ("row", "event")
         return is_upper and bool(self.record.of((plain_key(token.text),)))
 
     def of(self, tokens: Sequence[Token]) -> tuple[Field, ...]:
-        """The fields that the words name together: `memory limit` is `limits.memory`. None when they name none."""
+        """The fields that the words name together: `memory limit` is `limits.memory`. Empty if there are none."""
         if len(tokens) == 1 and not tokens[0].has("field") and (own := self.own(tokens[0])):
             return self._now(own, frozenset({plain_key(tokens[0].text)}))
         keys = [keys_of(token) for token in tokens]
@@ -110,21 +287,21 @@ class Lookup:
         return tuple(each for each in self.record.fields if each.path == path)
 
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
-        """Those of the last state, or those of the current one."""
+        """The fields of the previous state, or those of the current one."""
         below = tuple(each for each in found if (self.words - said) & set(each.path[:-1]))
-        found = below or found  # the size of `request`, where `response` has one, too
+        found = below or found  # the size of `request`, if `response` has a size too
         return tuple(each for each in found if ("laststate" in each.path) is self.last) or found
 
 
 def _is_meant(each: Field, keys: frozenset[str]) -> bool:
-    """Whether a part of a value may be meant: the total of `1/2` only by a word for it, and of a target only that."""
+    """Whether a part of a value can be meant: the total of `1/2` or of a target needs a matching word."""
     if each.key == "current" and each.path[0] == "targets" and {"target", "targets"} & keys:
         return False
     return each.key != "total" or len(each.path) == 1 or bool(_TOTALS & keys)
 
 
 def keys_of(token: Token) -> frozenset[str]:
-    """The keys that a word for a field stands for."""
+    """The keys that a field word means."""
     if token.has("kind") and not token.has("field"):
         return frozenset({token.concept("kind"), f"{token.concept('kind')}s"})
     if token.concept("state") == "restarted" and not token.has("field"):
@@ -134,12 +311,12 @@ def keys_of(token: Token) -> frozenset[str]:
 
 
 def ways(each: Field) -> frozenset[str]:
-    """All words on the way to a field: keys, and the labels of elements as keys."""
+    """All names in the path: keys, and labels of elements as keys."""
     return frozenset(plain_key(part) if part.startswith("=") else part for part in each.path)
 
 
 def quantities_of(each: Field) -> tuple[Quantity, ...]:
-    """The quantities in a field; a number without a unit is one of CPU or memory where its key says so."""
+    """The quantities in a field. The key determines the dimension of a number without a unit."""
     value = each.value[:_LONGEST_VALUE].strip()
     if each.key.startswith("port"):
         return tuple(count_of(int(number)) for number in _PORT.findall(_NODE_PORT.sub("/", value[:200])))
@@ -156,7 +333,7 @@ def quantities_of(each: Field) -> tuple[Quantity, ...]:
 
 
 def has_number(each: Field, quantity: Quantity, sign: str = "=", *, rounded: bool = False) -> bool:
-    """Whether a field has this number; with another sign, whether its number is above or below."""
+    """Whether a field has this number, or a larger or smaller one according to `sign`."""
     claimed = tuple(quantity.measured(measure) for measure in _MEASURES if measure in ways(each)) or (quantity,)
     found = quantities_of(each)
     if each.key not in FREE_TEXT | _LISTS and not each.key.startswith("port"):
@@ -179,7 +356,7 @@ def _compare(claimed: Quantity, found: Quantity, sign: str, *, rounded: bool) ->
 
 
 def measures(each: Field, quantity: Quantity) -> bool:
-    """Whether a field begins with a value of the dimension of `quantity`."""
+    """Whether a field starts with a value in a dimension of `quantity`."""
     wanted = quantity.dimensions | ({"moment"} if "clock" in quantity.dimensions else frozenset())
     found = quantities_of(each)
     return (
@@ -197,5 +374,21 @@ def numbers_of(fields: Sequence[Field]) -> Iterator[Quantity]:
 
 
 def holds_text(value: str, text: str) -> bool:
-    """Whether the words of `text` stand in a value."""
+    """Whether a value contains the words of `text`."""
     return tokens_of(text).casefold() in tokens_of(value).casefold()
+
+
+def gaps(record: Record, keys: frozenset[str], quantity: Quantity, *, is_lack: bool) -> Iterator[bool]:
+    """For each ratio with these keys, whether its parts differ by `quantity`."""
+    totals = {each.path[:-1]: each for each in record.fields if each.key == "total" and len(each.path) > 1}
+    for each in record.fields:
+        if ("ready" in each.path) is not is_lack:
+            continue  # replicas are missing, capacity is left
+        if each.key == "current" and each.path[:-1] in totals and (not keys or keys & ways(each)):
+            pair = tuple(numbers_of([each, totals[each.path[:-1]]]))
+            measure: Dimension = "cpu" if "cpu" in ways(each) else "memory" if "memory" in ways(each) else "count"
+            claimed = quantity.measured(measure)
+            for dimension in claimed.dimensions if len(pair) == 2 else ():
+                some, every, told = pair[0].number(dimension), pair[1].number(dimension), claimed.number(dimension)
+                if some is not None and every is not None:
+                    yield every - some == told

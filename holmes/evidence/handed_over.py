@@ -1,8 +1,8 @@
-"""Which stored results belong to a conversation, so that nothing else is read back or listed in it.
+"""Determines which stored results belong to a conversation, so that no others can be read or listed in it.
 
-A store is shared by many conversations. A result belongs to the one whose messages, summaries or ledger point at it,
-and to one in which a person names its id. What a tool, a model or a quotation names does not count: anybody may have
-written it.
+Conversations share a store. A result belongs to a conversation if its messages, summaries or ledger point to it, or if
+a person names its id. Ids in texts of a tool, a model or a quotation do not count, because anyone may have written
+them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 _ID: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
-# Data that goes with a question stands in a fence, and what a client sent without a signature in a quotation.
+# Data in a question is fenced. Unsigned messages of a client are quoted.
 _NOT_SAID: Final = re.compile(r"^```.*?^```|^>.*?$", re.MULTILINE | re.DOTALL)
 _REMOVED: Final = re.compile(r"\bstored as results? ([0-9a-f]{12,64})\b")
 
 
 class HandedOverSoFar:
-    """What a growing conversation has handed over. Each message is read once, however often it is asked."""
+    """The results of a growing conversation. Each message is read once."""
 
     def __init__(self) -> None:
         self._known = NOTHING_HANDED_OVER
@@ -33,7 +33,7 @@ class HandedOverSoFar:
         self._read = 0
 
     def by(self, history: Sequence[Message]) -> HandedOver:
-        """What `history` hands over, and what was handed over before it took the place of another."""
+        """The results of `history` and of earlier histories."""
         if history is not self._history:
             self._history, self._read = history, 0
         if self._read < len(history):
@@ -43,7 +43,7 @@ class HandedOverSoFar:
 
 
 def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> HandedOver:
-    """`earlier` and what `messages` hand over; nothing is forgotten when compaction removes a message."""
+    """`earlier` extended by the results of `messages`. Compaction does not remove results."""
     messages = tuple(messages)
     people = [message for message in messages if isinstance(message, UserMessage)]
     removed = {found for message in people for found in _removed(message)}
@@ -55,7 +55,7 @@ def with_handed_over(earlier: HandedOver, messages: Iterable[Message]) -> Handed
 
 
 def _removed(message: UserMessage) -> Iterator[ResultId]:
-    """Where the messages lie that a summary stands for. Its first part has the words of a model as well."""
+    """Ids of the stored messages that a summary replaced. The first part of a summary also contains text of a model."""
     if message.kind != "summary":
         return
     stored = {each.id for each in message.stored}
@@ -66,7 +66,7 @@ def _removed(message: UserMessage) -> Iterator[ResultId]:
 
 
 def _said(message: UserMessage) -> str:
-    """The own words of a person."""
+    """The text that a person wrote."""
     if message.kind != "request":
         return ""
     return _NOT_SAID.sub("", message.text)

@@ -1,6 +1,6 @@
-"""Objects that are laid out by indents: YAML, JSON with one value per line, and what `kubectl describe` writes.
+"""Parses indented objects: YAML, JSON with one value per line, and `kubectl describe`.
 
-Pure and linear: one stack of open keys, no recursion, so that no depth of nesting costs more than its lines.
+Uses a stack of open keys without recursion, so the time is linear for any depth.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COUNTS = re.compile(r"(\d+) ([A-Za-z]+)")
 
 @dataclass(slots=True, kw_only=True)
 class _Open:
-    """A key or an element of a list whose lines may still follow."""
+    """An open key or list element."""
 
     indent: int
     key: str
@@ -49,7 +49,7 @@ class _Open:
 
 @dataclass(slots=True, kw_only=True)
 class _Draft:
-    """An object while its lines are read: its values with what was open around each."""
+    """An object while its lines are read: its values with their open keys."""
 
     first_line: int
     lines: list[Line] = field(default_factory=list)
@@ -59,7 +59,7 @@ class _Draft:
     is_element: bool = False
 
     def record(self) -> Iterator[Record]:
-        """The object, and the events that a description ends with."""
+        """The object, and the events at the end of a description."""
         if not self.values and not self.events:
             return
         fields = tuple(
@@ -94,7 +94,7 @@ class _Draft:
 
 
 def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
-    """What a pair of `path` and `value` says about some other object, as a field of its own."""
+    """A field for a pair of `path` and `value` about another object."""
     for before, each in pairwise(fields):
         if before.key == "path" and each.key == "value" and before.path[:-1] == each.path[:-1]:
             path = tuple(plain_key(part) for part in _PATH_PARTS.split(before.value) if part)
@@ -102,7 +102,7 @@ def _pointed(fields: Sequence[Field]) -> Iterator[Field]:
 
 
 def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Record]:
-    """The objects of `lines`: one, those of a list, or several one after the other."""
+    """The objects of `lines`: one, the elements of a list, or several in sequence."""
     elements = frozenset() if is_one else _starts_of_elements(lines)
     indent_of_elements = _indent(lines[min(elements)][1]) if elements else 0
     draft = _Draft(first_line=lines[0][0] if lines else 1)
@@ -140,7 +140,7 @@ def objects_of(lines: Sequence[Line], *, is_one: bool = False) -> Iterator[Recor
 
 
 def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last: bool) -> None:
-    """One line with a key, an element, or a value of its own."""
+    """One line with a key, an element, or only a value."""
     indent, rest = _opened_elements(opened, text)
     match = _KEY.match(rest)
     if rest == "{":
@@ -166,14 +166,14 @@ def _read(draft: _Draft, opened: list[_Open], number: int, text: str, *, is_last
 
 
 def _read_plain(draft: _Draft, opened: list[_Open], number: int, text: str) -> None:
-    """A line without a key: it belongs to the open one, and may be a setting in a text block."""
+    """A line without a key. It belongs to the open key, and may be a setting in a text block."""
     draft.values += [(tuple(opened[:-1]), opened[-1].key, _value(text), number)] if text and opened else []
     if opened and (setting := _SETTING.fullmatch(text)):
         draft.values.append((tuple(opened), plain_key(setting[1]), setting[2], number))
 
 
 def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, number: int) -> None:
-    """A key with its value, which may name the element around it or have several values in it."""
+    """A key with its value. The value may name its element or consist of several values."""
     element = opened[-1] if opened and opened[-1].is_element else None
     rank = _NAMES_OF_ELEMENTS.index(own.key) if own.key in _NAMES_OF_ELEMENTS else 99
     if element is not None and rank < element.rank and (own.key != "path" or shown.startswith("/")):
@@ -186,12 +186,12 @@ def _read_value(draft: _Draft, opened: list[_Open], own: _Open, shown: str, numb
     if draft.description and own.key in _PAIRED and (setting := _SETTING.fullmatch(shown)):
         draft.values.append(((*opened, own), plain_key(setting[1]), setting[2], number))
     if draft.description and own.key != "message":
-        # What is indented below `State: Running` belongs to it, and `Labels: a=b` goes on below its first value.
+        # Lines below `State: Running` belong to it, and `Labels: a=b` continues below its first value.
         opened.append(own)
 
 
 def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open, ...], str, str]]:
-    """The values of JSON that stands in one line, each with what is around it."""
+    """The values of one-line JSON, each with its path."""
     try:
         value: JsonValue = json.loads(text.rstrip().removesuffix(","))
     except (ValueError, RecursionError):
@@ -207,7 +207,7 @@ def _inline(text: str, around: tuple[_Open, ...]) -> Iterator[tuple[tuple[_Open,
 
 
 def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
-    """Open the elements that a line begins; the indent and the text of what follows."""
+    """Open the elements that start in a line. Returns the indentation and the text after them."""
     indent, rest = _indent(text), text.strip()
     while rest.startswith("- ") or rest == "-":
         _open(opened, _Open(indent=indent, key="", is_element=True))
@@ -219,7 +219,7 @@ def _opened_elements(opened: list[_Open], text: str) -> tuple[int, str]:
 
 
 def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], number: int, text: str) -> None:
-    """A row of a table in a description: an event, a condition, or what is allocated."""
+    """A row of a table in a description: an event, a condition, or allocated resources."""
     cells = [cell.strip() for cell in _GAP.split(text.strip(), maxsplit=max(0, len(table) - 1))]
     if len(cells) != len(table):
         words = text.split()
@@ -237,7 +237,7 @@ def _table_row(draft: _Draft, opened: list[_Open], table: tuple[str, ...], numbe
 
 
 def _heading(opened: Sequence[_Open], stripped: str, above: str) -> tuple[str, ...]:
-    """The columns of a table that begins below its name without a rule, as the conditions of a pod do."""
+    """The columns of a table without a rule below its name, for example the conditions of a pod."""
     cells = _GAP.split(stripped)
     is_first = bool(opened) and above.rstrip().endswith(":") and plain_key(above) == opened[-1].key
     if is_first and len(cells) > 1 and ":" not in stripped and all(cell[:1].isupper() for cell in cells):
@@ -246,7 +246,7 @@ def _heading(opened: Sequence[_Open], stripped: str, above: str) -> tuple[str, .
 
 
 def _starts_of_elements(lines: Sequence[Line]) -> frozenset[int]:
-    """The positions at which the objects of the outermost list begin; none when the whole is one object."""
+    """The start positions of the objects in the outermost list; empty for a single object."""
     for position, (_, text) in enumerate(lines[:2_000]):
         stripped = text.strip()
         if plain_key(stripped.partition(":")[0]) == "metadata" and _indent(text) <= 2 and position < 6:
@@ -291,7 +291,7 @@ def _open(opened: list[_Open], new: _Open) -> None:
 
 
 def _close(opened: list[_Open], indent: int, *, keeps_key: bool = False) -> None:
-    """Close what `indent` ends. A list may begin at the indent of its key."""
+    """Close the keys that `indent` ends. A list may start at the indentation of its key."""
     while opened and (
         opened[-1].indent > indent
         or (opened[-1].indent == indent and not (keeps_key and not opened[-1].is_element and opened[-1].key))

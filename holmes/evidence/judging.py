@@ -1,7 +1,7 @@
-"""Judges a claim against the lines that it cites: checked, cited, or not found there.
+"""Judges a claim against the cited lines: checked, cited, or not found.
 
-Pure. A claim is as good as its weakest assertion. The subject of an assertion goes on into the next; what it says must
-stand in the record of that subject.
+The weakest assertion determines the result. An assertion inherits the subject of the previous one, and the record of
+its subject must show it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.judgements import (
+from holmes.evidence.accounts import NAME
+from holmes.evidence.records import (
     CHECKED,
     CITED,
     EMPTY,
@@ -18,13 +19,10 @@ from holmes.evidence.judgements import (
     Passage,
     all_of,
     best_of,
-    names_of,
     not_found,
+    tokens_of,
 )
-from holmes.evidence.lexicon import words_of
-from holmes.evidence.records import tokens_of
-from holmes.evidence.values import NAME
-from holmes.evidence.words import Assertion, Token, assertions_of
+from holmes.evidence.words import Assertion, Token, assertions_of, first_thing, names_of, said, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +35,7 @@ _SIGNS = re.compile(r"[`\"'()]|[.,:;](?=\s|$)")
 
 
 def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
-    """What `passages` together show of `statement`."""
+    """The judgement of `statement` by `passages` together."""
     passage = Passage.joined(passages)
     walk = _Walk(passage)
     for assertion in assertions_of(statement):
@@ -49,7 +47,7 @@ def judge(statement: str, passages: Sequence[Passage]) -> Judgement:
 
 
 def stands_there(statement: str, passage: Passage) -> bool:
-    """Whether the cited lines have the whole statement word for word: what it says is then said there, not shown."""
+    """Whether the cited lines contain the whole statement word for word. Such a statement is quoted, not proved."""
     cited = _words(passage.text)
     parts = (_words(statement), _words(statement.partition(": ")[2]))
     return any(part in cited and part.count(" ") > _FEWEST_WORDS for part in parts)
@@ -60,7 +58,7 @@ def _words(text: str) -> str:
 
 
 class _Walk(Readings):
-    """Goes through the assertions of a claim with what the last one was about."""
+    """Processes the assertions of a claim in order, with the context of the previous one."""
 
     def __init__(self, passage: Passage) -> None:
         super().__init__(passage)
@@ -74,7 +72,7 @@ class _Walk(Readings):
         self._element: Token | None = None
 
     def take(self, assertion: Assertion) -> None:
-        """Judge one assertion; names alone are subjects of what follows, or go on with a list."""
+        """Judge one assertion. Names alone are subjects of the next assertion, or continue a list."""
         tokens = (*self._lead, *assertion.tokens)
         self._lead = tokens if assertion.leads and _is_label(tokens) else ()
         if self._lead:
@@ -93,12 +91,14 @@ class _Walk(Readings):
             self._judge(tokens, named, goes_on=assertion.goes_on, is_caused=is_caused)
 
     def _judge(self, tokens: tuple[Token, ...], named: Sequence[Token], *, goes_on: bool, is_caused: bool) -> None:
-        """Judge what is said of the subjects that the assertion names, or of those of the last one."""
+        """Judge an assertion about its own subjects, or about those of the previous assertion."""
         subjects = self._waiting + [token for token in self._first_names(tokens) if token in named]
         if subjects:
             self._subjects = tuple(dict.fromkeys(subjects))
             self._is_foreign = False
-        elif self._begins_with_another(tokens) or (goes_on and self._ended_with_another(tokens)):
+        elif self._states_another(first_thing(tokens), tokens) or (
+            goes_on and self._states_another(self._last[-1] if self._last else None, tokens)
+        ):
             self._subjects, self._is_foreign = (), True  # `runs on node-2; node-2 is ready`
         elif (
             self._last
@@ -118,22 +118,14 @@ class _Walk(Readings):
         if judgement is not EMPTY:
             self._judgements.append(judgement)
 
-    def _begins_with_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether an assertion begins with a name that no record has and then says how it is."""
-        first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+    def _states_another(self, token: Token | None, tokens: tuple[Token, ...]) -> bool:
+        """Whether `token` is an unknown name and `tokens` state its condition, in a table."""
         is_row = any(record.form == "row" for record in self._passage.cited)
-        is_name = first is not None and first.is_value and NAME.fullmatch(first.text) and not self._is_subject(first)
-        return bool(is_row and is_name and self._subjects and any(token.has("state") for token in tokens))
-
-    def _ended_with_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether the last assertion ended with a name that no record has, of which this may say how it is."""
-        is_row = any(record.form == "row" for record in self._passage.cited)
-        last = self._last[-1] if self._last else None
-        is_name = last is not None and last.is_value and NAME.fullmatch(last.text) and not self._is_subject(last)
-        return bool(is_row and is_name and self._subjects and any(token.has("state") for token in tokens))
+        is_name = token is not None and token.is_value and NAME.fullmatch(token.text) and not self._is_subject(token)
+        return bool(is_row and is_name and self._subjects and states_of(tokens))
 
     def _waits(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether it only leads to the next assertion: `in total,` or `one second after the restart,`."""
+        """Whether it only introduces the next assertion: `in total,` or `one second after the restart,`."""
         content = [token for token in tokens if not token.is_neutral]
         if content and all(token.has("total") for token in content):
             return True
@@ -144,7 +136,7 @@ class _Walk(Readings):
         return is_later and all(record.form == "entry" for record in self._passage.cited)
 
     def _named(self, tokens: tuple[Token, ...]) -> list[Token]:
-        """`tokens`, with names without signs as names: those that the result has, and what is `called payments`."""
+        """`tokens` with unquoted names as names: names of the result, and the word after `called`."""
         found: list[Token] = []
         for token in tokens:
             is_called = bool(found) and found[-1].text.casefold() in words_of("called")
@@ -154,7 +146,7 @@ class _Walk(Readings):
         return found
 
     def _with_element(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`tokens`, with the container or condition that the last assertion was about where no other one is named."""
+        """`tokens`, with the container or condition of the previous assertion if they name none."""
         labels = {label for record in self._passage.cited for label in record.labels}
         own = [token for token in tokens if token.text in labels]
         if own or any(self._is_subject(token) for token in tokens):
@@ -164,7 +156,7 @@ class _Walk(Readings):
         return tokens
 
     def _with_total(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`tokens`, with the word for a sum that the last assertion had: `together they use 2 CPU and hold 4Gi`."""
+        """`tokens`, with the word for a sum from the previous assertion: `together they use 2 CPU and hold 4Gi`."""
         word = next((token for token in self._last if token.has("total")), None)
         is_number = any(token.shape == "number" for token in tokens)
         says_whose = any(token.has(each) for token in tokens for each in ("total", "all", "of which", "state", "kind"))
@@ -173,8 +165,8 @@ class _Walk(Readings):
         return (word, *tokens)
 
     def _with_counted(self, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
-        """`tokens`, with the kind that was counted before where it is left out: `of which 2`, `of 5 pods, 3 are`."""
-        own = next((token for token in tokens if token.has("kind") and not token.quoted), None)
+        """`tokens`, with the counted kind if they omit it: `of which 2`, `of 5 pods, 3 are`."""
+        own = said(tokens, "kind")
         counted = own or self._counted or self._listed_kind()
         if own is None and counted is not None:
             if any(token.has("of which") for token in tokens):
@@ -189,7 +181,7 @@ class _Walk(Readings):
         return Token(shape="word", text=kind, tags=frozenset({("kind", kind)})) if kind else None
 
     def _continued(self, tokens: tuple[Token, ...], judgement: Judgement) -> Judgement:
-        """The judgement of an assertion that may go on with the words of the last one: `ports 80 and 443`."""
+        """The judgement of an assertion that may continue the previous one: `ports 80 and 443`."""
         says_more = any(token.has(each) and not token.quoted for token in tokens for each in ("field", "state"))
         if judgement.outcome == "checked" or not self._last or says_more:
             return judgement
@@ -202,7 +194,7 @@ class _Walk(Readings):
         return judgement
 
     def _as_cause(self, judgement: Judgement) -> Judgement:
-        """A cause is shown only where one log entry, event or condition says both."""
+        """A cause is checked only if one log entry, event or condition states both facts."""
         return CITED if judgement.outcome == "checked" and not self._is_told() else judgement
 
     def _is_told(self) -> bool:
@@ -210,7 +202,7 @@ class _Walk(Readings):
         return len(cited) == 1 and cited[0].form in ("entry", "event")
 
     def finish(self) -> Judgement:
-        """What came of all. Names at the end are what the last assertion is about, or further values in it."""
+        """The final judgement. Names at the end are subjects of the last assertion, or more values in it."""
         if self._held or self._lead:
             self._judgements.append(CITED)
         waiting, self._waiting = self._waiting, []
@@ -224,7 +216,7 @@ class _Walk(Readings):
         return replace(all_of(self._judgements))
 
     def _named_again(self, token: Token) -> Judgement:
-        """What was said last, said of one more: `two of them are Failed: a and b`."""
+        """The last assertion, applied to another name: `two of them are Failed: a and b`."""
         subjects, self._subjects = self._subjects, (token,)
         plain = tuple(each for each in self._last if each not in subjects and not _counts_things(each))
         judgement = self._assertion(plain)
@@ -235,7 +227,7 @@ class _Walk(Readings):
         return judgement
 
     def _listed(self, names: Sequence[Token]) -> Judgement:
-        """`the pods are a, b and c`: these are there, and no others."""
+        """`the pods are a, b and c`: these exist, and no others."""
         found = frozenset(name for record in self._passage.cited for name in record.names)
         missing = [token.text for token in names if not names_of(token) & found]
         if missing:
@@ -244,12 +236,12 @@ class _Walk(Readings):
         return CHECKED if is_all and len(names) > 1 else CITED
 
     def _first_names(self, tokens: tuple[Token, ...]) -> list[Token]:
-        """The names before anything is said about them; without any, and without a subject so far, the first later."""
+        """The names at the start of an assertion. If no subject is known, the first name anywhere in it."""
         found: list[Token] = []
         for token in tokens:
             if self._is_subject(token):
                 if token in found:
-                    break  # a namespace or account of the same name
+                    break  # a namespace or account with the same name
                 found.append(token)
             elif token.shape == "number" or token.is_value or token.has("state") or token.has("field"):
                 break
@@ -272,7 +264,7 @@ def _are_names(tokens: Sequence[Token], content: Sequence[Token], named: Sequenc
 
 
 def _is_label(tokens: tuple[Token, ...]) -> bool:
-    """Whether it only names what a value belongs to: `memory request of app:`."""
+    """Whether it only names the owner of the next value: `memory request of app:`."""
     return any(t.has("field") for t in tokens) and not any(t.shape == "number" or t.has("state") for t in tokens)
 
 
@@ -282,5 +274,5 @@ def _counts_on(tokens: tuple[Token, ...]) -> bool:
 
 
 def _counts_things(token: Token) -> bool:
-    """Whether it is the number of things that are named after it."""
+    """Whether it counts the names after it."""
     return token.has("of which") or token.has("both") or token.has("all") or (token.is_count or bool(token.parts))

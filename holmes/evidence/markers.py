@@ -1,10 +1,9 @@
-"""The markers by which an answer cites stored results, `[[<result id>:12]]`, and what is claimed in front of them.
+"""Parses citation markers such as `[[<result id>:12]]` and the claims before them.
 
-Pure. The marker says what came of the check: nothing more for *checked*, `[[<id>:12-18 cited]]` where the lines cannot
-show all of the claim, `[[<id>:12-18 not found there: OOMKilled, 137]]` where a part of it is missing. One bracket may
-hold several (`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`), and several may follow each other. Everything else in double
-brackets is somebody's text and passes unchanged: `[[ -f x ]]`, `[[1, 2]]`, a link of a wiki. A claim is the sentence or
-list item in front of a marker, or the fenced block.
+The marker contains the outcome: no suffix if checked, `[[<id>:12-18 cited]]` if the lines cannot prove the whole claim,
+`[[<id>:12-18 not found there: OOMKilled, 137]]` if a part is missing. One bracket may contain several citations
+(`[[<id>:3, 7-9]]`, `[[<id>:3; <id>:7]]`). Other text in double brackets is unchanged: `[[ -f x ]]`, `[[1, 2]]`, wiki
+links. A claim is the sentence, list item or fenced block before a marker.
 """
 
 from __future__ import annotations
@@ -59,9 +58,9 @@ _EDGES = " \t\n|,;:.—–-("  # noqa: RUF001  models write dashes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """Lines of a stored result; they count from 1, both included.
+    """Lines of a stored result. Line numbers start at 1 and include both ends.
 
-    `missing` is what the lines lack, for people; empty when there is no one thing to name.
+    `missing` lists what the lines lack, for display. It may be empty.
     """
 
     result_id: ResultId
@@ -76,7 +75,7 @@ class Marker:
 
     @property
     def words(self) -> str:
-        """What came of the check: empty for checked, `cited`, or `not found there: OOMKilled, 137`."""
+        """The outcome: empty for checked, `cited`, or `not found there: OOMKilled, 137`."""
         match self.outcome:
             case "checked":
                 return ""
@@ -87,15 +86,15 @@ class Marker:
                 return f"{_NOT_FOUND}: {shown}" if shown else _NOT_FOUND
 
     def short(self, number: int) -> str:
-        """The marker for people: `[1]`, `[2 cited]`, `[3 not found there: OOMKilled]`."""
+        """The marker for display: `[1]`, `[2 cited]`, `[3 not found there: OOMKilled]`."""
         return f"[{number}{f' {self.words}' if self.words else ''}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerGroup:
-    """Markers that follow each other and belong to one claim.
+    """Adjacent markers of one claim.
 
-    `text` is what the model wrote, `before` up to 4,000 characters of the text in front of it.
+    `text` is the original text, `before` up to 4,000 characters before it.
     """
 
     text: str
@@ -107,9 +106,9 @@ Piece: TypeAlias = str | MarkerGroup
 
 
 class MarkerScanner:
-    """Cuts text that arrives in pieces into plain text and markers. How it is cut into pieces changes nothing.
+    """Splits streamed text into plain text and markers, independent of the chunks.
 
-    Plain text comes out at once; only what may still become a marker, at most 200 characters, is held back.
+    Plain text is returned immediately. At most 200 characters that may become a marker are held back.
     """
 
     def __init__(self) -> None:
@@ -117,12 +116,12 @@ class MarkerScanner:
         self._before = ""
 
     def feed(self, text: str) -> list[Piece]:
-        """What is certain after `text`."""
+        """The complete pieces after adding `text`."""
         self._held += text
         return list(self._take(final=False))
 
     def finish(self) -> list[Piece]:
-        """The rest: no more text follows."""
+        """The remaining pieces at the end of the text."""
         return list(self._take(final=True))
 
     def _take(self, *, final: bool) -> Iterator[Piece]:
@@ -150,7 +149,7 @@ class MarkerScanner:
 
 
 def _may_go_on(group: re.Match[str], held: str) -> bool:
-    """Whether one more marker of `group` may be on its way."""
+    """Whether another marker of `group` may follow."""
     left = len(held) - group.end()
     if left >= MAX_MARKER_CHARACTERS + 3 or not _OPEN_GROUP.fullmatch(held, group.end()):
         return False
@@ -158,13 +157,13 @@ def _may_go_on(group: re.Match[str], held: str) -> bool:
 
 
 def scan_markers(text: str) -> list[Piece]:
-    """Plain text and marker groups of a whole text, in order."""
+    """The plain text and marker groups of a whole text, in order."""
     scanner = MarkerScanner()
     return [*scanner.feed(text), *scanner.finish()]
 
 
 def markers_in(text: str) -> tuple[Marker, ...]:
-    """Every marker in `text`, in order, each once."""
+    """Every marker in `text` once, in order."""
     found: dict[Marker, None] = {}
     for bracket in _ONE_MARKER.finditer(text):
         result_id = ""
@@ -184,7 +183,7 @@ def markers_in(text: str) -> tuple[Marker, ...]:
 
 
 def without_markers(text: str) -> str:
-    """`text` for where nothing can be opened: without what was checked, with words for what was not."""
+    """`text` for places without links: markers of checked claims are removed, other outcomes are written out."""
     if "[[" not in text:
         return text
     pieces = (piece if isinstance(piece, str) else _spoken(piece) for piece in scan_markers(text))
@@ -207,19 +206,19 @@ def _outcome_of(words: str) -> tuple[CitationOutcome, tuple[str, ...]]:
 
 
 def shown_missing(item: str) -> str:
-    """`item` as it may stand in a marker: short, without brackets, commas and line feeds."""
+    """`item` in the form for a marker: short, without brackets, commas and line feeds."""
     plain = " ".join(_NOT_SHOWN.sub(" ", item).split())
     return plain if len(plain) <= _MISSING_CHARACTERS else f"{plain[: _MISSING_CHARACTERS - 1].rstrip()}…"
 
 
 def end_of_last_marker(text: str) -> int:
-    """Where the last marker in `text` ends; 0 without one."""
+    """The end of the last marker in `text`; 0 without one."""
     return max((match.end() for match in _ONE_MARKER.finditer(text)), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """`text` is one line for people, `statement` all that is claimed, `block` the lines of a fenced block after it."""
+    """A claim: `text` is one line for display, `statement` the whole claim, `block` the lines of a fenced block."""
 
     text: str
     statement: str = ""
@@ -227,7 +226,7 @@ class Claim:
 
 
 def claim_before(before: str) -> Claim:
-    """The claim that ends where `before` ends."""
+    """The claim that ends at the end of `before`."""
     text = _without_citations_at_end(before)
     if block := _fenced_block(text):
         lead, lines = block
@@ -239,7 +238,7 @@ def claim_before(before: str) -> Claim:
 
 
 def _without_citations_at_end(before: str) -> str:
-    """`before` without what follows the last word: markers of the same claim, white space."""
+    """`before` without trailing white space and markers of the same claim."""
     text = before.rstrip()
     while True:
         end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
@@ -250,23 +249,23 @@ def _without_citations_at_end(before: str) -> str:
         text = text[:start].rstrip()
     last_line = text.rpartition("\n")[2]
     if text.endswith("`") and not _FENCE.fullmatch(last_line) and last_line.count("`") % 2:
-        text = text[:-1].rstrip()  # the marker itself stands in backticks
+        text = text[:-1].rstrip()  # the marker itself is in backticks
     return text
 
 
 def _fenced_block(text: str) -> tuple[str, list[str]] | None:
-    """What stands before the fenced block at the end of `text`, and its lines; None when there is no such block."""
+    """The text before the fenced block at the end of `text`, and the lines of the block; None without a block."""
     lines = text.split("\n")
     if not _FENCE.fullmatch(lines[-1].rstrip()):
         return None
     for index in range(len(lines) - 2, -1, -1):
         if _FENCE.match(lines[index]):
             return "\n".join(lines[:index]).rstrip(), [line for line in lines[index + 1 : -1] if line.strip()]
-    return "", [line for line in lines[1:-1] if line.strip()]  # it begins before what is known of the text
+    return "", [line for line in lines[1:-1] if line.strip()]  # the block starts before the known text
 
 
 def _last_statement(text: str) -> str:
-    """The last sentence of the last list item or paragraph, after the markers of other claims."""
+    """The last sentence of the last list item or paragraph, after markers of other claims."""
     end = max(end_of_last_marker(text), text.rfind(UNVERIFIED) + len(UNVERIFIED) if UNVERIFIED in text else 0)
     lines = text[end:].rstrip().split("\n")
     start = len(lines) - 1
@@ -284,18 +283,18 @@ def _last_statement(text: str) -> str:
 
 
 def _plain(statement: str) -> str:
-    """`statement` on one line without Markdown decoration; cells of a table are parts of it."""
+    """`statement` on one line without Markdown; table cells become parts of it."""
     return " ".join(_DECORATION.sub("", statement).replace("|", ", ").split())
 
 
 def _claim_text(statement: str) -> str:
-    """`statement` on one line without Markdown decoration, at most 240 characters; a quote that is cut stays closed."""
+    """`statement` on one line without Markdown, at most 240 characters. A clipped quote is closed."""
     line = " ".join(_DECORATION.sub("", statement).replace("|", " ").split()).strip(_EDGES)
     return clipped_claim(line)
 
 
 def clipped_claim(line: str) -> str:
-    """`line`, or its beginning of at most 240 characters. Applying it again changes nothing."""
+    """`line`, clipped to 240 characters. The function is idempotent."""
     if len(line) <= MAX_CLAIM_CHARACTERS:
         return line
     cut = line[: MAX_CLAIM_CHARACTERS - 2]

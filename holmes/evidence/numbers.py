@@ -1,7 +1,7 @@
-"""The numbers of an assertion against one record.
+"""Judges the numbers of an assertion against one record.
 
-A number stands in the field that the words beside it name, or is computed. One without such words stands where it is
-the only one of its unit.
+A number must be in the field that the adjacent words name, or computed from the record. Without such words, it must be
+the only number of its unit.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.accounts import Computed
+from holmes.evidence.accounts import Account
 from holmes.evidence.fields import (
     FREE_TEXT,
     REPLICAS,
+    gaps,
     has_number,
     holds_text,
     keys_of,
     measures,
     numbers_of,
+    shows,
     ways,
-)
+)  # fmt: skip
 from holmes.evidence.phrases import stands_beside
-from holmes.evidence.predicates import shows
 from holmes.evidence.quantities import quantities_in, seconds_between
+from holmes.evidence.words import states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,28 +34,18 @@ if TYPE_CHECKING:
     from holmes.evidence.records import Field
     from holmes.evidence.words import Token
 
-_ALLOWED: Final = frozenset(
-    {
-        "limits",
-        "requests",
-        "capacity",
-        "allocatable",
-        "hard",
-        "total",
-        "maxpods",
-        "maxreplicas",
-        "minpods",
-        "minreplicas",
-    }
-)
-"""What may be used, and is not what is."""
+_ALLOWED: Final = frozenset({
+    "limits", "requests", "capacity", "allocatable", "hard", "total", "maxpods", "maxreplicas", "minpods",
+    "minreplicas",
+})  # fmt: skip
+"""Keys of maximum or reserved amounts, as opposed to usage."""
 _LONGEST_LINE: Final = 500
 _MOST_NUMBERS: Final = 40
 
 
 @dataclass(slots=True, kw_only=True)
-class Numbers(Computed):
-    """Judges the numbers."""
+class Numbers(Account):
+    """Judges numbers."""
 
     def _number(self, index: int, token: Token) -> None:
         self._open.discard(index)
@@ -94,7 +86,7 @@ class Numbers(Computed):
         return self._gap(index, quantity) or self._counted_elements(index, token)
 
     def _measured(self, run: tuple[int, ...], token: Token, quantity: Quantity) -> tuple[Field, ...]:
-        """The fields that the words of `run` name, of those that have such a number; else the lists among them."""
+        """The fields that the words of `run` name and that contain such a number, else the lists among them."""
         fields = self._lookup.of([self.tokens[place] for place in run])
         quantities = (quantity, *token.parts)
         found = tuple(
@@ -103,11 +95,11 @@ class Numbers(Computed):
         return found or (fields if any("," in each.value and ":" not in each.value for each in fields) else ())
 
     def _found(self, index: int, run: tuple[int, ...], matching: tuple[Field, ...]) -> None:
-        """A number stands in these fields; without any, it is a share of several."""
+        """Accept a number in these fields; without fields, as a share of several."""
         token = self.tokens[index]
         is_measured = "top" in self.source.words and self._has_word("configured")
         if is_measured or self._is_only_allowed(matching) or (token.is_count and not self._are_running(run, token)):
-            self.doubts.append(token.text)  # what it may use is not what it uses
+            self.doubts.append(token.text)  # a limit is not usage
         if self._is_of_run_before(matching):
             self.doubts.append(token.text)
         self._open -= {*run, *self._beside(index, "ago", "later")}
@@ -117,12 +109,12 @@ class Numbers(Computed):
         self._note_exact(index, matching)
 
     def _is_of_run_before(self, matching: Sequence[Field]) -> bool:
-        """Whether a number is one of the last state and the claim says that it runs: `Running with exit code 137`."""
+        """Whether a number is of the previous state, but the claim says "running": `Running with exit code 137`."""
         is_before = bool(matching) and all("laststate" in each.path for each in matching)
-        return is_before and not self._lookup.last and any(each.concept("state") == "running" for each in self.tokens)
+        return is_before and not self._lookup.last and "running" in states_of(self.tokens)
 
     def _is_only_allowed(self, matching: tuple[Field, ...]) -> bool:
-        """Whether a number is a limit, request or capacity that the claim does not call so, or that is used."""
+        """Whether a number is a limit, request or capacity, but the claim does not say so or speaks of usage."""
         named = frozenset(key for token in self.tokens if token.has("field") for key in keys_of(token))
         is_used = self._has("uses") or self._has("runs")
         allowed = [_ALLOWED & ways(each) for each in matching]
@@ -130,7 +122,7 @@ class Numbers(Computed):
         return bool(matching) and ((is_used and any(allowed)) or all(hidden))
 
     def _are_running(self, run: tuple[int, ...], token: Token) -> bool:
-        """Whether as many replicas are ready as a claim says run: `runs 5 replicas`."""
+        """Whether the number of ready replicas equals the claimed number: `runs 5 replicas`."""
         counts_replicas = any(keys_of(self.tokens[place]) == REPLICAS for place in run)
         if not counts_replicas or not self._has("runs") or token.quantity is None:
             return True
@@ -145,7 +137,7 @@ class Numbers(Computed):
         yield from (*far, *beside) if token.parts else far or beside
 
     def _far_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
-        """Other words for fields: `2 replicas are available` counts those, wherever the word stands."""
+        """Other field words in the assertion: `2 replicas are available` counts available replicas."""
         beside = [place for run in self._runs(index) for place in run]
         is_open = bool(token.parts) or (beside and all(keys_of(self.tokens[place]) == REPLICAS for place in beside))
         for place in sorted(self._open - set(beside)) if is_open else ():
@@ -154,7 +146,7 @@ class Numbers(Computed):
                 yield (*beside, place) if not token.parts else (place,)
 
     def _comparison(self, index: int) -> tuple[str, bool]:
-        """`>` for `more than`, and so on, and whether the number is rounded. Their words are accounted for."""
+        """The comparison (`>` for `more than`), and whether the number is rounded. Accounts for these words."""
         before = [each for each in (index - 1, index - 2) if each >= 0]
         signs = [each for each in before if self.tokens[each].has("compare")]
         rough = [each for each in before if self.tokens[each].has("approximate")]
@@ -164,7 +156,7 @@ class Numbers(Computed):
     def _denied_number(
         self, token: Token, quantity: Quantity, fields: tuple[Field, ...], sign: str, *, by_key: bool
     ) -> None:
-        """`the exit code is not 137`: the field has another. `one is not ready`: of a ratio that many are left."""
+        """`the exit code is not 137`: the field has another value. `one is not ready`: the difference of a ratio."""
         if by_key:
             self._judge(token.text, shown=self._are_left(quantity, fields))
         else:
@@ -185,7 +177,7 @@ class Numbers(Computed):
         return None if first is None or last is None else last - first == quantity.number("count")
 
     def _is_share(self, token: Token, fields: Sequence[Field]) -> bool:
-        """`2 of 3 replicas are available`: one field has the part, another the whole."""
+        """`2 of 3 replicas are available`: one field has the part, another the total."""
         part, whole = token.parts
         wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
         wholes = wholes or self._lookup.of_path("ready", "total") or self.record.of(("total", "ready", "current"))
@@ -196,11 +188,11 @@ class Numbers(Computed):
         )
 
     def _of_replicas(self) -> set[int]:
-        """The words that only say that replicas are counted."""
+        """The words that only mean that replicas are counted."""
         return {each for each, token in enumerate(self.tokens) if keys_of(token) == REPLICAS}
 
     def _lone_number(self, index: int, token: Token, quantity: Quantity, sign: str, *, is_keyed: bool) -> None:
-        """A number beside which no field is named."""
+        """A number without a field word."""
         fields = tuple(each for each in self.record.fields if each.key not in FREE_TEXT)
         alike = tuple(each for each in fields if measures(each, quantity))
         matching = tuple(each for each in alike if has_number(each, quantity, sign))
@@ -225,7 +217,7 @@ class Numbers(Computed):
         return any(self.tokens[each].has("ago") for each in (index - 1, index + 1) if 0 <= each < len(self.tokens))
 
     def _is_said(self, index: int, quantity: Quantity) -> bool:
-        """Whether a log entry or an event has a number beside the same word, or as a point in time."""
+        """Whether a log entry or an event contains the number after the same word, or as a point in time."""
         is_loose = self._is_only_count() and not self._said
         if is_loose and any(stands_beside(text, self.tokens, index) for text in self._texts()):
             return True
@@ -234,9 +226,9 @@ class Numbers(Computed):
     def _is_only(
         self, index: int, quantity: Quantity, matching: tuple[Field, ...], *, is_one: bool, is_keyed: bool
     ) -> bool:
-        """Whether a number is the only one of its unit, and nothing beside it says that it means something else.
+        """Whether a number is the only one of its unit and no adjacent word gives it another meaning.
 
-        How old an object is does not say how long it has been in a state.
+        The age of an object does not prove how long it has been in a state.
         """
         if any(each.key == "age" for each in matching) and self._is_as_old():
             self._open -= self._beside(index, "since")
@@ -251,15 +243,15 @@ class Numbers(Computed):
         return all(each.is_neutral or each.shape == "number" or each.has("later") for each in self.tokens)
 
     def _is_plain_count(self, quantity: Quantity) -> bool:
-        """Whether it is a count with words that say nothing of what is counted."""
+        """Whether it is a count without a word for the counted things."""
         return quantity.dimensions == {"count"} and not self._is_alone()
 
     def _is_only_count(self) -> bool:
-        """Whether no other plain number is said: which of several belongs where is told by their order alone."""
+        """Whether it is the only plain number. With several, only their order shows their meaning."""
         return sum(token.is_count for token in self.tokens) < 2
 
     def _may_be_computed(self, token: Token) -> bool:
-        """Whether a number that stands nowhere may come from others: a count in words, a sum, a difference."""
+        """Whether an absent number may be derived: a count in words, a sum, a difference."""
         if token.text[:1].isalpha() or token.parts:
             return True
         numbers = [number for _, line in self.record.lines for number in quantities_in(line[:_LONGEST_LINE])]
@@ -274,14 +266,120 @@ class Numbers(Computed):
         return seconds is not None and any(seconds_between(a, b) == seconds for a, b in combinations(moments, 2))
 
     def _is_as_old(self) -> bool:
-        """Whether a pod has been in its state as long as it exists: one that never restarted, or is still pending."""
-        states = {token.concept("state") for token in self.tokens if token.has("state")}
+        """Whether a pod has been in its state since its creation: it never restarted, or is still pending."""
+        states = states_of(self.tokens)
         restarts = [each.value for each in self.record.of(("restarts",))]
         runs = states <= {"running", "restarted"} and shows(self.record, "running") is True
         return (runs and restarts == ["0"]) or (states == {"pending"} and shows(self.record, "pending") is True)
 
+    def _times(self, index: int, quantity: Quantity) -> bool:
+        """`25 times`, for an event with a count."""
+        fields = self.record.of(("count",)) if self.record.form == "event" else ()
+        words = self._beside(index, "times") if fields and "count" in quantity.dimensions else set()
+        if not words:
+            return False
+        self._open -= words
+        self._judge(self.tokens[index].text, shown=any(has_number(each, quantity) for each in fields))
+        return True
+
+    def _time(self, index: int, quantity: Quantity, sign: str) -> bool:
+        """A time without a field word: an age, a duration or a period."""
+        if "time" not in quantity.dimensions:
+            return False
+        beside = {each for each in (index - 2, index - 1, index + 1, index + 2) if 0 <= each < len(self.tokens)}
+        agos = {each for each in beside if self.tokens[each].has("ago")}
+        if (
+            self._counts_restarts()
+            and not agos
+            and any(has_number(each, quantity) for each in self.record.of(("age",)))
+        ):
+            self.proved += 1  # `12 restarts in 18 hours`, for an object of that age
+            return True
+        fields = self._ago_fields() if agos else self.record.of(("window",))
+        fields = fields if agos or self._has("state") else self.record.of(("window", "duration"))
+        if not agos and not any(has_number(each, quantity, sign) for each in fields):
+            return False
+        if not fields:
+            return False
+        self._open -= agos
+        self._judge(self.tokens[index].text, shown=any(has_number(each, quantity, sign) for each in fields))
+        return True
+
+    def _counts_restarts(self) -> bool:
+        has_key = any("restarts" in token.concept("field") for token in self.tokens)
+        return has_key and any(token.is_count for token in self.tokens)
+
+    def _ago_fields(self) -> tuple[Field, ...]:
+        """The fields with the time of the last occurrence."""
+        if self.record.form == "event":
+            return self.record.of(("age", "lastseen"))
+        restarted = any(
+            "restarts" in token.concept("field") or token.concept("state") == "restarted" for token in self.tokens
+        )
+        is_last = self._has("last") and not self._has("state")
+        return self.record.of(("ago",)) if restarted or is_last else ()
+
+    def _gap(self, index: int, quantity: Quantity) -> bool:
+        """`2 more`, `40Gi of memory are left`: the difference between the parts of a ratio."""
+        words = {each for each, token in enumerate(self.tokens) if token.has("gap") and each in self._open}
+        is_lack = any(self.tokens[each].text.casefold().split()[0] in words_of("lack") for each in words)
+        named = [place for run in self._runs(index) for place in run]
+        named = [place for place in named if keys_of(self.tokens[place]) != REPLICAS]
+        keys = frozenset(key for place in named for key in keys_of(self.tokens[place]))
+        found = set(gaps(self.record, keys, quantity, is_lack=is_lack))
+        if not words or len(found) != 1:
+            return False
+        self._open -= {*words, *named}
+        self._judge(self.tokens[index].text, shown=found == {True})
+        return True
+
+    def _counted_elements(self, index: int, token: Token) -> bool:
+        """`has 2 containers`, `5 keys`: the elements of an object, or the second part of `1/2`."""
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        if following is None or token.quantity is None or token.parts:
+            return self._ready_elements(token) if token.parts else False
+        number = token.quantity.number("count")
+        if following.concept("field") == "data":
+            entries = [each for each in self.record.fields if each.path[0] == "data"]
+            count = len(entries)
+        elif following.concept("kind") == "container":
+            named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
+            totals = [each for each in self.record.fields if each.path == ("ready", "total")]
+            if self.record.form == "row" and totals:
+                is_of_state = bool(states_of(self.tokens) & {"running", "ready"})
+                ready = self._lookup.of_path("ready", "current")
+                is_part = ready and ready[0].value != totals[0].value
+                if is_of_state and is_part and "ready" not in states_of(self.tokens):
+                    self.doubts.append(token.text)
+                    return True  # a running container may not be ready
+                meant = ready if is_of_state else totals
+                self._judge(token.text, shown=any(has_number(each, token.quantity) for each in meant))
+                return True
+            count = len(named)
+        else:
+            return False
+        if not count or self.record.form != "object":
+            return False
+        self._open.discard(index + 1)
+        self._judge(token.text, shown=number == count)
+        return True
+
+    def _ready_elements(self, token: Token) -> bool:
+        """`1 of 2 containers is ready`: the elements of an object."""
+        ready = next((index for index, each in enumerate(self.tokens) if each.concept("state") == "ready"), None)
+        values = [each.value.casefold() for each in self.record.of(("ready",)) if each.labels]
+        if self.record.form != "object" or ready is None or not values or not set(values) <= {"true", "false"}:
+            return False
+        if ready in self._denied:
+            self.doubts.append(token.text)
+            return True
+        self._open.discard(ready)
+        part, whole = (each.number("count") for each in token.parts)
+        self._judge(token.text, shown=part == values.count("true") and whole == len(values))
+        return True
+
 
 def _has(each: Field, token: Token, quantity: Quantity, sign: str, *, rounded: bool) -> bool:
-    """Whether a field has a number, or the version or tag that looks like one."""
+    """Whether a field has a number, or a version or tag that looks like one."""
     is_version = token.text.count(".") > 1 or token.text.startswith("v")
     return has_number(each, quantity, sign, rounded=rounded) or (is_version and holds_text(each.value, token.text))

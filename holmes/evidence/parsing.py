@@ -1,6 +1,6 @@
-"""Cuts lines into records: tables, `kubectl describe`, YAML, JSON laid out line by line, logs, events.
+"""Parses lines into records: tables, `kubectl describe`, YAML, multi-line JSON, logs, events.
 
-Pure, and linear in the text. What has no known shape becomes one entry for each line, without fields.
+The time is linear. Lines without a known form become entries without fields.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.indented import objects_of
-from holmes.evidence.lexicon import lexicon
 from holmes.evidence.records import Field, Record, parts_of, plain_key
 from holmes.evidence.sources import UNKNOWN_SOURCE
+from holmes.evidence.words import lexicon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,9 +55,9 @@ _OBJECT_LINE = re.compile(r"(?:apiVersion|kind|metadata|spec|status|items|data|N
 
 
 def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[Record, ...]:
-    """The records of `lines`, each with its number. They need not begin with the first line of a result.
+    """The records of numbered `lines`, which may start anywhere in a result.
 
-    `source` says whether they are one object, and which columns a table without a heading has.
+    `source` shows whether they are one object, and the columns of a table without a header.
     """
     first = next((text for _, text in lines if text.strip()), "")
     if _is_laid_out(first, lines):
@@ -97,7 +97,7 @@ def records_of(lines: Sequence[Line], source: Source = UNKNOWN_SOURCE) -> tuple[
 
 
 def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
-    """Whether it is one value in JSON, YAML or a description: keys and indents."""
+    """Whether it is one value in JSON, YAML or a description, with keys and indentation."""
     if first.rstrip() in ("{", "[", "---", "[{"):
         return True
     if _OBJECT_LINE.match(first):
@@ -109,14 +109,14 @@ def _is_laid_out(first: str, lines: Sequence[Line]) -> bool:
 
 
 def _goes_on(text: str, *, stamped: bool) -> bool:
-    """Whether a line belongs to the log entry before it, as those of a stack trace do."""
+    """Whether a line belongs to the previous log entry, for example in a stack trace."""
     if _STAMP.match(text) or _HEADING.fullmatch(text) or text.startswith("{"):
         return False
     return stamped or bool(_STACK.match(text))
 
 
 def _finished(entry: Sequence[Line]) -> Iterator[Record]:
-    """The record of a log entry; none of a heading."""
+    """The record of a log entry; none for a heading."""
     if not entry or _HEADING.fullmatch(entry[0][1]):
         return
     number, text = entry[0]
@@ -151,7 +151,7 @@ def _flattened(value: JsonValue, path: tuple[str, ...], number: int) -> Iterator
 
 
 def _text_fields(number: int, text: str) -> Iterator[Field]:
-    """The level and `key=value` pairs of a log line."""
+    """The level and the `key=value` pairs of a log line."""
     if klog := _KLOG.match(text):
         yield Field(path=("level",), value=_KLOG_LEVELS[klog[1]], line=number)
     elif level := _LEVEL.search(text[:80]):
@@ -164,7 +164,7 @@ def _text_fields(number: int, text: str) -> Iterator[Field]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Header:
-    """The columns of a table; none where rows have only tabs between their cells."""
+    """The columns of a table; empty if the rows have only tabs between cells."""
 
     cells: tuple[str, ...]
     starts: tuple[int, ...]
@@ -191,7 +191,7 @@ class _Header:
 
     @classmethod
     def without_heading(cls, first: str, source: Source) -> _Header | None:
-        """The columns that a kind always has, where the command left their heading out."""
+        """The default columns of a kind, if the command omitted the header."""
         keys = lexicon().columns.get(source.kind, ())
         if "--no-headers" not in source.words or not keys:
             return None
@@ -228,7 +228,7 @@ class _Header:
         )
 
     def _cells(self, text: str) -> tuple[str, ...]:
-        """The cells of a row: by the gaps, else by where the columns begin, else by single spaces; else none."""
+        """The cells of a row: by gaps, else by column positions, else by single spaces; else empty."""
         cells = tuple(cell.strip() for cell in _GAP.split(text.strip()))
         if not self.cells or len(cells) == len(self.cells):
             return cells
@@ -242,7 +242,7 @@ class _Header:
         return words if len(words) == len(self.cells) else ()
 
     def _kind(self) -> str:
-        """The kind of object that has these columns; empty when several or none do."""
+        """The kind of object with these columns; empty if ambiguous or unknown."""
         own = frozenset(self.keys)
         if {"reason", "object"} <= own and ("message" in own or "type" in own):
             return "event"
@@ -252,13 +252,13 @@ class _Header:
 
 
 def _key(cell: str) -> str:
-    """`PORT(S)` are ports, `CPU(cores)` is the CPU, `MEMORY(%)` the share of it."""
+    """`PORT(S)` means ports, `CPU(cores)` CPU, `MEMORY(%)` the percentage of memory."""
     name, _, unit = cell.partition("(")
     return "ports" if cell == "PORT(S)" else plain_key(f"{name}%" if unit.startswith("%") else name)
 
 
 def _path(key: str) -> tuple[str, ...]:
-    """`MEMORY%` is the share of the memory."""
+    """`MEMORY%` is the percentage of memory."""
     base = key.removesuffix("percent")
     return (base, "percent") if base != key and base else _ABBREVIATED.get(key, (key,))
 

@@ -1,10 +1,9 @@
-"""What a claim's citations come to, given the texts that they cite: outcome and lines of each.
+"""Determines the outcome and the lines of a claim's citations, given the cited texts.
 
-Pure; CPU work for a thread, cut into pieces so that no single call holds the interpreter for long. Of a large result
-only what is around the cited lines is read, so nothing about the whole of it can be checked. `TimeoutError` after the
-deadline. Lines are numbered as every pointer, read-back tool and citation numbers them: they end at a line feed and
-count from 1; a line feed at the very end opens no further line, and one-line JSON counts one value per line, as
-`readable_json` lays it out.
+Runs in a thread, in pieces, so that no call blocks the interpreter for long; raises `TimeoutError` after the deadline.
+Of a large result, only the surroundings of the cited lines are read, so statements about the whole result cannot be
+checked. All tools and citations use the same line numbers: lines end at a line feed and start at 1, a trailing line
+feed does not start another line, and one-line JSON has one line per value as in `readable_json`.
 """
 
 from __future__ import annotations
@@ -18,11 +17,10 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage
 from holmes.evidence.markers import MAX_MISSING, shown_missing
 from holmes.evidence.parsing import records_of
 from holmes.evidence.quantities import QUANTITY
-from holmes.evidence.records import tokens_of
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, tokens_of
 from holmes.evidence.sources import Source, says_it_was_cut
 from holmes.evidence.words import assertions_of
 from holmes.previews import readable_json
@@ -52,7 +50,7 @@ _EMPTY_LIST = re.compile(r"\s*No resources found")
 
 
 class NumberedText:
-    """The text of stored bytes and the numbers of its lines. What is no UTF-8 becomes replacement characters."""
+    """The text of stored bytes with line numbers. Bytes that are not valid UTF-8 become replacement characters."""
 
     __slots__ = ("_ends", "text", "total_lines")
 
@@ -64,19 +62,19 @@ class NumberedText:
         self.total_lines = line_feeds + (not self.text.endswith("\n"))
 
     def lines(self, first_line: int, last_line: int) -> list[str]:
-        """Lines `first_line` to `last_line`, both included, without their ends. Fewer where the text ends."""
+        """Lines `first_line` to `last_line`, inclusive, without line ends. Fewer at the end of the text."""
         if first_line > self.total_lines:
             return []
         start, end = self.span(first_line, min(last_line, self.total_lines))
         return [line.rstrip("\r") for piece in self._pieces(start, end) for line in piece.split("\n")]
 
     def span(self, first_line: int, last_line: int) -> tuple[int, int]:
-        """Where these lines begin and end in `text`, without the last line feed. Both must lie in the text."""
+        """The start and end of these lines in `text`, without the last line feed. Both lines must exist."""
         start = self._line_end(first_line - 1) + 1 if first_line > 1 else 0
         return start, self._line_end(last_line)
 
     def line_at(self, position: int) -> int:
-        """The number of the line that holds the character at `position`."""
+        """The line number of the character at `position`."""
         piece = position // _COUNTED_CHARACTERS
         before = self._ends[piece - 1] if piece else 0
         return before + self.text.count("\n", piece * _COUNTED_CHARACTERS, position) + 1
@@ -84,9 +82,9 @@ class NumberedText:
     def find(
         self, pattern: Pattern[str], span: tuple[int, int], *, contains: str = "", deadline: float = float("inf")
     ) -> Iterator[tuple[int, int]]:
-        """First and last line of each match of `pattern` that lies in `span` and is at most 2,048 characters long.
+        """First and last line of each match of `pattern` in `span`, up to 2,048 characters long.
 
-        `contains` is a literal part of every match, which makes the search fast. `deadline` is on the monotonic clock;
+        `contains` is a literal part of every match, which makes the search fast. `deadline` is a monotonic time; raises
         `TimeoutError` after it.
         """
         start, end = span
@@ -121,7 +119,7 @@ class NumberedText:
         return position
 
     def _pieces(self, start: int, end: int) -> Iterator[str]:
-        """`text[start:end]` in pieces cut at line feeds, which are left out."""
+        """`text[start:end]` in pieces cut at line feeds, without these line feeds."""
         while end - start > _COUNTED_CHARACTERS:
             cut = self.text.rfind("\n", start, start + _COUNTED_CHARACTERS)
             cut = self.text.find("\n", start, end) if cut < 0 else cut
@@ -140,7 +138,7 @@ def _decoded(content: bytes) -> str:
 
 
 class CitedText:
-    """A stored result as text, and where it is from. Its records are read once."""
+    """A stored result as text, with its source. Its records are parsed once."""
 
     def __init__(self, text: NumberedText, source: Source) -> None:
         self.text = text
@@ -148,17 +146,17 @@ class CitedText:
 
     @property
     def characters(self) -> int:
-        """How long it is."""
+        """The length of the text."""
         return len(self.text.text)
 
     @cached_property
     def is_read_whole(self) -> bool:
-        """Whether it is small enough to read all of its records."""
+        """Whether it is small enough to parse completely."""
         return self.text.total_lines <= _MOST_LINES and self.characters <= _MOST_CHARACTERS
 
     @cached_property
     def whole(self) -> Passage:
-        """All of its records; none cited. Only for a text that is read whole."""
+        """A passage with all records and no citation. Only for a text that is parsed completely."""
         return Passage(
             cited=(),
             records=self._records(self._lines(1, self.text.total_lines)),
@@ -181,7 +179,7 @@ class CitedText:
         return passage.within(first_line, last_line, text)
 
     def _records(self, lines: list[tuple[int, str]]) -> tuple[Record, ...]:
-        """The records of `lines`; log entries are of the object that the command names."""
+        """The records of `lines`. Log entries belong to the object that the command names."""
         return tuple(
             replace(record, names=self.source.names) if record.form == "entry" else record
             for record in records_of(lines, self.source)
@@ -199,7 +197,7 @@ class CitedText:
 def judge_cited(
     texts: Sequence[CitedText | None], markers: Sequence[Marker], claim: Claim, deadline: float
 ) -> tuple[Marker, ...]:
-    """`markers` with what came of each. Of several that check a claim together, only those that do are kept."""
+    """`markers` with their outcomes. Of several markers that check a claim, only the required ones are kept."""
     pairs = list(zip(texts, markers, strict=True))
     passages = [
         text.passage(marker.first_line, marker.last_line) if text is not None and text.has(marker) else None
@@ -223,7 +221,7 @@ def judge_cited(
 
 
 def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim) -> list[Marker]:
-    """The markers that show the claim by themselves; if none does, those without which it is not shown."""
+    """The markers that prove the claim alone; if none does, those that are required."""
     own = [m for m, p in zip(markers, passages, strict=True) if _shown(claim.statement, [p]).outcome == "checked"]
     if own:
         return own
@@ -232,7 +230,7 @@ def _needed(markers: Sequence[Marker], passages: Sequence[Passage], claim: Claim
 
 
 def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Marker, ...]:
-    """Every marker as not found; the first names what is missing."""
+    """Every marker as not found; the first one names the missing parts."""
     first, *others = markers
     shown = tuple(filter(None, map(shown_missing, judgement.missing)))[:MAX_MISSING]
     return (
@@ -242,7 +240,7 @@ def _with_outcome(markers: Sequence[Marker], judgement: Judgement) -> tuple[Mark
 
 
 def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
-    """A statement, and the lines of its fenced block, which stand there word for word."""
+    """The judgement of a statement, or of a fenced block that must be quoted word for word."""
     if not claim.block:
         return _shown(claim.statement, passages)
     cited = "".join(tokens_of(text) for passage in passages for text in (passage.text, passage.heading))
@@ -257,7 +255,7 @@ def _judged(claim: Claim, passages: Sequence[Passage]) -> Judgement:
 
 
 def _shown(statement: str, passages: Sequence[Passage]) -> Judgement:
-    # Imported with the first claim: what judges it is most of this package.
+    # Imported with the first claim, because it loads most of this package.
     from holmes.evidence.judging import judge
 
     return judge(statement, passages)
@@ -270,7 +268,7 @@ def _stands_there(statement: str, passage: Passage) -> bool:
 
 
 def _is_quoted_from(line: str, cited: str) -> bool:
-    """Whether a line of a block stands in the cited words. A long one may be cut; `...` says that some are left out."""
+    """Whether the cited words contain a line of a block. A long line may be cut; `...` marks an omission."""
     words = tokens_of(line)
     if len(line) >= _CUT_LINE:
         words = f"{words.rstrip().rpartition(' ')[0]} "
@@ -278,9 +276,10 @@ def _is_quoted_from(line: str, cited: str) -> bool:
 
 
 def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float) -> Marker | None:
-    """`marker` at the only other place that shows all of the claim, which names that record or quotes it at length.
+    """`marker` moved to the only other place that proves the whole claim, or None.
 
-    It is *cited* there and no more: other lines than those that were named do not check a claim.
+    The place must be a record of a named object or contain a long quote. The outcome is at most *cited*, because the
+    answer named other lines.
     """
     if text is None or claim.block or marker.outcome != "checked":
         return None
@@ -308,7 +307,7 @@ def _moved(text: CitedText | None, marker: Marker, claim: Claim, deadline: float
 
 
 def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Record, tuple[int, int]]]:
-    """The records in which `literal` stands, and their lines: of a log entry the line, of an object the element."""
+    """The records that contain `literal`, with their lines: the line of a log entry, the element of an object."""
     if text.is_read_whole:
         records = (record for record in text.whole.records if record.says(literal))
     else:
@@ -320,7 +319,7 @@ def _places(text: CitedText, literal: str, deadline: float) -> Iterator[tuple[Re
 
 
 def _lines_of(record: Record, literal: str) -> list[tuple[int, int]]:
-    """Where in `record` the words of `literal` stand."""
+    """The lines of `record` that contain the words of `literal`."""
     if record.form in ("row", "event"):
         return [(record.first_line, record.last_line)]
     words = tokens_of(literal)
@@ -331,7 +330,7 @@ def _lines_of(record: Record, literal: str) -> list[tuple[int, int]]:
 
 
 def _element_around(record: Record, number: int) -> tuple[int, int]:
-    """The lines next to `number` that have values of the same object, at most ten on each side."""
+    """The adjacent lines with values of the same object, at most ten on each side."""
     paths = {each.line: each.path[:-1] for each in reversed(record.fields)}
     first = last = number
     while first > number - _LONGEST_ELEMENT and paths.get(first - 1) == paths.get(number, ()):

@@ -1,4 +1,4 @@
-"""Words of an assertion that stand in a record, its keys and what it says in sentences, and which are denied. Pure."""
+"""Finds words of an assertion in the keys and sentences of a record, and determines what the assertion denies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.lexicon import words_of
 from holmes.evidence.records import plain_key, tokens_of
+from holmes.evidence.words import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ _LONGEST_KEY: Final = 4
 
 
 def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
-    """`tokens`, with words that together are a key of the record as one: `kubelet version`."""
+    """`tokens`, with adjacent words that form a key of the record joined: `kubelet version`."""
     keys = frozenset(plain_key(part) for each in record.fields for part in each.path)
     found: list[Token] = []
     position = 0
@@ -57,10 +57,10 @@ def with_keys(tokens: Sequence[Token], record: Record) -> tuple[Token, ...]:
 
 
 def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: frozenset[int]) -> set[int]:
-    """The tokens at `places` that a text says: the longest chain of them in the same order.
+    """The tokens at `places` that a text contains: the longest chain in the same order.
 
-    `text` are words and signs with spaces between them. A number must be followed by the same word as there, with no
-    other number in between; what is `denied` must be denied there, too, and nothing else.
+    `text` consists of words and signs, separated by spaces. A number must be followed by the same word, with no other
+    number between. Denied tokens must be denied in the text too, and no others.
     """
     words = _RATIO.sub(r"\1/\2", text).split()[:_MOST_WORDS]
     stems = [stem(word) for word in words]
@@ -72,7 +72,7 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
         if _is_unreal(words, at, told) is (place in denied) and not _is_turned(tokens, place, words, at)
     ][:_MOST_PAIRS]
     counts = any(tokens[place].is_count for place, *_ in found)
-    best: list[tuple[int, int]] = []  # length of the chain that ends here, and the one before it
+    best: list[tuple[int, int]] = []  # length of the chain that ends here, and the previous place
     for index, (place, at, _) in enumerate(found):
         length, before = 1, -1
         for other, (other_place, start, size) in enumerate(found[:index]):
@@ -93,13 +93,13 @@ def said_in(text: str, tokens: Sequence[Token], places: Iterable[int], denied: f
 
 
 def _is_reason_of(between: Sequence[str]) -> bool:
-    """Whether what comes after these words is the end of a chain of reasons: `failed: Get "http://a": timed out`."""
+    """Whether the next text is the end of a chain of reasons: `failed: Get "http://a": timed out`."""
     said = [word for word in between if word[:1].isalnum()]
     return between[-1:] == [":"] and len(said) <= _FARTHEST and _ENDS.isdisjoint(set(between) - {"."})
 
 
 def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> bool:
-    """Whether between the last two of a chain only words stand that say nothing: `heap usage at 98%`."""
+    """Whether only filler words are between the last two of a chain: `heap usage at 98%`."""
     if len(chain) < 2:
         return False
     between = words[chain[1][1] + chain[1][2] : chain[0][1]]
@@ -108,7 +108,7 @@ def _follows(words: Sequence[str], chain: Sequence[tuple[int, int, int]]) -> boo
 
 
 def stands_beside(text: str, tokens: Sequence[Token], index: int) -> bool:
-    """Whether a number stands in a text right beside the word that it stands beside in the claim: `line 61`."""
+    """Whether a number is next to the same word in the text as in the claim: `line 61`."""
     text = _RATIO.sub(r"\1/\2", text)
     number = tokens_of(tokens[index].text).casefold().strip()
     before = [token for token in tokens[max(0, index - 2) : index] if len(token.text) >= _SHORTEST_WORD]
@@ -120,14 +120,14 @@ def stands_beside(text: str, tokens: Sequence[Token], index: int) -> bool:
 
 
 def is_unreal(text: str, name: str, tokens: Sequence[Token]) -> bool:
-    """Whether a text says of a name only what is not, was not yet or may be: `failed to acquire`, `would delete`."""
+    """Whether a text only denies a name, or calls it possible: `failed to acquire`, `would delete`."""
     words, wanted = text.split(), tokens_of(name).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
     return bool(places) and all(_is_unreal(words, at, _told(tokens)) for at in places)
 
 
 def is_turned(text: str, tokens: Sequence[Token], place: int) -> bool:
-    """Whether a text has another direction before a name wherever it stands: `replaced by b` is not `replaced b`."""
+    """Whether a text has another direction before each occurrence of a name: `replaced by b`, not `replaced b`."""
     words, wanted = text.split(), tokens_of(tokens[place].text).casefold().split()
     places = [at for at in range(len(words)) if words[at : at + len(wanted)] == wanted][:_MOST_PLACES]
     return bool(places) and all(_is_turned(tokens, place, words, at) for at in places)
@@ -142,17 +142,17 @@ def _is_turned(tokens: Sequence[Token], place: int, words: Sequence[str], at: in
 
 
 def _direction(words: Sequence[str]) -> str:
-    """Which way the last of some words points; empty for none."""
+    """The direction of the last of these words; empty for none."""
     return next((way for word in reversed(words) for way in _WAYS if word in words_of(f"direction {way}")), "")
 
 
 def _told(tokens: Sequence[Token]) -> frozenset[str]:
-    """The stems of what a claim says, also where it denies."""
+    """The stems of all words of a claim, including denials."""
     return frozenset(stem(word) for token in tokens for word in token.text.split())
 
 
 def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
-    """Whether a word before this one, in the same clause, says that it is not so; what the claim says itself is not."""
+    """Whether an earlier word of the same clause makes this word unreal. Words of the claim itself do not count."""
     unreal = words_of("unreal") | words_of("not")
     for index in range(at - 1, max(-1, at - _CLAUSE), -1):
         if words[index] in _ENDS:
@@ -164,7 +164,7 @@ def _is_unreal(words: Sequence[str], at: int, told: frozenset[str]) -> bool:
 
 
 def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list[int]:
-    """Where a token stands among the words of a record."""
+    """The positions of a token among the words of a record."""
     if token.is_neutral or any(token.has(each) for each in ("not", "cause", "only", "unreal")):
         return []
     number = token.quantity.number("count") if token.quantity is not None and token.is_count else None
@@ -178,15 +178,15 @@ def _positions(token: Token, words: Sequence[str], stems: Sequence[str]) -> list
             places = [place for place in places if not words[place].endswith("ing")]
     else:
         places = [index for index in range(len(words)) if words[index : index + len(wanted)] == wanted]
-    if token.is_value:  # a namespace in a path is no name
+    if token.is_value:  # a namespace in a path is not a name
         places = [place for place in places if words[place + len(wanted) : place + len(wanted) + 1] != ["/"]]
-    if number is not None:  # `1 of 3` are not three
+    if number is not None:  # `1 of 3` does not mean three
         places = [place for place in places if words[max(0, place - 1) : place] not in (["of"], ["/"])]
     return places
 
 
 def _is_near(words: Sequence[str], first: int, second: int, *, counts: bool) -> bool:
-    """Whether two words belong together: of a claim that counts no other number may stand between them."""
+    """Whether two words belong together. In a claim with counts, no other number may be between them."""
     between = words[first + 1 : second]
     if counts and any(word.isdigit() for word in between):
         return False
@@ -196,16 +196,17 @@ def _is_near(words: Sequence[str], first: int, second: int, *, counts: bool) -> 
 
 
 def stem(word: str) -> str:
-    """A word without its ending, so that `fails` is `failed`."""
+    """A word without its ending, so that `fails` matches `failed`."""
     folded = word.casefold()
     return _ENDING.sub("", folded) if len(folded) > _SHORTEST_STEMMED else folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denials:
-    """`words` are the denials themselves, `denied` what they deny, `nothing_of` the words for a field that is nothing.
+    """The denials of an assertion.
 
-    `is_unclear` says that more than one thing could be denied.
+    `words` are the denying tokens, `denied` their targets, `nothing_of` the words of a field that must be empty.
+    `is_unclear` means that the target is ambiguous.
     """
 
     words: frozenset[int] = frozenset()
@@ -215,7 +216,7 @@ class Denials:
 
 
 def denied_tokens(tokens: Sequence[Token]) -> Denials:
-    """What is denied: the next thing that can be, else the one before."""
+    """The denied token: the next one that can be denied, else the previous one."""
     places = frozenset(index for index, token in enumerate(tokens) if token.has("not") and not token.quoted)
     if not places:
         return Denials()
@@ -234,13 +235,13 @@ def denied_tokens(tokens: Sequence[Token]) -> Denials:
     )
     is_unclear = is_unclear or (
         bool(words & words_of("never")) and not is_restart
-    )  # the present says nothing about the past
+    )  # the present does not prove the past
     is_open = is_open and not (after and tokens[max(places)].has("none") and tokens[after[0]].has("kind"))
     return Denials(words=places, denied=frozenset(target), is_unclear=is_unclear or is_open or not target)
 
 
 def _field_run(tokens: Sequence[Token], start: int) -> tuple[int, ...]:
-    """`no available replicas`: several words for one field, which must be nothing."""
+    """`no available replicas`: several words for one field, which must be empty."""
     end = start
     while end < len(tokens) and tokens[end].has("field") and not tokens[end].quoted:
         end += 1
@@ -248,7 +249,7 @@ def _field_run(tokens: Sequence[Token], start: int) -> tuple[int, ...]:
 
 
 def _are_one(tokens: Sequence[Token]) -> bool:
-    """Whether all of them are one thing that is denied: a kind or field and its name."""
+    """Whether all tokens are one denied thing: a kind or field with its name."""
     return not any(token.has("state") for token in tokens[1:]) and all(token.shape != "number" for token in tokens)
 
 

@@ -1,6 +1,6 @@
-"""Numbers with their units, made equal where they are equal: `512Mi` is `0.5 GiB`, `72h` is `3 days`.
+"""Numbers with units in a comparable form: `512Mi` equals `0.5 GiB`, `72h` equals `3 days`.
 
-Pure, and exact: nothing is rounded. What could be two things (`10m`) has both values.
+Values are exact. An ambiguous quantity (`10m`) has all its values.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ _COMPOUND_PART = re.compile(r"(\d{1,6})(ms|[ywdhms])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A number as it was written, and all that it can mean; empty for what is no number."""
+    """A written number with all its possible meanings; empty if it is not a number."""
 
     text: str
     meanings: frozenset[tuple[Dimension, Fraction | str]]
 
     @property
     def dimensions(self) -> frozenset[Dimension]:
-        """What it can measure."""
+        """Its possible dimensions."""
         return frozenset(dimension for dimension, _ in self.meanings)
 
     @property
@@ -91,12 +91,12 @@ class Quantity:
         return bool(self.dimensions & {"clock", "moment"})
 
     def measured(self, dimension: Dimension) -> Quantity:
-        """The same with a plain number taken as one of `dimension`."""
+        """The same quantity, with a plain number read in `dimension`."""
         taken = {(dimension, value) if each == "count" else (each, value) for each, value in self.meanings}
         return replace(self, meanings=frozenset(taken))
 
     def equals(self, other: Quantity) -> bool:
-        """Whether both can mean the same. A time of day is equal to a moment that has it."""
+        """Whether both can be equal. A time of day equals a moment with that time."""
         if self.meanings & other.meanings:
             return True
         clocks = [str(value) for dimension, value in self.meanings if dimension in ("clock", "moment")]
@@ -104,7 +104,7 @@ class Quantity:
         return any(_same_time(clock, moment) for clock in clocks for moment in moments)
 
     def number(self, dimension: Dimension | None = None) -> Fraction | None:
-        """Its value; None when it has none or several."""
+        """Its value in `dimension`; None if it has none or several."""
         values = {value for each, value in self.meanings if isinstance(value, Fraction) and dimension in (None, each)}
         return next(iter(values)) if len(values) == 1 else None
 
@@ -115,7 +115,7 @@ def quantities_in(text: str) -> tuple[Quantity, ...]:
 
 
 def quantity_of(match: re.Match[str]) -> Quantity:
-    """What a match of `QUANTITY` means."""
+    """The quantity of a match of `QUANTITY`."""
     meanings: set[tuple[Dimension, Fraction | str]] = set()
     if match["spoken"]:
         meanings.add(("moment", _spoken_moment(match)))
@@ -145,7 +145,7 @@ def count_of(number: int) -> Quantity:
 
 
 def seconds_of(seconds: Fraction) -> Quantity:
-    """A time."""
+    """A duration."""
     return Quantity(text=f"{seconds} s", meanings=frozenset({("time", seconds)}))
 
 
@@ -156,7 +156,7 @@ def share_of(part: Quantity, whole: Quantity) -> Quantity:
 
 
 def seconds_between(first: Quantity, second: Quantity) -> Fraction | None:
-    """The time between two moments, or two times of one day; None when one of them is none."""
+    """The time between two moments, or between two times of one day; None for other quantities."""
     moments = [_parsed(str(value)) for each in (first, second) for kind, value in each.meanings if kind == "moment"]
     if not moments and first.is_time and second.is_time:
         moments = [_parsed(f"2000-01-01T{value:0>8}") for each in (first, second) for _, value in each.meanings]
@@ -183,7 +183,7 @@ def _moment(text: str) -> str:
 
 
 def _spoken_moment(match: re.Match[str]) -> str:
-    """`Tue, 06 May 2025 09:41:07 +0200` and `6 May 2025` as other moments are written."""
+    """`Tue, 06 May 2025 09:41:07 +0200` and `6 May 2025` in the form of other moments."""
     day = f"{match['year']}-{_MONTHS[match['month'].casefold()]:02}-{int(match['day']):02}"
     zone = (match["zone"] or "").removeprefix("UTC").removeprefix("GMT").removeprefix("+0000")
     return f"{day}T{match['hour']}{zone}" if match["hour"] else day
@@ -198,7 +198,7 @@ def _parsed(text: str) -> datetime | None:
 
 
 def _same_time(claimed: str, written: str) -> bool:
-    """Whether `claimed`, which may leave out the day, seconds or their parts, is the beginning of `written`."""
+    """Whether `claimed` is the beginning of `written`. It may omit the day, seconds or fractions."""
     if "T" not in claimed and ":" in claimed:
         written = written.partition("T")[2] or written
         claimed = claimed if len(claimed.split(":", maxsplit=1)[0]) == 2 else f"0{claimed}"

@@ -1,4 +1,4 @@
-"""What the records of a passage show of one assertion: the best that any reading of it comes to. Pure."""
+"""Judges one assertion against the records of a passage. The best reading decides."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from holmes.evidence.accounts import NAME
 from holmes.evidence.fields import keys_of
-from holmes.evidence.judgements import (
+from holmes.evidence.records import (
     CHECKED,
     CITED,
     EMPTY,
@@ -16,15 +17,12 @@ from holmes.evidence.judgements import (
     Passage,
     all_of,
     best_of,
-    names_of,
     not_found,
 )
-from holmes.evidence.lexicon import words_of
 from holmes.evidence.sets import judge_set, said_not_found
 from holmes.evidence.sources import canonical_kind
 from holmes.evidence.trial import Trial
-from holmes.evidence.values import NAME
-from holmes.evidence.words import Token
+from holmes.evidence.words import Token, first_thing, names_of, said, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +35,7 @@ _OF_WORKLOAD = re.compile(r"-(?:\d{1,4}|[a-z0-9]{4,5}|[a-z0-9]{4,10}-[a-z0-9]{4,
 
 
 class Readings:
-    """Reads assertions with the subjects and the words of the last one."""
+    """Reads assertions with the subjects and the words of the previous one."""
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -55,7 +53,7 @@ class Readings:
         return token.is_value and bool(names_of(token) & (self._names | self._passage.source.names))
 
     def _assertion(self, tokens: tuple[Token, ...]) -> Judgement:
-        """The best that any reading of an assertion comes to; where none is shown, the first that has one."""
+        """The best judgement of any reading, or of the first possible reading if none is checked."""
         passage, rest = self._of_workload(tokens)
         if others := self._of_others(tokens):
             return others
@@ -66,10 +64,10 @@ class Readings:
         return own if judgement is None or own.outcome == "checked" else judgement
 
     def _of_others(self, tokens: tuple[Token, ...]) -> Judgement | None:
-        """`the other three are Running`: all records but those of the subjects."""
-        if not self._subjects or not any(token.has("other") and not token.quoted for token in tokens):
+        """`the other three are Running`: all records except those of the subjects."""
+        if not self._subjects or said(tokens, "other") is None:
             return None
-        wanted = frozenset(name for subject in self._subjects for name in names_of(subject))
+        wanted = names_of(*self._subjects)
         records, cited = (
             tuple(each for each in every if not each.names & wanted)
             for every in (self._passage.records, self._passage.cited)
@@ -84,14 +82,14 @@ class Readings:
         own = {id(subject) for subject in self._subjects}
         rest = tuple(token for token in tokens if id(token) not in own and not token.has("both"))
         values = [token.text for token in tokens if token.is_value]
-        if any(token.concept("state") == "exists" for token in tokens) and said_not_found(passage, values):
+        if "exists" in states_of(tokens) and said_not_found(passage, values):
             return not_found(*values)
         if not self._subjects:
             return self._of_unnamed(passage, rest)
         return all_of([self._of(passage, subject, rest, tokens) for subject in self._subjects])
 
     def _of_workload(self, tokens: tuple[Token, ...]) -> tuple[Passage, tuple[Token, ...]]:
-        """The pods of a workload, when an assertion is about those: `the web pods`, `pods of web`."""
+        """The pods of a workload, if the assertion is about them: `the web pods`, `pods of web`."""
         passage = self._passage
         if self._subjects or not any(token.has("kind") for token in tokens):
             return passage, tokens
@@ -114,7 +112,7 @@ class Readings:
         return passage, tokens
 
     def _of(self, passage: Passage, subject: Token, rest: tuple[Token, ...], tokens: tuple[Token, ...]) -> Judgement:
-        """What the records of `subject` show."""
+        """The judgement by the records of `subject`."""
         wanted = names_of(subject)
         own = [record for record in passage.cited if record.names & wanted]
         own = [record for record in own if record.first_line in self._own.get(subject.text, {record.first_line})]
@@ -132,11 +130,11 @@ class Readings:
         judgement = self._best_trial(own, rest)
         if len(own) > 1 and judgement.outcome == "checked" and own[0].form in ("row", "object"):
             shown = {each.first_line for each in own if self._trial(each, rest).outcome == "checked"}
-            self._own[subject.text] = shown  # of two with this name, what follows is about the same
+            self._own[subject.text] = shown  # with two objects of this name, later assertions mean the same one
         return judgement
 
     def _misplaced(self, subject: Token, tokens: tuple[Token, ...], record: Record) -> Judgement | None:
-        """What is wrong with the kind or namespace that a subject is said to have; None when nothing is."""
+        """The error in the claimed kind or namespace of a subject, or None."""
         *around, _ = subject.text.split("/")
         source = self._passage.source
         position = tokens.index(subject) if subject in tokens else -1
@@ -160,7 +158,7 @@ class Readings:
         return not_found(*missing) if missing else None
 
     def _of_unnamed(self, passage: Passage, tokens: tuple[Token, ...]) -> Judgement:
-        """An assertion without a subject: the only cited record is it; of log entries and events any may be."""
+        """An assertion without a subject: it must be about the only cited record, or about any log entry or event."""
         cited = passage.cited
         judgement = self._best_trial(cited, tokens)
         if judgement.outcome == "checked" and len(cited) > 1 and not self._is_shared(cited, tokens):
@@ -170,13 +168,13 @@ class Readings:
         return CITED if is_open and judgement.outcome == "checked" else judgement
 
     def _is_shared(self, cited: Sequence[Record], tokens: tuple[Token, ...]) -> bool:
-        """Whether one record shows this and what it adds to: not one log entry `order 1` and another `status 500`."""
+        """Whether one record shows this assertion and the one it continues, for example `order 1` and `status 500`."""
         shown = frozenset(r.first_line for r in cited[:_MAX_TRIED] if self._trial(r, tokens).outcome == "checked")
         self._shared = shown if self._shared is None else shown & self._shared
         return bool(self._shared)
 
     def _is_about_many(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether it is about things in the plural of which it shows one: `the pods are Running`."""
+        """Whether it uses the plural for a single record: `the pods are Running`."""
         first = next((token for token in tokens if not token.has("neutral")), None)
         is_text = all(record.form in ("entry", "event") for record in self._passage.cited)
         return (
@@ -187,8 +185,8 @@ class Readings:
         )
 
     def _is_about_another(self, tokens: tuple[Token, ...]) -> bool:
-        """Whether it begins with a name that stands in no record as a value: a node, in a table of pods."""
-        first = next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+        """Whether it starts with a name that no record has as a value, for example a node in a table of pods."""
+        first = first_thing(tokens)
         if first is None or not first.is_value or not NAME.fullmatch(first.text) or first.text in self._known:
             return False
         if tokens[0] is not first and tokens[0].has("relation"):
@@ -211,7 +209,7 @@ class Readings:
         return best if len(records) <= _MAX_TRIED or best.outcome == "checked" else CITED
 
     def _trial(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
-        """One record, or the element of it that the assertion names."""
+        """The judgement by one record, or by the element that the assertion names."""
         elements = [
             token
             for index, token in enumerate(tokens)
@@ -228,7 +226,7 @@ class Readings:
 
     def _tried(self, record: Record, tokens: tuple[Token, ...]) -> Judgement:
         trial = Trial(record=record, source=self._passage.source, tokens=tokens).run()
-        is_guess = any(token.has("unjudged") and not token.quoted for token in tokens)
+        is_guess = said(tokens, "unjudged") is not None
         if (
             is_guess
             and trial.missing
@@ -243,7 +241,7 @@ class Readings:
 
 
 def _is_bound(tokens: Sequence[Token], name: str, record: Record) -> bool:
-    """Whether a word for a field stands right before a name: `on node`, `owned by ReplicaSet`, not `the port grpc`."""
+    """Whether a field word precedes a name: `on node`, `owned by ReplicaSet`, but not `the port grpc`."""
     if not tokens or tokens[-1].text.casefold() in words_of("of") or tokens[-1].concept("kind") == "container":
         return False
     lists = {before for each in record.fields for before, part in pairwise(each.path) if part == f"={name}"}
@@ -261,5 +259,5 @@ def _says_nothing(token: Token) -> bool:
 
 
 def is_of(name: str, workload: str) -> bool:
-    """Whether a pod is called as those of `workload` are."""
+    """Whether the name of a pod belongs to `workload`."""
     return name.startswith(f"{workload}-") and bool(_OF_WORKLOAD.fullmatch(name.removeprefix(workload)))

@@ -1,7 +1,7 @@
-"""What lines of a result say, as records: a row, an object, a log entry or an event, each with its fields and its name.
+"""Records of a result (rows, objects, log entries, events), passages of cited lines, and judgements.
 
-Pure; the forms are told apart by their shape alone. The header of a table, the object around a line and the name of a
-list's element are known to a record although their lines are not cited; its fields and words are its own lines only.
+A record knows the table header, the parent object and the label of its list element, even if their lines are not cited.
+Its fields and words come only from its own lines.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from holmes.evidence.sources import UNKNOWN_SOURCE, canonical_kind
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holmes.evidence.sources import Source
+    from holmes.evidence.words import Token
+    from holmes.values.events import CitationOutcome
+
 
 Form: TypeAlias = Literal["row", "object", "entry", "event"]
 _TOKEN = re.compile(r"\w+(?:(?:-+|\.(?=\d))\w+)*|[^\w\s\"\\]")
@@ -38,7 +45,7 @@ _MERGED: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A value and the way to it. `path` are keys without signs in lower case; the label of an element is `=app`."""
+    """A value with its path. Keys of `path` are in lower case without signs; the label of an element is `=app`."""
 
     path: tuple[str, ...]
     value: str
@@ -51,13 +58,13 @@ class Field:
 
     @property
     def labels(self) -> frozenset[str]:
-        """The names of the elements that it belongs to."""
+        """The names of its elements."""
         return frozenset(part[1:] for part in self.path if part.startswith("="))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One thing that lines say. `names` are what it is called, `kind` is empty when its shape does not tell."""
+    """One thing in a result. `names` are its names. `kind` may be empty."""
 
     form: Form
     first_line: int
@@ -69,7 +76,7 @@ class Record:
     is_part: bool = False
 
     def within(self, first_line: int, last_line: int) -> Record | None:
-        """The part of it in these lines; None when it has none there."""
+        """The part of the record in these lines, or None."""
         if self.last_line < first_line or self.first_line > last_line:
             return None
         if first_line <= self.first_line and self.last_line <= last_line:
@@ -81,7 +88,7 @@ class Record:
         )
 
     def narrowed(self, label: str) -> Record:
-        """Only what belongs to the element called `label`."""
+        """Only the fields of the element `label`."""
         fields = tuple(each for each in self.fields if label in each.labels)
         numbers = {each.line for each in fields}
         return replace(
@@ -95,21 +102,21 @@ class Record:
 
     @cached_property
     def tokens(self) -> str:
-        """Its words and signs, with one space around each. What is inherited from around it is not there."""
+        """Its words and signs, separated by spaces, without inherited ones."""
         return tokens_of("\n".join(text for _, text in self.lines))
 
     @cached_property
     def folded(self) -> str:
-        """The same in lower case."""
+        """`tokens` in lower case."""
         return self.tokens.casefold()
 
     @cached_property
     def phrases(self) -> str:
-        """The same without the signs between a key and its value."""
+        """`folded` without the signs between keys and values."""
         return _JOINTS.sub("", self.folded)
 
     def says(self, text: str, *, exactly: bool = True) -> bool:
-        """Whether the words of `text` stand there in this order, as whole words with nothing between them."""
+        """Whether the words of `text` occur consecutively and in order, as whole words."""
         wanted = tokens_of(text) if exactly else tokens_of(text).casefold()
         return bool(wanted.strip()) and wanted in (self.tokens if exactly else self.folded)
 
@@ -120,10 +127,10 @@ class Record:
 
 
 def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
-    """What stands together in one value, as fields of their own.
+    """The parts of compound values, as separate fields.
 
-    `1/2` and `cpu: 91%/70%` have a current and a total, `17 (3m ago)` a time, `250m (6%)` a share of the whole, and
-    `2m (x5 over 10m)` tells how often an event was seen, and in which time.
+    `1/2` and `cpu: 91%/70%` have a current and a total, `17 (3m ago)` a time, `250m (6%)` a percentage. `2m (x5 over
+    10m)` has the count of an event and its period.
     """
     for each in fields:
         value = each.value
@@ -135,7 +142,7 @@ def parts_of(fields: Iterable[Field]) -> Iterator[Field]:
         if match := _RATIO.fullmatch(value):
             names: tuple[str, ...] = (
                 ("cpu",) if each.path == ("targets",) else ()
-            )  # as HPAs were shown before there were other metrics
+            )  # the format for HPAs with one metric
             yield from _current_and_total(each, names, match[1], match[2])
         elif match := _REPEATED.search(value):
             yield Field(path=("count",), value=match[1], line=each.line)
@@ -163,11 +170,107 @@ def _current_and_total(each: Field, names: tuple[str, ...], current: str, total:
 
 
 def tokens_of(text: str) -> str:
-    """The words and signs of `text`, each between spaces."""
+    """The words and signs of `text`, separated by spaces."""
     return f" {' '.join(_TOKEN.findall(text))} "
 
 
 def plain_key(text: str) -> str:
-    """A key or heading as fields are compared: `Exit Code`, `exitCode` and `EXIT-CODE` are one."""
+    """The canonical form of a key or heading: `Exit Code`, `exitCode` and `EXIT-CODE` are equal."""
     plain = _PLAIN.sub("", text.casefold().replace("%", "percent"))
     return _MERGED.get(plain, plain)
+
+
+_ORDER: Final = ("not_found", "cited", "checked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """The records of the cited lines, and all parsed records of their result.
+
+    `is_whole` means that `records` is the complete result. `is_empty_list` means that the result reports an empty list.
+    `text` contains the cited lines with headings. `heading` is the first line of the result, which a quoted table may
+    include.
+    """
+
+    cited: tuple[Record, ...]
+    records: tuple[Record, ...]
+    source: Source
+    is_whole: bool = False
+    is_empty_list: bool = False
+    text: str = ""
+    heading: str = ""
+
+    @classmethod
+    def joined(cls, passages: Sequence[Passage]) -> Passage:
+        """All of `passages` as one. Passages of several results are not a complete result."""
+        first = passages[0]
+        if len(passages) == 1:
+            return first
+        is_one = all(each.records is first.records for each in passages)
+        own = [record for each in passages for record in each.cited]
+        return cls(
+            cited=tuple({id(record): record for record in own}.values()),
+            records=first.records if is_one else tuple(record for each in passages for record in each.records),
+            source=first.source if all(each.source == first.source for each in passages) else UNKNOWN_SOURCE,
+            is_whole=is_one and first.is_whole,
+            text="\n".join(each.text for each in passages),
+        )
+
+    def within(self, first_line: int, last_line: int, text: str) -> Passage:
+        """The same result with other cited lines, given as `text`."""
+        parts = (record.within(first_line, last_line) for record in self.records)
+        return replace(self, cited=tuple(part for part in parts if part is not None), text=text)
+
+    def is_chosen(self, tokens: Sequence[Token]) -> bool:
+        """Whether a filter limited the result to some of the objects in the assertion.
+
+        A filter that the assertion itself names does not count.
+        """
+        told = {token.text for token in tokens}
+        return not all(told & {each, each.rpartition("=")[2]} for each in self.source.filters)
+
+    def objects(self, kind: str) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+        """The cited records of `kind`, and all records of it. An empty kind selects log entries and events."""
+        cited, everything = (
+            tuple(record for record in records if self._is_of(record, kind)) for records in (self.cited, self.records)
+        )
+        return cited, everything
+
+    def _is_of(self, record: Record, kind: str) -> bool:
+        if not kind or kind == "event":
+            return record.form == "event" or (not kind and record.form == "entry")
+        return record.form != "entry" and (canonical_kind(record.kind) or self.source.kind) == kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The outcome of a claim or an assertion. `missing` lists the absent parts."""
+
+    outcome: CitationOutcome
+    missing: tuple[str, ...] = ()
+
+
+CHECKED: Final = Judgement(outcome="checked")
+CITED: Final = Judgement(outcome="cited")
+EMPTY: Final = Judgement(outcome="cited")
+"""The judgement of an assertion without content. It does not affect the claim."""
+
+
+def not_found(*missing: str) -> Judgement:
+    """A judgement with missing parts."""
+    return Judgement(outcome="not_found", missing=tuple(dict.fromkeys(missing)))
+
+
+def best_of(judgements: Sequence[Judgement]) -> Judgement:
+    """The best judgement; among those not found, the one with the fewest missing parts."""
+    return max(judgements, key=lambda each: (_ORDER.index(each.outcome), -len(each.missing)))
+
+
+def all_of(judgements: Sequence[Judgement]) -> Judgement:
+    """The combination of judgements: the worst outcome with all missing parts."""
+    judgements = [each for each in judgements if each is not EMPTY]
+    if not judgements:
+        return EMPTY
+    worst = min((each.outcome for each in judgements), key=_ORDER.index)
+    missing = tuple(dict.fromkeys(item for each in judgements for item in each.missing))
+    return Judgement(outcome=worst, missing=missing if worst == "not_found" else ())

@@ -1,7 +1,7 @@
-"""Assertions about several records: how many there are, all, only one or none of them.
+"""Judges assertions about several records: counts, "all", "only" and "none".
 
-Pure. Each function returns None for an assertion of another form. Counts and sums are right for the cited lines and for
-the whole result, so that no line can be left out; that there is none of something is shown by complete lists only.
+Each function returns None for other assertions. A count must be correct both for the cited lines and for the whole
+result. Absence needs a complete list.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.comparisons import duration_of, judge_time_between
-from holmes.evidence.judgements import CHECKED, CITED, Judgement, Passage, names_of, not_found
-from holmes.evidence.lexicon import words_of
+from holmes.evidence.records import CHECKED, CITED, Judgement, Passage, not_found
 from holmes.evidence.trial import Trial
-from holmes.evidence.words import Token
+from holmes.evidence.words import Token, names_of, number_in, said, share_token, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,12 +28,12 @@ _NOT_FOUND = re.compile(r"([\w.-]+) \"?([\w.:-]+)\"? not found")
 _UNQUOTED = re.compile(r"\"")
 _LONGEST_LINE: Final = 2_000
 _MOST_WORK: Final = 20_000
-"""Tokens times records."""
+"""Maximum of tokens times records."""
 _ENTRIES: Final = ("error", "warning")
 
 
 def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> tuple[Judgement | None, bool]:
-    """What came of an assertion about several records, None for one about one record; and whether that is final."""
+    """The judgement of an assertion about several records, or None; and whether it is final."""
     if any(token.has("both") for token in tokens) and len(subjects) == 2:
         return None, False
     if len(tokens) * len(passage.records) > _MOST_WORK:
@@ -50,12 +49,12 @@ def judge_set(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Toke
 
 
 def _is_elsewhere(passage: Passage, tokens: Sequence[Token]) -> bool:
-    """Whether an assertion is about more than one namespace where only one was asked for."""
+    """Whether an assertion is about several namespaces but the result covers one."""
     return passage.source.namespace != "*" and any(token.text.casefold() in words_of("everywhere") for token in tokens)
 
 
 def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bool:
-    """Whether a cited line says that this very object was not found."""
+    """Whether a cited line reports that exactly this object was not found."""
     return any(
         match[2] in names and (not kind or canonical_kind(match[1]) in (kind, ""))
         for record in passage.cited
@@ -65,8 +64,8 @@ def said_not_found(passage: Passage, names: Sequence[str], kind: str = "") -> bo
 
 
 def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """`the ConfigMap conf was not found`, as a line says of this very object."""
-    if not any(token.concept("state") == "notfound" for token in tokens) or any(token.has("not") for token in tokens):
+    """`the ConfigMap conf was not found`, if a line reports it for exactly this object."""
+    if "notfound" not in states_of(tokens) or any(token.has("not") for token in tokens):
         return None
     names = [token.text for token in tokens if token.is_value]
     kinds = [token.concept("kind") for token in tokens if token.has("kind") and not token.quoted]
@@ -81,7 +80,7 @@ def _named_missing(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]
 
 
 def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> Judgement | None:
-    """`Heap usage is logged twice`: how many log entries or events have a quote."""
+    """`Heap usage is logged twice`: the number of log entries or events that contain a quote."""
     quotes = [token.text for token in tokens if token.is_value]
     number = next((token for token in tokens if token.is_count), None)
     rest = [token for token in tokens if not (token.is_neutral or token.is_value or token is number)]
@@ -99,7 +98,7 @@ def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> J
 def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
     """`3 pods are Running`, `2 of 5 pods are not ready`, `2 errors`, `2 of them`."""
     tokens = _as_share(tokens)
-    number = next((token for token in tokens if token.shape == "number"), None)
+    number = number_in(tokens)
     if number is None or subjects or not (number.is_count or number.parts):
         return None
     place = tokens.index(number)
@@ -120,7 +119,7 @@ def _count(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
 def _counted(
     passage: Passage, number: Token, rest: Sequence[Token], cited: Sequence[Record], everything: Sequence[Record]
 ) -> Judgement:
-    """Whether as many of the records as a number says are as the rest of an assertion says."""
+    """Whether the claimed number of records matches the rest of an assertion."""
     held, all_held = ([holds(passage, each, rest) for each in records] for records in (cited, everything))
     if None in held or None in all_held or passage.source.is_cut or not passage.is_whole:
         return CITED
@@ -137,13 +136,11 @@ def _as_share(tokens: Sequence[Token]) -> Sequence[Token]:
     if len(counts) != 2 or not any(token.has("kind") for token in tokens[counts[0] : counts[0] + 3]):
         return tokens
     whole, part = (tokens[index] for index in counts)
-    share = Token(
-        shape="number",
-        text=f"{part.text} of {whole.text}",
-        quantity=part.quantity,
-        parts=tuple(each.quantity for each in (part, whole) if each.quantity),
-    )
-    return [*tokens[: counts[0]], share, *(t for i, t in enumerate(tokens) if i > counts[0] and i != counts[1])]
+    return [
+        *tokens[: counts[0]],
+        share_token(part, whole),
+        *(t for i, t in enumerate(tokens) if i > counts[0] and i != counts[1]),
+    ]
 
 
 def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
@@ -171,16 +168,16 @@ def _every(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token])
     if False in held or any(number != len(cited) for number in numbers):
         return not_found(*(token.text for token in rest if not token.is_neutral))
     is_all = len(cited) == len(everything) and passage.is_whole and passage.source.is_complete
-    if numbers and not is_all and passage.is_whole:  # `both requests`, of a log: no other one is so
+    if numbers and not is_all and passage.is_whole:  # `both requests`, in a log: no other entry matches
         is_all = all(each in cited or holds(passage, each, rest) is False for each in everything)
     return CHECKED if is_all and None not in held else CITED
 
 
 def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`only web is of type LoadBalancer`, `web is the only one that is`: these are, and no others of a whole list."""
-    if not subjects or not any(token.has("only") and not token.quoted for token in tokens):
+    """`only web is of type LoadBalancer`: these records match, and no others in a complete list."""
+    if not subjects or said(tokens, "only") is None:
         return None
-    wanted = frozenset(name for subject in subjects for name in names_of(subject))
+    wanted = names_of(*subjects)
     place = next(index for index, token in enumerate(tokens) if token.has("only"))
     follows = next((token for token in tokens[place + 1 :] if not token.is_neutral or token in subjects), None)
     is_of_subject = follows in subjects or any(token.has("kind") for token in tokens[place + 1 : place + 2])
@@ -198,7 +195,7 @@ def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
 
 
 def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) -> Judgement | None:
-    """`no Service db`, `there is no pod in Pending`, `db does not exist`."""
+    """`no Service db`, `no pod is Pending`, `db does not exist`."""
     places = [index for index, token in enumerate(tokens) if token.has("not") and not token.quoted]
     if not places:
         return None
@@ -206,7 +203,7 @@ def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
     following = [token for token in tokens[places[-1] + 1 :] if not token.is_neutral or token.has("kind")][:1]
     kinds = [token.concept("kind") for token in (*following, *tokens) if token.has("kind") and not token.quoted]
     kind = kinds[0] if kinds else source.kind
-    if not any(token.concept("state") == "exists" for token in tokens):
+    if "exists" not in states_of(tokens):
         is_of_kind = bool(following) and following[0].has("kind")
         has_subject = any(each not in tokens[places[-1] :] for each in subjects)
         if not is_of_kind or has_subject or (kind != source.kind and following[0].has("field")):
@@ -215,7 +212,7 @@ def _absence(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token
 
 
 def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
-    """Whether the result shows that there is none of `kind` such as the rest of an assertion says."""
+    """Whether the result shows that no object of `kind` matches the rest of an assertion."""
     source = passage.source
     rest = [token for token in tokens if not (token.is_neutral or _is_of_denial(token))]
     elsewhere = _namespaces(tokens) - {source.namespace}
@@ -237,7 +234,7 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
     is_complete = source.is_complete or (passage.is_empty_list and bool(source.filters) and "|" not in source.filters)
     is_complete = is_complete and source.kind == kind and passage.is_whole and not source.names
     is_sure = is_shown and is_complete and len(passage.cited) == len(passage.records) and None not in held
-    # Of an empty list every narrower absence is true, but a word such as `anywhere` may ask for more than was listed.
+    # An empty list proves narrower absences, but a word such as `anywhere` may exceed the list.
     is_wider = any(not _narrows(token) for token in rest)
     is_wider = is_wider or (any(token.concept("kind") == "namespace" for token in tokens) and not _namespaces(tokens))
     is_wider = is_wider and not records and source.namespace != "*"
@@ -245,7 +242,7 @@ def _denied(passage: Passage, tokens: Sequence[Token], kind: str) -> Judgement:
 
 
 def _is_option(token: Token, words: frozenset[str]) -> bool:
-    """Whether the command chose by it: `pods labelled app=web` of `-l app=web`."""
+    """Whether the command selected by it: `pods labelled app=web` with `-l app=web`."""
     return token.is_value and token.text in words
 
 
@@ -254,12 +251,12 @@ def _narrows(token: Token) -> bool:
 
 
 def _is_of_denial(token: Token) -> bool:
-    """Whether it only says that there is none."""
+    """Whether it only expresses the absence."""
     return token.has("not") or token.has("kind") or token.concept("state") == "exists"
 
 
 def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool | None:
-    """Whether `record` is what an assertion says there is none of."""
+    """Whether `record` contradicts an absence."""
     names = [token for token in rest if token.is_value]
     if names and not any(record.says(token.text, exactly=False) for token in names):
         return False
@@ -267,13 +264,13 @@ def _is_denied(passage: Passage, record: Record, rest: Sequence[Token]) -> bool 
 
 
 def _is_counted(token: Token) -> bool:
-    """Whether records can be counted by it: `pods`, `log lines`, `errors`."""
+    """Whether it counts records: `pods`, `log lines`, `errors`."""
     is_entry = token.has("line") or token.concept("state") in _ENTRIES
     return (token.has("kind") or is_entry) and not token.quoted
 
 
 def _namespaces(tokens: Sequence[Token]) -> frozenset[str]:
-    """The namespaces that an assertion names as such."""
+    """The namespaces in an assertion."""
     found = {token.text for before, token in pairwise(tokens) if before.concept("kind") == "namespace"}
     found |= {before.text for before, token in pairwise(tokens) if token.concept("kind") == "namespace"}
     return frozenset(token.text for token in tokens if token.is_value and token.text in found)
@@ -284,4 +281,4 @@ _FINAL: Final = (
 )  # fmt: skip
 _OPEN: Final = (_every, _count, _repeats)
 _OF_ONE: Final = (_named_missing, duration_of, judge_time_between, compared, _repeats)
-"""Those that say nothing about a whole list."""
+"""Assertions that do not depend on the whole list."""

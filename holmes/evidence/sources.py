@@ -1,6 +1,6 @@
-"""Where a result is from: the command or tool call that made it, and whether it shows all that there is.
+"""Determines the source of a result: its command or tool call, and whether the result is complete.
 
-Pure. What is not understood counts as incomplete: a list that an option may have shortened proves no absence.
+Unknown options make a result incomplete, because a shortened list does not prove absence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.lexicon import lexicon
+from holmes.evidence.words import lexicon
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,11 +34,11 @@ _CUT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What made a result. `names` are objects that it is about, `namespace` is `*` for all; None when not known.
+    """The source of a result. `names` are its objects. `namespace` is `*` for all namespaces and None if unknown.
 
-    `is_complete` says that nothing but kind, name and namespace chose what it shows, `is_cut` that a number of lines or
-    objects ends it. `filters` are what labels or fields had to be; `|` stands for what is not understood. `words` are
-    all its words.
+    `is_complete` means that only kind, name and namespace selected the content. `is_cut` means that a limit on lines or
+    objects shortened it. `filters` are selected labels or fields; `|` stands for an unknown filter. `words` are all
+    words of the command.
     """
 
     kind: str = ""
@@ -55,13 +55,13 @@ UNKNOWN_SOURCE: Final = Source()
 
 
 def canonical_kind(word: str) -> str:
-    """`svc`, `Services` and `service.v1` are `service`; empty for what is no kind."""
+    """`svc`, `Services` and `service.v1` are `service`; empty for other words."""
     tags = lexicon().tags([word.partition(".")[0]])
     return next((concept for category, concept in tags if category == "kind"), "")
 
 
 def source_of(call: ToolCall) -> Source:
-    """What `call` asked for."""
+    """The source of the result of `call`."""
     try:
         arguments: JsonValue = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -88,7 +88,7 @@ def source_of(call: ToolCall) -> Source:
 
 
 def source_of_command(command: str) -> Source:
-    """What a line of shell asked for."""
+    """The source of the output of a shell command."""
     words = [word.strip("'\"") for word in _WORD.findall(command[:2_000])]
     if words[:1] == ["helm"] and words[1:2] in (["list"], ["ls"]):
         return _helm_list(words)
@@ -128,7 +128,7 @@ def source_of_command(command: str) -> Source:
 
 
 def _filters(words: list[str]) -> Iterator[str]:
-    """The values of `-l` and `--field-selector`, and `|` for a pipe that may leave things out."""
+    """The values of `-l` and `--field-selector`, and `|` for a pipe that may filter."""
     for index, word in enumerate(words):
         flag, sign, value = word.partition("=")
         if word == "|" and words[index + 1 : index + 2] not in (["jq"], ["wc"], ["sort"], ["cat"], ["tee"]):
@@ -138,7 +138,7 @@ def _filters(words: list[str]) -> Iterator[str]:
 
 
 def _kind_and_names(verb: str, things: list[str], container: str) -> tuple[str, set[str]]:
-    """What the words after the verb mean: `pods web-1`, `pod/web-1`, of logs a pod and its container."""
+    """The objects after the verb: `pods web-1`, `pod/web-1`; for logs, a pod and its container."""
     prefix, _, name = things[0].rpartition("/") if things else ("", "", "")
     if verb == "logs":
         return canonical_kind(prefix) or "pod", {name, *things[1:2], container}
@@ -159,5 +159,5 @@ def _helm_list(words: list[str]) -> Source:
 
 
 def says_it_was_cut(text: str) -> bool:
-    """Whether a result says that more was there."""
+    """Whether a result reports that it was shortened."""
     return bool(_CUT.search(text))

@@ -1,8 +1,7 @@
-"""One assertion against one record: what the record lacks, and what in the assertion bytes cannot show.
+"""Judges one assertion against one record.
 
-Pure. Every token of the assertion must be accounted for: it says nothing by itself, it stands in the record in the
-field that the words beside it name, it is computed from the record, or the record shows the state that it means. What
-is left over is a doubt.
+Every token must be accounted for. It has no meaning of its own, is in the field that the adjacent words name, is
+computed from the record, or is a state that the record shows. The remaining tokens are doubts.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.accounts import are_nothing
-from holmes.evidence.fields import numbers_of
-from holmes.evidence.lexicon import lexicon, words_of
+from holmes.evidence.fields import has_value, numbers_of, shows
+from holmes.evidence.numbers import Numbers
 from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
-from holmes.evidence.predicates import has_value, shows
 from holmes.evidence.records import plain_key
 from holmes.evidence.sources import canonical_kind
-from holmes.evidence.values import Values
+from holmes.evidence.words import lexicon, states_of, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,11 +36,11 @@ _TRUTHS: Final = ("true", "false", "unknown")
 
 
 @dataclass(slots=True, kw_only=True)
-class Trial(Values):
-    """Judges all of an assertion."""
+class Trial(Numbers):
+    """Judges a whole assertion."""
 
     def run(self) -> Trial:
-        """Judge every token, the more certain ones first."""
+        """Judge every token, the most certain ones first."""
         self._failed_verbs()
         self._denials()
         for text in self._texts():
@@ -72,7 +70,7 @@ class Trial(Values):
         return self
 
     def _failed_verbs(self) -> None:
-        """`cannot mount the volume`, `could not be scheduled`, of an event whose reason is `FailedMount`."""
+        """`cannot mount the volume`, `could not be scheduled`, for an event with the reason `FailedMount`."""
         reasons = [_CAMEL.sub(" ", each.value).casefold().split() for each in self.record.of(("reason",))]
         verbs = {stem(part) for first, *rest in filter(None, reasons) if first == "failed" for part in rest[:1]}
         verbs -= _OF_OTHERS
@@ -91,7 +89,7 @@ class Trial(Values):
                 self.proved += 1
 
     def _are_of_one_port(self) -> bool:
-        """Whether port, node port and protocol of a claim stand in one entry of `80:31234/TCP,53/UDP`."""
+        """Whether port, node port and protocol of a claim are in one entry of `80:31234/TCP,53/UDP`."""
         said = {token.text.casefold() for token in self.tokens}
         for each in self.record.of(("ports",)):
             entries = [frozenset(match) for match in _PORTS.findall(each.value.casefold())]
@@ -103,7 +101,7 @@ class Trial(Values):
         return True
 
     def _left(self, what: str) -> Iterator[int]:
-        """The tokens of one sort that are not accounted for yet, while that changes."""
+        """The tokens of one sort that are not yet accounted for. The set changes during iteration."""
         for index, token in enumerate(self.tokens):
             is_it = {
                 "number": token.shape == "number",
@@ -129,7 +127,7 @@ class Trial(Values):
             self._judge(f"no {words}", shown=are_nothing(fields))
 
     def _truth_values(self) -> None:
-        """`the condition Ready is False`: a word for a value that is true, false or unknown, and what has it."""
+        """`the condition Ready is False`: a word for true, false or unknown, and its condition or field."""
         for index, token in enumerate(self.tokens):
             wanted = token.concept("state")
             if wanted not in _TRUTHS or index not in self._open:
@@ -149,7 +147,7 @@ class Trial(Values):
             self._judge(token.text, shown=None if shown is None else shown is not (index in self._denied))
 
     def _truth_of(self, token: Token) -> set[str]:
-        """The values of the condition or field that a token names, where those are true, false or unknown."""
+        """The values of the condition or field that a token names, if they are true, false or unknown."""
         if (token.is_neutral and not token.has("field")) or (
             (token.is_value or token.quoted) and token.text not in self.record.labels
         ):
@@ -178,13 +176,13 @@ class Trial(Values):
             return
         shown = self._shown(token, state)
         if state == "placed" and shown is None:
-            return  # where something runs says nothing of how it is
+            return  # the place of a pod is not its state
         if shown is None and not denied and self._is_text and (token.quoted or (is_said and state in _SAID)):
-            shown = True  # the entry says so itself
+            shown = True  # the entry contains the word
         self._judge(f"not {token.text}" if denied else token.text, shown=None if shown is None else shown is not denied)
 
     def _is_settled(self, index: int, token: Token, *, denied: bool) -> bool:
-        """Whether a word for a state says something else here, and was judged as that."""
+        """Whether a state word has another meaning here and was judged accordingly."""
         if denied:
             return self._is_none_of(token.concept("state"))
         if token.quoted and self._is_value_of_key(index):
@@ -195,16 +193,16 @@ class Trial(Values):
             counts = [number.number("count") for number in numbers_of(self._lookup.of_path("ready", "current"))]
             claimed = [each.quantity.number("count") for each in following if each.is_count and each.quantity]
             if counts and claimed and counts != claimed:
-                self.doubts.append(token.text)  # `runs 5 replicas`, of which not all are ready
-            return True  # `runs version v1.29`: what it has, not how it is
+                self.doubts.append(token.text)  # `runs 5 replicas`, but not all are ready
+            return True  # `runs version v1.29`: a version, not a state
         is_alone = all(each.is_neutral or each is token for each in self.tokens) and not self._has_word("copula")
         if is_alone and any(each.value == token.text for each in self.record.fields):
-            self.proved += 1  # `(Error)`, after what it explains
+            self.proved += 1  # `(Error)`, after its description
             return True
         return False
 
     def _shown(self, token: Token, state: str) -> bool | None:
-        """Whether the record is in a state."""
+        """Whether the record shows a state."""
         counts = [each for each in self.record.of((plain_key(token.text),)) if len(each.path) > 1 or state == "ready"]
         names = [each.text for each in self.tokens if each.is_value]
         if state == "exists":
@@ -225,7 +223,7 @@ class Trial(Values):
         )
 
     def _is_none_of(self, state: str) -> bool:
-        """`none is ready`: none at all, which is more than that not all are."""
+        """`none is ready`: zero, which is stronger than "not all"."""
         is_none = any(token.text.casefold() in words_of("nobody") for token in self.tokens)
         is_none = is_none or any(one.has("none") and other.has("kind") for one, other in pairwise(self.tokens))
         fields = self._lookup.of(self._with_field(state)) if is_none else ()
@@ -239,7 +237,7 @@ class Trial(Values):
         return [token for token in self.tokens if token.concept("state") == state and token.has("field")]
 
     def _is_value_of_key(self, index: int) -> bool:
-        """Whether a status in quotes is the value of the field that is named before it: `the reason is Error`."""
+        """Whether a quoted status is the value of the field before it: `the reason is Error`."""
         run = self._run_from(index, -1)
         fields = self._lookup.of([self.tokens[place] for place in run]) if run and not set(run) & self._denied else ()
         matching = tuple(each for each in fields if each.value.casefold() == self.tokens[index].text.casefold())
@@ -250,7 +248,7 @@ class Trial(Values):
         return bool(matching)
 
     def _word(self, index: int, token: Token) -> None:
-        """A kind, a field without a value, or a word that nothing accounts for."""
+        """A kind, a field without a value, or another word that is not accounted for."""
         self._open.discard(index)
         if index in self._denied:
             self._judge(f"no {token.text}", shown=are_nothing(self._lookup.of((token,))))
@@ -259,15 +257,15 @@ class Trial(Values):
         elif token.has("kind") and not token.quoted and self._is_of_another(index, token):
             self.doubts.append(token.text)  # `its node is ready`
         elif token.has("relation") and not token.has("neutral") and not self._has_item():
-            self.doubts.append(token.text)  # `references a Secret`: which one?
+            self.doubts.append(token.text)  # `references a Secret` without a name
         elif not (token.is_neutral or token.has("kind") or self._is_accounted_for(index, token)):
             self.doubts.append(token.text)
 
     def _is_of_another(self, index: int, token: Token) -> bool:
-        """Whether a state is said of something else than the record: of the node of a pod."""
+        """Whether a state belongs to another object, for example the node of a pod."""
         own = {canonical_kind(self.record.kind), self.source.kind, "event"}
         if token.concept("kind") == "pod" and self._has("none") and self._lookup.of_path("ready", "current"):
-            return False  # `no pod is ready` of a workload that counts them
+            return False  # `no pod is ready`, for a workload that counts its pods
         after = next((each for each in self.tokens[index + 1 :] if not (each.is_neutral or each.has("not"))), None)
         is_of_state = after is not None and after.has("state") and not after.has("field")
         is_of_state = is_of_state or (
@@ -276,7 +274,7 @@ class Trial(Values):
         if token.concept("kind") == "container":
             ready, total = self._lookup.of_path("ready", "current"), self._lookup.of_path("ready", "total")
             is_counted = any(each.shape == "number" for each in self.tokens)
-            is_of_all = any(each.concept("state") in ("running", "ready") for each in self.tokens) and not is_counted
+            is_of_all = bool(states_of(self.tokens) & {"running", "ready"}) and not is_counted
             return bool(ready and total) and ready[0].value != total[0].value and is_of_all
         return is_of_state and token.concept("kind") not in own and not self._is_text
 
@@ -284,16 +282,16 @@ class Trial(Values):
         return bool(self._denied) or any(t.shape == "number" or t.is_value or t.quoted for t in self.tokens)
 
     def _is_accounted_for(self, index: int, token: Token) -> bool:
-        """Whether a word without a value of its own only says which part of the record is meant."""
+        """Whether a word without a value only names a part of the record."""
         near = self.tokens[max(0, index - 2) : index + 3]
         has_number = any(each.shape == "number" for each in self.tokens)
         exact = [is_exact for place, is_exact in self._exact if place > index]
         if token.has("stuck"):
-            states = [each.concept("state") for each in self.tokens if each.has("state")]
-            return bool(states) and not set(states) & set(_WELL)
+            states = states_of(self.tokens)
+            return bool(states) and states.isdisjoint(_WELL)
         if token.text.casefold() in words_of("rollout"):
             is_done = any(each.value == "NewReplicaSetAvailable" for each in self.record.of(("reason",)))
-            return not is_done and any(each.concept("state") == "progressing" for each in self.tokens)
+            return not is_done and "progressing" in states_of(self.tokens)
         is_key = bool(self._denied) and token.text.casefold() in ("key", "keys")
         if token.has("only") or is_key or (token.has("line") and self._is_text):
             return not token.has("only") or (bool(exact) and all(exact))
@@ -309,7 +307,7 @@ class Trial(Values):
         )
 
     def _is_of_record(self, token: Token) -> bool:
-        """Whether a word is a key or a name of the record, part of its name, or of the reason of an event."""
+        """Whether a word is a key, a name or a part of a name of the record, or the reason of an event."""
         names = self.record.names | self.record.labels | self.source.names
         names |= {each.value for each in self.record.of(("from", "source", "component", "reportingcomponent"))}
         reasons = {stem(part) for each in self.record.of(("reason",)) for part in _CAMEL.sub(" ", each.value).split()}
@@ -325,7 +323,7 @@ def _is_long(token: Token) -> bool:
 
 
 def _fit_together(elements: Sequence[frozenset[tuple[str, ...]]]) -> bool:
-    """Whether one element has all of them, or part of it."""
+    """Whether one element contains all of them."""
     return any(
         all(any(path[: len(other)] == other or other[: len(path)] == path for other in others) for others in elements)
         for path in elements[0]

@@ -1,13 +1,15 @@
-"""Judges citations against the stored bytes that they cite, between the model and whoever reads it (N6).
+"""Verifies citations against stored results before anyone reads the text, and keeps the ledger of checked claims.
 
-One `CitationVerifier` for each run of the loop. It refuses results of other conversations and lines that do not exist.
-Lines that are merely wrong are corrected only where one other record of the result shows the very claim. It never
-raises because of storage: what cannot be read in time is not found.
+Each run of the loop has one `CitationVerifier`. It rejects results of other conversations and lines that do not exist.
+It corrects wrong lines only if exactly one other record proves the claim. It never raises storage errors: a result that
+cannot be read in time counts as not found.
 
-`CitationFilter` stands between `model.complete` and the run's `emit`; `verify_citations` does the same to a whole text.
-Text passes at once; from `[[` on it is held back until the marker is complete and its bytes are judged. A marker then
-says what came of it: checked, cited, or not found there. What streams, what joins the history and what is the answer
-are the same text.
+`CitationFilter` verifies a stream, `verify_citations` a whole text. Text is passed on immediately, except from `[[`
+until the marker is complete and judged. The marker then contains the outcome: checked, cited, or not found. Stream,
+history and answer contain the same text.
+
+`ledger_of` reads the ledger from the conversation, so it survives compactions and restarts. Checked claims of replies
+are judged again, because a client may have written the reply. The ledger of a summary is trusted.
 """
 
 from __future__ import annotations
@@ -17,9 +19,17 @@ import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holmes.evidence.markers import Marker, MarkerGroup, MarkerScanner, claim_before, markers_in
+from holmes.evidence.markers import (
+    Marker,
+    MarkerGroup,
+    MarkerScanner,
+    claim_before,
+    clipped_claim,
+    markers_in,
+    scan_markers,
+)
 from holmes.evidence.passages import CitedText, NumberedText, judge_cited
 from holmes.evidence.sources import UNKNOWN_SOURCE, Source, source_of
 from holmes.values.errors import HolmesError
@@ -27,13 +37,15 @@ from holmes.values.events import AttemptDiscarded, Citation, TextDelta
 from holmes.values.messages import AssistantMessage, ResultId, Text, ToolMessage, UserMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from holmes.evidence.markers import Claim, Piece
+    from holmes.tokens import TokenCounter
     from holmes.values.events import AgentEvent
     from holmes.values.messages import Message, ToolCall
     from holmes.values.model import EmitEvent
     from holmes.values.tools import ResultStore
+
 
 CHECK_TIMEOUT_SECONDS = 5.0
 _MAX_TIMEOUTS = 3
@@ -43,10 +55,10 @@ _ID_IN_NOTE = re.compile(r"\bresults? ([0-9a-f]{12,64})\b")
 
 
 class CitationVerifier:
-    """Reads cited results once, and remembers what came of each check, so that the same claim is judged alike.
+    """Reads each cited result once and caches the outcomes, so that equal claims have equal outcomes.
 
-    `store` is None when storage is off: then nothing is found. `timeout_seconds` is for one check; after three timeouts
-    nothing is read any more.
+    `store` is None if storage is off; then no claim is found. `timeout_seconds` limits one check. After three timeouts,
+    no more results are read.
     """
 
     def __init__(self, store: ResultStore | None, *, timeout_seconds: float = CHECK_TIMEOUT_SECONDS) -> None:
@@ -60,9 +72,9 @@ class CitationVerifier:
         self._timeouts = 0
 
     def note(self, messages: Iterable[Message]) -> None:
-        """The results of `messages` belong to this conversation, from now on also when compaction removes them.
+        """Add the results of `messages` to this conversation. They remain valid after compaction.
 
-        The calls among `messages` say what each result is from, and so whether a list is complete.
+        The calls in `messages` show the source of each result and whether a list is complete.
         """
         messages = tuple(messages)
         self._known |= result_ids(messages)
@@ -74,13 +86,13 @@ class CitationVerifier:
                     self._sources.setdefault(stored.id, source_of(self._calls[message.call_id]))
 
     def note_calls(self, calls: Iterable[ToolCall]) -> None:
-        """The results that follow answer `calls`."""
+        """Note the calls of the results that follow."""
         self._calls |= {call.id: call for call in calls}
 
     async def judge(self, markers: tuple[Marker, ...], claim: Claim) -> tuple[Citation, ...]:
-        """The citations of one claim, at least one, with what came of each and corrected lines if need be.
+        """The citations of one claim (at least one) with their outcomes and corrected lines.
 
-        Never better than the markers say: a claim that was *cited* before is not *checked* now.
+        The outcome is never better than in the markers: a *cited* claim does not become *checked*.
         """
         key = (markers, claim)
         if key not in self._judged:
@@ -146,8 +158,8 @@ def _refused(markers: tuple[Marker, ...], claim: Claim, why: str) -> tuple[Citat
 def result_ids(messages: Iterable[Message]) -> set[ResultId]:
     """Ids of the results that `messages` show or point to, or that the ledger of a summary cites.
 
-    The first part of a summary has the words of a model, which may name what is none of this conversation's; the parts
-    after it are the ledger, whose citations were checked, and what else Holmes says about what was removed.
+    The first part of a summary is written by a model and may name results of other conversations. The other parts are
+    written by Holmes: the ledger, and notes on removed messages.
     """
     found: set[ResultId] = set()
     for message in messages:
@@ -162,14 +174,14 @@ def result_ids(messages: Iterable[Message]) -> set[ResultId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedText:
-    """A text whose markers say what came of each, and its citations in the order in which they stand there."""
+    """A text with outcomes in its markers, and its citations in order."""
 
     text: str
     citations: tuple[Citation, ...] = ()
 
 
 class CitationFilter:
-    """Takes the place of `emit` for one request: `await model.complete(request, filter)`, then `await finish(text)`."""
+    """Replaces `emit` for one request: `await model.complete(request, filter)`, then `await finish(text)`."""
 
     def __init__(self, emit: EmitEvent, verifier: CitationVerifier) -> None:
         self._emit = emit
@@ -177,7 +189,7 @@ class CitationFilter:
         self._start()
 
     async def __call__(self, event: AgentEvent) -> None:
-        """Pass `event` on; text in verified form."""
+        """Pass on `event`, with text in verified form."""
         if isinstance(event, TextDelta):
             self._heard.append(event.text)
             await self._pass_on(self._scanner.feed(event.text))
@@ -187,7 +199,7 @@ class CitationFilter:
         await self._emit(event)
 
     async def finish(self, text: str) -> VerifiedText:
-        """Pass on what was held back. `text` is the finished reply; what comes back is to be stored in its place."""
+        """Pass on the held-back text. `text` is the finished reply; returns the text to store."""
         await self._pass_on(self._scanner.finish())
         if "".join(self._heard) == text:
             return VerifiedText(text="".join(self._said), citations=tuple(self._citations))
@@ -209,7 +221,7 @@ class CitationFilter:
 
 
 async def verify_citations(text: str, verifier: CitationVerifier) -> VerifiedText:
-    """`text` with its citations judged. Doing it again changes nothing."""
+    """`text` with judged citations. The function is idempotent."""
     scanner = MarkerScanner()
     pieces = [await _verified(piece, verifier) for piece in (*scanner.feed(text), *scanner.finish())]
     return VerifiedText(
@@ -227,7 +239,7 @@ async def _verified(piece: Piece, verifier: CitationVerifier) -> VerifiedText:
 
 
 def marker_of(citation: Citation) -> Marker:
-    """The marker that stands for `citation` in a text."""
+    """The marker for `citation` in a text."""
     return Marker(
         result_id=citation.result_id,
         first_line=citation.first_line,
@@ -235,3 +247,135 @@ def marker_of(citation: Citation) -> Marker:
         outcome=citation.outcome,
         missing=citation.missing,
     )
+
+
+LEDGER_HEADING: Final = (
+    "Proved so far, each claim with its evidence (result id and lines; cite them again as they are):"
+)
+_MAX_CITATIONS_OF_A_CLAIM = 5
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """A claim with its one to five citations."""
+
+    claim: str
+    citations: tuple[Citation, ...]
+
+    def line(self) -> str:
+        """`- <claim> [[id:12-18]]`."""
+        return f"- {self.claim} {''.join(str(marker_of(citation)) for citation in self.citations)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Unique claims, newest first; of one message, the most specific first."""
+
+    entries: tuple[LedgerEntry, ...] = ()
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """All citations, in order."""
+        return tuple(citation for entry in self.entries for citation in entry.citations)
+
+    def render(self, cap_tokens: int, counter: TokenCounter) -> str:
+        """The heading and one line per claim, within `cap_tokens`; empty if no claim fits."""
+        used = counter.count_text(LEDGER_HEADING)
+        lines = [LEDGER_HEADING]
+        for line in (entry.line() for entry in self.entries):
+            tokens = counter.count_text(line) + 1
+            if used + tokens <= cap_tokens:
+                used += tokens
+                lines.append(line)
+        while len(lines) > 1 and counter.count_text("\n".join(lines)) > cap_tokens:
+            lines.pop()
+        return "\n".join(lines) if len(lines) > 1 else ""
+
+    @classmethod
+    def parse(cls, text: str) -> Ledger:
+        """The ledger at the start of a text that `render` wrote; empty for other texts."""
+        if not text.startswith(f"{LEDGER_HEADING}\n"):
+            return cls()
+        rest = text.removeprefix(f"{LEDGER_HEADING}\n")
+        citations: list[Citation] = []
+        for line in rest.split("\n"):
+            found = citations_in(line, whole_line=True) if line.startswith("- ") else ()
+            if not found:
+                break
+            citations.extend(found)
+        return _ledger(citations)
+
+
+async def ledger_of(messages: Sequence[Message], verifier: CitationVerifier | None) -> Ledger:
+    """The ledger of `messages`: ledgers of earlier summaries and checked citations of later replies.
+
+    Without a verifier, replies are ignored.
+    """
+    newest_first: list[Citation] = []
+    for message in reversed(messages):
+        if isinstance(message, AssistantMessage) and "[[" in message.text:
+            judged = (await verify_citations(message.text, verifier)).citations if verifier is not None else ()
+            checked = [replace(each, claim=clipped_claim(each.claim)) for each in judged if each.outcome == "checked"]
+            newest_first.extend(sorted(checked, key=_specificity, reverse=True))
+        elif isinstance(message, UserMessage):
+            newest_first.extend(_own_ledger(message).citations)
+    return _ledger(newest_first)
+
+
+def written_ledger(messages: Sequence[Message]) -> Ledger:
+    """The claims that replies in `messages` mark as checked, without judging them.
+
+    Use it only for the text of a summary.
+    """
+    replies = (message.text for message in reversed(messages) if isinstance(message, AssistantMessage))
+    return _ledger(citation for text in replies for citation in citations_in(text))
+
+
+def _own_ledger(message: UserMessage) -> Ledger:
+    """The ledger of a summary. It is a separate part after the text of the model."""
+    if message.kind != "summary":
+        return Ledger()
+    texts = [part.text for part in message.parts[1:] if isinstance(part, Text)]
+    return next((Ledger.parse(text) for text in texts if text.startswith(LEDGER_HEADING)), Ledger())
+
+
+def citations_in(text: str, *, whole_line: bool = False) -> tuple[Citation, ...]:
+    """The citations marked as checked in `text`. With `whole_line`, the whole ledger line is the claim."""
+    found: list[Citation] = []
+    for piece in scan_markers(text):
+        if isinstance(piece, MarkerGroup):
+            claim = piece.before.removeprefix("- ").strip() if whole_line else claim_before(piece.before).text
+            found.extend(
+                Citation(
+                    result_id=marker.result_id,
+                    first_line=marker.first_line,
+                    last_line=marker.last_line,
+                    claim=clipped_claim(claim),
+                )
+                for marker in piece.markers
+                if marker.outcome == "checked"
+            )
+    return tuple(found)
+
+
+def _ledger(newest_first: Iterable[Citation]) -> Ledger:
+    """The entries of `newest_first`. Claims that differ only in punctuation are merged, with the newest wording."""
+    claims: dict[str, str] = {}
+    citations: dict[str, dict[Marker, Citation]] = {}
+    for citation in newest_first:
+        key = " ".join(_WORD.findall(citation.claim.casefold()))
+        if not key:
+            continue
+        claim = claims.setdefault(key, citation.claim)
+        markers = citations.setdefault(key, {})
+        if len(markers) < _MAX_CITATIONS_OF_A_CLAIM:
+            markers.setdefault(marker_of(citation), replace(citation, claim=claim))
+    return Ledger(
+        entries=tuple(LedgerEntry(claim=claims[key], citations=tuple(each.values())) for key, each in citations.items())
+    )
+
+
+def _specificity(citation: Citation) -> tuple[bool, int, int]:
+    """The sort key of a claim: quotes first, then fewer lines, then longer claims."""
+    return "`" in citation.claim or '"' in citation.claim, citation.first_line - citation.last_line, len(citation.claim)

@@ -1,19 +1,109 @@
-"""A claim as words that the lexicon knows, names, numbers and quotes, cut where one assertion ends.
+"""Splits a claim into assertions and tokens: words of the lexicon, names, numbers and quotes.
 
-Pure, and linear in the claim, which is short.
+`lexicon.yaml` contains the words that a checked claim may use. It is read with the first claim.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from holmes.evidence.lexicon import Tag, lexicon, words_of
 from holmes.evidence.quantities import QUANTITY, Quantity, count_of, quantity_of, share_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+Tag: TypeAlias = tuple[str, str]
+"""A category of words, and the meaning of a word in it; empty if the category has no meanings."""
+
+_FILE: Final = Path(__file__).with_name("lexicon.yaml")
+_PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The evidence for a state in a record. `lexicon.yaml` describes the fields."""
+
+    words: str
+    statuses: str = ""
+    reasons: str = ""
+    opposed: str = ""
+    conditions: str = ""
+    ratios: str = ""
+    above_zero: str = ""
+    negative: bool = False
+    soft: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lexicon:
+    """The meanings of words. Phrases are stored word by word."""
+
+    phrases: Mapping[tuple[str, ...], frozenset[Tag]]
+    states: Mapping[str, State]
+    lists: Mapping[str, frozenset[str]]
+    columns: Mapping[str, tuple[str, ...]]
+
+    def tags(self, words: Sequence[str]) -> frozenset[Tag]:
+        """The tags of a word or phrase; empty for an unknown one."""
+        return self.phrases.get(tuple(word.casefold() for word in words), frozenset())
+
+
+@cache
+def words_of(category: str) -> frozenset[str]:
+    """All words of a category or a plain list. Phrases have single spaces."""
+    if category in lexicon().lists:
+        return lexicon().lists[category]
+    entries = lexicon().phrases.items()
+    return frozenset(" ".join(phrase) for phrase, tags in entries if any(each == category for each, _ in tags))
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The lexicon."""
+    import yaml
+
+    raw = yaml.load(_FILE.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    states = {name: State(**entry) for name, entry in raw.pop("state").items()}
+    columns = {kind: tuple(keys.split()) for kind, keys in raw.pop("columns").items()}
+    lists = {
+        name: frozenset(word.replace("_", " ") for word in words.split()) for name, words in raw.pop("list").items()
+    }
+    phrases: dict[tuple[str, ...], set[Tag]] = {}
+    for tag, words in _entries(raw, states):
+        for phrase in words.split():
+            phrases.setdefault(tuple(_parts(phrase)), set()).add(tag)
+    return Lexicon(
+        phrases={phrase: frozenset(tags) for phrase, tags in phrases.items()},
+        states=states,
+        lists=lists,
+        columns=columns,
+    )
+
+
+def _entries(raw: Mapping[str, str | Mapping[str, str]], states: Mapping[str, State]) -> Iterator[tuple[Tag, str]]:
+    for category, entry in raw.items():
+        if isinstance(entry, str):
+            yield (category, ""), entry
+        else:
+            yield from (((category, concept), words) for concept, words in entry.items())
+    yield from ((("state", name), state.words) for name, state in states.items())
+
+
+def _parts(phrase: str) -> Iterator[str]:
+    """The words of a phrase. An elided article is a separate word, as in claims."""
+    for part in phrase.split("_"):
+        start, sign, rest = part.partition("'")
+        if sign and rest and start in _PRONOUNS:
+            yield f"{start}'"
+            yield rest
+        else:
+            yield part
+
 
 Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
 MAX_TOKENS: Final = 200
@@ -34,7 +124,7 @@ _TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RU
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One word, name, number or quote; `tags` are what the lexicon says about it; `end` ends an assertion.
+    """A word, name, number or quote. `tags` come from the lexicon. The shape `end` ends an assertion.
 
     `parts` are the two numbers of `1 of 3`.
     """
@@ -47,16 +137,16 @@ class Token:
     parts: tuple[Quantity, ...] = ()
 
     def has(self, category: str) -> bool:
-        """Whether the lexicon has it in `category`."""
+        """Whether it is in `category`."""
         return any(each == category for each, _ in self.tags)
 
     def concept(self, category: str) -> str:
-        """What it stands for in `category`; empty when it is not in it."""
+        """Its meaning in `category`; empty if it is not in the category."""
         return next((concept for each, concept in sorted(self.tags) if each == category), "")
 
     @property
     def is_value(self) -> bool:
-        """Whether it must stand in the record."""
+        """Whether the record must contain it."""
         return self.shape in ("name", "quote") and not self.has("state")
 
     @property
@@ -66,19 +156,52 @@ class Token:
 
     @property
     def is_neutral(self) -> bool:
-        """Whether it says nothing by itself."""
+        """Whether it has no meaning of its own."""
         return (self.has("neutral") or self.has("relation")) and not self.quoted
 
 
+def said(tokens: Iterable[Token], category: str) -> Token | None:
+    """The first unquoted token in `category`."""
+    return next((token for token in tokens if token.has(category) and not token.quoted), None)
+
+
+def first_thing(tokens: Iterable[Token]) -> Token | None:
+    """The first token that is neither neutral nor a kind."""
+    return next((token for token in tokens if not (token.is_neutral or token.has("kind"))), None)
+
+
+def number_in(tokens: Iterable[Token]) -> Token | None:
+    """The first number."""
+    return next((token for token in tokens if token.shape == "number"), None)
+
+
+def states_of(tokens: Iterable[Token]) -> frozenset[str]:
+    """The states that the tokens name."""
+    return frozenset(token.concept("state") for token in tokens) - {""}
+
+
+def names_of(*tokens: Token) -> frozenset[str]:
+    """The names of tokens, with and without kind and namespace."""
+    return frozenset(name for token in tokens for name in (token.text.rpartition("/")[2], token.text))
+
+
+def share_token(part: Token, whole: Token) -> Token:
+    """`1 of 3` as one number."""
+    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
+    text = f"{part.text} of {whole.text}"
+    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
+
+
 def tags_of(text: str) -> frozenset[Tag]:
-    """What the lexicon says about a word or phrase as a whole."""
+    """The tags of a whole word or phrase."""
     return lexicon().tags(text.split())
 
 
 class Assertion(NamedTuple):
-    """The tokens of one assertion; `goes_on` when it adds to the one before: after a comma or colon, in brackets.
+    """The tokens of one assertion.
 
-    `leads` when it ends with a colon.
+    `goes_on` means that it continues the previous one: after a comma or colon, or in brackets. `leads` means that it
+    ends with a colon.
     """
 
     tokens: tuple[Token, ...]
@@ -87,9 +210,9 @@ class Assertion(NamedTuple):
 
 
 def assertions_of(statement: str) -> tuple[Assertion, ...]:
-    """The assertions of a statement: its tokens without what ends each, and without a label like `Evidence:`.
+    """The assertions of a statement, without end signs and without a label such as `Evidence:`.
 
-    A word for a cause begins an assertion.
+    A word for a cause starts an assertion.
     """
     label = _LABEL.match(statement)
     if label is not None and all(token.tags and token.tags <= _OF_LABELS for token in _tokens(label[1])):
@@ -145,9 +268,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
             yield Token(shape="end", text=match["end"])
         elif match["name"]:
             tags = tags_of(match["name"])
-            is_compound = (
-                match["name"][0].isupper() and match["name"].replace("-", "").isalpha()
-            )  # as German makes them
+            is_compound = match["name"][0].isupper() and match["name"].replace("-", "").isalpha()  # a German compound
             yield Token(shape="word" if tags or is_compound else "name", text=match["name"], tags=tags)
         else:
             word = match["elided"] or match["word"]
@@ -158,7 +279,7 @@ def _plain_tokens(text: str) -> Iterator[Token]:
 
 
 def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with words that are a phrase of the lexicon as one."""
+    """The tokens, with phrases of the lexicon joined."""
     position = 0
     while position < len(tokens):
         for length in range(min(_LONGEST_PHRASE, len(tokens) - position), 1, -1):
@@ -176,7 +297,7 @@ def _with_phrases(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with words for numbers as numbers: `three pods`, `one minute`."""
+    """The tokens, with number words as numbers: `three pods`, `one minute`."""
     position = 0
     while position < len(tokens):
         token, following = tokens[position], tokens[position + 1 : position + 3]
@@ -198,7 +319,7 @@ def _with_numbers(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _counts(before: Token | None, following: Sequence[Token]) -> bool:
-    """Whether `one` is a number, and no article or pronoun."""
+    """Whether `one` is a number and not an article or pronoun."""
     if before is not None and (before.has("compare") or before.has("only")):
         return True
     if not following or (before is not None and not (before.has("not") or before.shape == "end" or before.has("and"))):
@@ -217,7 +338,7 @@ def _counts(before: Token | None, following: Sequence[Token]) -> bool:
 
 
 def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` as one."""
+    """The tokens, with `1 of 3`, `none of the 3`, `all 3` and `3 hours and 17 minutes` joined."""
     position = 0
     while position < len(tokens):
         token = tokens[position]
@@ -238,13 +359,13 @@ def _with_shares(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...], int] | None:
-    """The share that begins at `position`, with what stands in it, and where it ends."""
+    """The share that starts at `position`, with its tokens and its end."""
     token = tokens[position]
     is_none = token.has("not") and token.text.casefold() in words_of("nobody")
     if token.has("all") and position + 1 < len(tokens):
         place = position + 1 + (tokens[position + 1].text.casefold() in words_of("share"))
         if place < len(tokens) and tokens[place].is_count:
-            return (replace(_share(tokens[place], tokens[place]), tags=token.tags),), place + 1
+            return (replace(share_token(tokens[place], tokens[place]), tags=token.tags),), place + 1
         return None
     if not (token.is_count or is_none):
         return None
@@ -258,17 +379,11 @@ def _share_at(tokens: Sequence[Token], position: int) -> tuple[tuple[Token, ...]
     if end == start or end >= len(tokens):
         return None
     whole = tokens[end] if not tokens[end].has("both") else Token(shape="number", text="2", quantity=count_of(2))
-    return ((_share(part, whole), *kind), end + 1) if whole.is_count else None
-
-
-def _share(part: Token, whole: Token) -> Token:
-    parts = tuple(each.quantity for each in (part, whole) if each.quantity is not None)
-    text = f"{part.text} of {whole.text}"
-    return Token(shape="number", text=text, quantity=share_of(parts[0], parts[1]), parts=parts)
+    return ((share_token(part, whole), *kind), end + 1) if whole.is_count else None
 
 
 def _joined_time(tokens: Sequence[Token]) -> Token | None:
-    """`3 hours and 17 minutes` as one time."""
+    """`3 hours and 17 minutes` as one duration."""
     parts = [token for token in tokens if not token.has("and")][:2]
     first, second = (token.quantity for token in parts) if len(parts) == 2 else (None, None)
     if first is None or second is None or not parts[0].shape == parts[1].shape == "number":

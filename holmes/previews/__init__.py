@@ -1,8 +1,7 @@
-"""Short views of long texts.
+"""Previews of long texts.
 
-Pure functions of text; every result is bounded by real tokens. `structured_preview` knows logs, tables, events, JSON
-and YAML (context.md, N1 and T14); the other functions cut without looking at the content. Nothing here invents: what a
-preview leaves out is counted.
+Every preview is limited in tokens. `structured_preview` understands logs, tables, events, JSON and YAML; the other
+functions cut texts regardless of content. A preview contains only text of the source and counts the omitted parts.
 """
 
 from __future__ import annotations

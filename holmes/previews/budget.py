@@ -1,7 +1,7 @@
-"""What a preview is, and the choice of what it shows: the worthiest blocks per token that fit, in reading order.
+"""Selects the content of a preview: the blocks with the highest value per token that fit, in reading order.
 
-Costs are guessed from the characters first; only the composed text goes through the tokenizer, at most four times, and
-only as much as about fits, so that a preview costs at most about four times its cap to count.
+Costs are estimated from characters. Only the composed text is tokenized, at most four times. Counting therefore costs
+at most about four times the limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORD_CHARACTERS_PER_TOKEN = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPreview:
-    """What the pointer shows: the preview, and one clause that says how much of the whole it is."""
+    """The preview, and a clause for the pointer with the share of the text that it shows."""
 
     kind: PreviewKind
     text: str
@@ -40,8 +40,8 @@ class StructuredPreview:
 class Block:
     """Lines that are shown together or not at all.
 
-    `section` and `order` say where it stands, `value` what it is worth, `units` how many lines, rows or items it shows.
-    `instead` is a shorter form for when the whole does not fit.
+    `section` and `order` determine the position, `value` the priority. `units` is the number of lines, rows or items in
+    the block. `instead` is a shorter form.
     """
 
     section: int
@@ -54,20 +54,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composed:
-    """A preview within its cap, and the blocks that are in it."""
+    """A preview within its limit, with its blocks."""
 
     text: str
     taken: tuple[Block, ...]
 
     @property
     def units(self) -> int:
-        """Lines, rows or items shown."""
+        """The number of lines, rows or items shown."""
         return sum(block.units for block in self.taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What stands around the blocks: the first lines, a heading per section, and a last line about what is missing."""
+    """The text around the blocks: opening, section headings, and a closing line that counts omitted parts."""
 
     opening: str
     headings: tuple[str, ...]
@@ -75,7 +75,7 @@ class Layout:
 
 
 def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: TokenCounter) -> Composed:
-    """The best of `blocks` in at most `cap_tokens`."""
+    """The best of `blocks` within `cap_tokens`."""
     room = float(cap_tokens)
     best = Composed(text="", taken=())
     for _ in range(_ROUNDS):
@@ -98,7 +98,7 @@ def compose(layout: Layout, blocks: Sequence[Block], cap_tokens: int, counter: T
 
 
 def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
-    """Tokens of `text`; what is certainly far above the cap is not counted."""
+    """The tokens of `text`, or an estimate if it is far above the limit."""
     size = utf8_bytes(text)
     if size <= cap_tokens:
         return size
@@ -106,7 +106,7 @@ def _count(text: str, cap_tokens: int, counter: TokenCounter) -> int:
 
 
 def _choose(layout: Layout, blocks: Sequence[Block], room: float) -> tuple[Block, ...]:
-    """Blocks by value per token, until their guessed tokens are above `room`."""
+    """Blocks by value per token, until their estimated tokens exceed `room`."""
     closing = max(guess_tokens(layout.closing(())), guess_tokens(layout.closing(tuple(blocks))))
     left = room - guess_tokens(layout.opening) - closing
     costs = [guess_tokens(block.text) + 1 for block in blocks]
@@ -145,7 +145,7 @@ def _worth(taken: tuple[Block, ...]) -> float:
 
 
 def guess_tokens(text: str) -> float:
-    """About how many tokens `text` has, from its words, numbers and signs."""
+    """The estimated tokens of `text`, from its words, numbers and signs."""
     if not text:
         return 0.0
     total = 0.0

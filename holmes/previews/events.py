@@ -1,6 +1,6 @@
-"""The preview of Kubernetes events: grouped by what they say, warnings and rare ones first.
+"""The preview of Kubernetes events: grouped by message, warnings and rare events first.
 
-They come as the tables of `kubectl get events` and `kubectl events`, or as JSON or YAML.
+Reads tables of `kubectl get events` and `kubectl events`, JSON and YAML.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MAX_SHAPES = 20_000
 _MAX_BLOCKS = 100
 _DROPPED = b"0123456789abcdefABCDEF"
 _MAX_OBJECTS = 3
-_HEADINGS = ("Warnings and what is rare (times, reason, last seen, objects: message of the first):", "Usual:")
+_HEADINGS = ("Warnings and rare events (count, reason, last seen, objects: first message):", "Usual:")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event. `where` is its line number or path, `count` how often it was seen."""
+    """One event. `where` is its line number or path, `count` the number of occurrences."""
 
     kind: str
     reason: str
@@ -53,7 +53,7 @@ class _Group:
 
 
 def table_events(text: str) -> Iterator[Event]:
-    """The events of a table, cells found by the names of the columns."""
+    """The events of a table, with cells by column name."""
     for rows in read_rows(text):
         columns = dict(zip(rows.header.names, rows.columns(), strict=True))
         empty = [""] * len(rows.lines)
@@ -76,7 +76,7 @@ def table_events(text: str) -> Iterator[Event]:
 
 
 class EventGroups:
-    """Events that say the same, whatever they are about. Bounded: further messages share one group per reason."""
+    """Groups of events with the same message for any object. When full, further messages share one group per reason."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str, str], _Group] = {}
@@ -105,12 +105,12 @@ class EventGroups:
             group.objects[event.subject] = None
 
     def preview(self, cap_tokens: int, counter: TokenCounter, *, places: str) -> StructuredPreview:
-        """The preview and the clause about what it shows. `places` says what `Event.where` is."""
+        """The preview and its share of the events. `places` is the meaning of `Event.where`."""
         groups = list(self._groups.values())
         blocks = _blocks(groups, cap_tokens, places)
 
         def closing(taken: tuple[Block, ...]) -> str:
-            return f"Not shown: {len(groups) - len(taken):,} of {len(groups):,} groups, single objects and times."
+            return f"Not shown: {len(groups) - len(taken):,} of {len(groups):,} groups, individual objects and times."
 
         opening = f"Kubernetes events: {self.total:,} ({self.warnings:,} warnings) in {len(groups):,} groups."
         composed = compose(Layout(opening=opening, headings=_HEADINGS, closing=closing), blocks, cap_tokens, counter)
@@ -119,7 +119,7 @@ class EventGroups:
 
 
 def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview of a table of events; None when it has no rows."""
+    """The preview of a table of events; None if it has no rows."""
     groups = EventGroups()
     for event in table_events(text):
         groups.add(event)
@@ -127,7 +127,7 @@ def event_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def object_event(value: JsonValue, where: str) -> Event | None:
-    """The event that `value` is, if it is one."""
+    """`value` as an event, or None."""
     if not isinstance(value, dict) or value.get("kind") != "Event" or not isinstance(value.get("reason"), str):
         return None
     subject = value.get("involvedObject") or value.get("regarding")
@@ -193,7 +193,7 @@ def _value(group: _Group, of_reason: Counter[tuple[str, str]]) -> float:
 
 
 def _said(event: Event) -> str:
-    """The message without what names the object, so that the same trouble of many pods is one group."""
+    """The message without names of objects, so that the same error of many pods is one group."""
     message, name = event.message[:400], event.subject.rsplit("/", 1)[-1]
     if len(name) > 3:
         message = message.replace(name, "*")
@@ -204,7 +204,7 @@ def _said(event: Event) -> str:
 
 
 def _latest(left: str, right: str) -> str:
-    """The later of two times; of two ages the smaller."""
+    """The later of two times, or the smaller of two ages."""
     if not left or not right:
         return left or right
     ages = number_of(left.split(" ", maxsplit=1)[0]), number_of(right.split(" ", maxsplit=1)[0])

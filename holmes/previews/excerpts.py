@@ -1,6 +1,6 @@
-"""Excerpts of a text of any size: lists of its lines, its ends, a prefix that fits, a clipped line.
+"""Excerpts of a text of any size: its lines, its ends, a prefix that fits, a clipped line.
 
-Long texts are cut piece by piece, so that no single call holds the interpreter for long.
+Long texts are cut in pieces, so that no call blocks the interpreter for long.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ HEAD_SHARE = 0.7
 
 
 def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Pairs of a first line number (counts from 1) and lines, in order. The last line end opens no further line."""
+    """Blocks of lines, each with its first line number.
+
+    Numbers start at 1. A trailing line feed does not start another line.
+    """
     start, number = 0, 1
     while start < len(text):
         end = text.rfind("\n", start, start + PIECE_CHARACTERS)
@@ -45,7 +48,7 @@ def lines_in_pieces(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def long_line_excerpt(text: str, start: int, end: int) -> str:
-    """Line `text[start:end]`, or for a very long one its beginning and what surrounds its first alarming words."""
+    """Line `text[start:end]`. Of a very long line, its beginning and the text around its first alarming word."""
     if end - start <= LONG_LINE_CHARACTERS:
         return text[start:end]
     parts = [text[start : start + _EXCERPT_CHARACTERS]]
@@ -64,7 +67,7 @@ def long_line_excerpt(text: str, start: int, end: int) -> str:
 
 
 def count_lines(text: str) -> int:
-    """Lines as the tools over stored results count them: a line end at the very end opens no further line."""
+    """The number of lines. A trailing line feed does not start another line."""
     if not text:
         return 0
     size = PIECE_CHARACTERS * 8
@@ -78,7 +81,7 @@ def without_terminal_codes(line: str) -> str:
 
 
 def clip_around(line: str, width: int, position: int = 0) -> str:
-    """At most about `width` characters of `line`: its beginning, and what surrounds `position` when that is further."""
+    """About `width` characters of `line`: its beginning, and the text around `position` if that is further right."""
     if len(line) <= width:
         return line
     if position < width * 3 // 4:
@@ -93,7 +96,7 @@ def clip_around(line: str, width: int, position: int = 0) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadAndTail:
-    """Both ends of a text. `omitted_lines` is what lies between them, a cut line included."""
+    """Both ends of a text. `omitted_lines` counts the lines between them, including cut lines."""
 
     head: str
     tail: str
@@ -101,7 +104,7 @@ class HeadAndTail:
     omitted_characters: int
 
     def render(self) -> str:
-        """The ends with a line between them that says how much is missing."""
+        """Both ends with a line between them that counts the omitted part."""
         if not self.omitted_characters:
             return self.head
         gap = f"[... {self.omitted_lines:,} lines, {self.omitted_characters:,} characters not shown ...]"
@@ -111,9 +114,9 @@ class HeadAndTail:
 def head_and_tail(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> HeadAndTail:
-    """The beginning and the end of `text`, together at most `cap_tokens`, cut at line ends where that costs little.
+    """The beginning and the end of `text` within `cap_tokens`, preferably cut at line ends.
 
-    A text that fits comes back whole as the head. `characters_per_token` is a first guess that saves counting.
+    A text that fits is returned as the head. `characters_per_token` is an initial estimate that saves counting.
     """
     if utf8_bytes(text[: cap_tokens + 1]) <= cap_tokens:
         return HeadAndTail(head=text, tail="", omitted_lines=0, omitted_characters=0)
@@ -133,14 +136,14 @@ def head_and_tail(
 def prefix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
-    """How many characters from the start of `text` are at most `cap_tokens`. Not always the most that would fit."""
+    """A number of characters from the start of `text` that fits into `cap_tokens`. It may be below the maximum."""
     return before_placeholder(text, _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=False))
 
 
 def suffix_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, *, characters_per_token: float = DEFAULT_CHARACTERS_PER_TOKEN
 ) -> int:
-    """How many characters at the end of `text` are at most `cap_tokens`. Not always the most that would fit."""
+    """A number of characters at the end of `text` that fits into `cap_tokens`. It may be below the maximum."""
     length = _length_that_fits(text, cap_tokens, counter, characters_per_token, from_end=True)
     return len(text) - after_placeholder(text, len(text) - length)
 
@@ -148,7 +151,7 @@ def suffix_that_fits(
 def _length_that_fits(
     text: str, cap_tokens: int, counter: TokenCounter, characters_per_token: float, *, from_end: bool
 ) -> int:
-    counter = counter.exact  # what is shown is within its cap whatever an estimate says
+    counter = counter.exact  # the text is within the limit even if the estimate is wrong
     length = min(len(text), max(0, int(cap_tokens * characters_per_token)))
     while length > 0:
         piece = text[len(text) - length :] if from_end else text[:length]
@@ -162,19 +165,19 @@ def _length_that_fits(
 
 
 def line_end(text: str, position: int) -> int:
-    """`position`, or the end of the last whole line before it when that loses less than a fifth."""
+    """`position`, or the end of the last whole line before it if that omits less than a fifth."""
     newline = text.rfind("\n", position - position // 5, position)
     return position if newline < 0 or position == len(text) else newline + 1
 
 
 def _line_start(text: str, position: int) -> int:
-    """`position`, or the start of the first whole line after it when that loses less than a fifth."""
+    """`position`, or the start of the first whole line after it if that omits less than a fifth."""
     newline = text.find("\n", position, position + (len(text) - position) // 5)
     return position if newline < 0 else newline + 1
 
 
 def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCounter) -> str:
-    """The first of `options` of at most `cap_tokens`; the last one is cut if it must be."""
+    """The first of `options` that fits into `cap_tokens`; the last one is cut if necessary."""
     for option in options:
         if counter.fits(option, cap_tokens):
             return option
@@ -182,7 +185,7 @@ def first_that_fits(options: tuple[str, ...], cap_tokens: int, counter: TokenCou
 
 
 def clip_line(line: str, width: int) -> str:
-    """`line` with at most `width` characters and a note of how many follow."""
+    """`line`, limited to `width` characters, with the number of omitted characters."""
     if len(line) <= width:
         return line
     end = before_placeholder(line, width)

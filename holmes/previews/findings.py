@@ -1,7 +1,6 @@
-"""The odd items in a `Tree`: states that mean trouble, rare values, fields that few lack, images with another tag.
+"""Finds unusual items in a `Tree`: bad states, rare values, fields that few items lack, different image tags.
 
-A finding is always something that is in the text, with its path; how the others look is said
-beside it, so that the reader can judge.
+A finding quotes the text with its path. It includes typical values for comparison.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _QUIET_PARTS = ("annotations", "ownerReferences", "labels", "matchLabels", "init
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What is odd, how odd (about 2 to 30), where, and a text without the path."""
+    """An unusual value: its score (about 2 to 30), its position, and a text without the path."""
 
     score: float
     place: Place
@@ -55,7 +54,7 @@ class Finding:
 
 
 def find_odd(tree: Tree) -> list[Finding]:
-    """The oddest first."""
+    """The findings with the highest scores."""
     found: list[Finding] = []
     for node in _nodes(tree.root):
         if node.key.endswith(_TIME_KEYS):
@@ -114,12 +113,12 @@ def _odd_values(node: Node) -> Iterator[Finding]:
 
 
 def _repeats(node: Node) -> bool:
-    """Whether most values of a field occur again and again, so that a single one says something."""
+    """Whether most values of a field repeat, so that a single value is significant."""
     return len(node.values) <= 12 or node.scalars > 6 * len(node.values)
 
 
 def _badness(node: Node, value: str, count: int, total: int) -> float:
-    """What the value of a field that Kubernetes knows says by itself."""
+    """The findings in a field that Kubernetes defines."""
     key, parent = node.key, node.parent
     above = parent.key if parent is not None else ""
     rare = count * 10 <= total or count <= 2
@@ -144,7 +143,7 @@ def _badness(node: Node, value: str, count: int, total: int) -> float:
 
 
 def _others(node: Node, value: str, seen: Seen) -> str:
-    """How the same field looks elsewhere."""
+    """The other values of the field."""
     total = node.scalars
     if total == 1:
         return ""
@@ -240,7 +239,7 @@ def _first_place(node: Node) -> Place | None:
 
 
 def describe(node: Node) -> str:
-    """Path and values of a field that repeats, for the list of histograms."""
+    """Path and values of a field with repeated values, for the list of histograms."""
     ordered = sorted(node.values.items(), key=lambda item: (-item[1].count, item[0]))
     shown = ", ".join(f"{clip_around(value, 48)} {seen.count:,}" for value, seen in ordered[:6])
     more = f", {len(ordered) - 6:,} more values" if len(ordered) > 6 else ""

@@ -1,6 +1,6 @@
-"""Whether a text is JSON, and the view of one-line JSON with one value per line.
+"""Detects JSON, and formats one-line JSON with one value per line.
 
-The spill, the result store and the tools over stored results share it, so that all of them number lines alike.
+All readers of stored results use this format, so their line numbers agree.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is a JSON object or array. Above 5 MB only its ends are looked at.
+    """Whether `text` is a JSON object or array. Above 5 MB, only its ends are checked.
 
-    A large text is parsed in pieces: `json.loads` would hold the interpreter until its end.
+    A large text is parsed in pieces, because `json.loads` would block the interpreter.
     """
     start, end = text[:64].lstrip()[:1], text[-64:].rstrip()[-1:]
     if (start, end) not in {("{", "}"), ("[", "]")}:
@@ -48,15 +48,15 @@ def _parses(text: str, *, whole: bool) -> bool:
             del events[:]
         if whole:
             parser.close()
-    except (ijson.JSONError, ValueError):  # an escaped half of a surrogate pair is JSON that it cannot decode
+    except (ijson.JSONError, ValueError):  # valid JSON with half a surrogate pair, which ijson cannot decode
         return False
     return True
 
 
 def readable_json(text: str) -> str:
-    """One-line JSON with one value per line; anything else, JSON above 5 MB and deep nesting come back as they are.
+    """One-line JSON with one value per line. Other texts, JSON above 5 MB and deep nesting are returned unchanged.
 
-    Only white space changes: numbers, escapes and repeated keys stay as they were written.
+    Only white space changes: numbers, escapes and repeated keys keep their form.
     """
     if len(text) > MAX_JSON_VIEW_CHARACTERS or "\n" in text.strip() or not is_json(text):
         return text

@@ -1,7 +1,7 @@
-"""What one line of a log says: its level, its pattern with everything that varies masked, and what it belongs to.
+"""Parses one line of a log: its level, its pattern with variable parts masked, and its role.
 
-Knows plain text, one JSON object per line, klog,
-logfmt, access logs, container runtime prefixes and the pod prefixes of kubectl.
+Reads plain text, one JSON object per line, klog, logfmt, access logs, and prefixes of container runtimes and kubectl.
+Also detects the kind of a text.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ LineRole = Literal["head", "indented", "stray"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedLine:
-    """A line's pattern and weight.
+    """The pattern and weight of a line.
 
-    `role`: a line of its own, a continuation of the one above, or a line without the usual start (its own, unless it
-    follows a continuation). `is_cause` marks the line of a stack trace that names the reason. `has_status` says that
-    lines of this shape carry an HTTP status or an exit code, which must be read in each of them.
+    `role` is a line of its own, a continuation, or a line without the usual start (its own, unless it follows a
+    continuation). `is_cause` marks the line of a stack trace with the reason. `has_status` means that lines of this
+    shape contain an HTTP status or an exit code, which differs per line.
     """
 
     pattern: str
@@ -59,7 +59,7 @@ class ParsedLine:
 
 
 def parse_line(line: str, *, usual_start: bool) -> ParsedLine:
-    """What `line` says. `usual_start`: most lines of this log begin with a time, a level or a brace."""
+    """Parse `line`. `usual_start` means that most lines of this log start with a time, a level or a brace."""
     text = bare_line(line)
     if text.startswith("{"):
         parsed = _json_line(text)
@@ -98,7 +98,7 @@ def bare_line(line: str) -> str:
 
 
 def mask(text: str) -> str:
-    """`text` with numbers, ids, addresses, hashes and times as `*`."""
+    """`text` with `*` for numbers, ids, addresses, hashes and times."""
     masked = _VARIABLE.sub("*", text[:_MASKED_CHARACTERS])
     if "-" in masked:
         masked = _POD_LIKE.sub("*", masked)
@@ -112,7 +112,7 @@ def clock_of(line: str) -> str:
 
 
 def begins_like_a_log_line(line: str) -> bool:
-    """Whether `line` begins with a time, a level or a JSON object, after the usual prefixes."""
+    """Whether `line` starts with a time, a level or a JSON object, after known prefixes."""
     text = bare_line(line)
     if _TIMESTAMP.match(text):
         return True
@@ -172,7 +172,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 
 
 def detect(text: str) -> PreviewKind:
-    """The kind of `text`, from samples at its start, in its middle and before its end."""
+    """The kind of `text`, from samples at its start, middle and end."""
     start = text[:_SAMPLE_CHARACTERS]
     if len(_CONTROL.findall(start[:8_192])) * 20 > len(start[:8_192]):
         return "binary"
@@ -199,7 +199,7 @@ def table_header(line: str) -> bool:
 
 
 def _looks_like_json(text: str) -> bool:
-    """A JSON document; several lines that each are an object are a log."""
+    """Whether `text` is one JSON document. Several lines with one object each are a log."""
     first = text[:4_096].lstrip()
     if first[:1] == "[":
         return re.match(r'\[\s*(?:[\[{"\]]|-?\d|true|false|null)', first) is not None and not begins_like_a_log_line(

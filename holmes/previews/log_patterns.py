@@ -1,8 +1,7 @@
-"""Groups the lines of a log by pattern in one pass.
+"""Groups the lines of a log by pattern, in one pass.
 
-Most lines are recognised by what is left after dropping digits and the letters a to f, which is one C call per piece;
-only shapes that are new are parsed. Bounded: so many shapes are parsed, so many patterns are kept, and what comes after
-that is grouped by its beginning.
+Most lines are recognised by their shape: the line without digits and the letters a to f. Only new shapes are parsed.
+Beyond the limits on shapes and patterns, lines are grouped by their beginning.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _MANY_VARIANTS = 5
 
 @dataclass(slots=True, kw_only=True)
 class Pattern:
-    """Lines that look alike. `trace` are the lines that follow its first line, `cause` the deepest reason in them."""
+    """Similar lines. `trace` contains the lines after the first one, `cause` the deepest reason in them."""
 
     text: str
     severity: float
@@ -43,7 +42,7 @@ class Pattern:
 
 @dataclass(slots=True, kw_only=True)
 class LogPatterns:
-    """All patterns in order of appearance."""
+    """All patterns, in order of appearance."""
 
     patterns: list[Pattern]
     lines: int
@@ -51,14 +50,14 @@ class LogPatterns:
 
     @property
     def novelty(self) -> float:
-        """What a line is worth that is like no other: much, unless many are."""
+        """The value of a unique line: high, unless many lines are unique."""
         alone = sum(pattern.count <= 3 and pattern.severity == 0 for pattern in self.patterns)
         return max(10.0, 36.0 / (1 + alone / 8))
 
 
 @dataclass(slots=True)
 class _Shape:
-    """What lines of one shape are: a pattern of their own, or one per status."""
+    """The pattern of all lines with one shape, or one pattern per status."""
 
     parsed: ParsedLine
     pattern: Pattern | None = None
@@ -76,7 +75,7 @@ class _Reader:
         self.continuations = 0
 
     def read(self, number: int, lines: list[str]) -> None:
-        """Add `lines`, the first of which is line `number`."""
+        """Add `lines`; `number` is the number of the first one."""
         dropped = "\n".join(lines).encode("utf-8", "surrogatepass").translate(None, _DROPPED)
         shapes = self._shapes
         for number_, (line, shape_key) in enumerate(zip(lines, dropped.split(b"\n"), strict=True), start=number):
@@ -109,7 +108,7 @@ class _Reader:
         return shape
 
     def _shape_by_beginning(self, key: bytes, line: str) -> _Shape:
-        """What is not parsed any more: lines that begin alike and sound equally bad are one pattern."""
+        """Group a line beyond the limits: lines with the same beginning and severity are one pattern."""
         alarming = may_be_severe(line)
         beginning = (key[:32], alarming)
         if beginning not in self._beginnings and len(self._beginnings) >= _MAX_BEGINNINGS:
@@ -123,7 +122,7 @@ class _Reader:
         return shape
 
     def _continues(self, parsed: ParsedLine, line: str, number: int) -> bool:
-        """Take `line` as part of the trace above it, if that is what it is."""
+        """Add `line` to the trace above it. Returns whether it belongs there."""
         if self._current is None or not (parsed.role == "indented" or (parsed.role == "stray" and self._in_trace)):
             return False
         self._in_trace = True
@@ -165,7 +164,7 @@ class _Reader:
 
 
 def read_patterns(text: str) -> LogPatterns:
-    """The patterns of `text`, those that differ in one varying word merged."""
+    """The patterns of `text`. Patterns that differ in one variable word are merged."""
     reader: _Reader | None = None
     total = 0
     for number, lines in lines_in_pieces(text):
@@ -182,7 +181,7 @@ def read_patterns(text: str) -> LogPatterns:
 
 
 def _merged(patterns: list[Pattern]) -> list[Pattern]:
-    """Patterns that are alike but for one word, where that word has many values, become one."""
+    """Merge patterns that differ in one word, if the word has many values."""
     groups: dict[tuple[int, int, int, float], list[int]] = {}
     for index, pattern in enumerate(patterns):
         if pattern.is_cause or pattern.trace:

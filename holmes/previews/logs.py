@@ -1,6 +1,6 @@
-"""The preview of a log: what is rare or severe first, then what stops or begins midway, then what there is most of.
+"""The preview of a log: rare and severe lines, then patterns that start or stop midway, then frequent patterns.
 
-Every example is a line of the log with its number; only long lines are clipped.
+Every example is a numbered line of the log. Only long lines are clipped.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _MAX_BLOCKS = 120
 _MANY = 20
 _LEVEL_NAMES = {FATAL: "fatal", ERROR: "error", WARNING: "warning", INFO: "info"}
 _HEADINGS = (
-    "Rare or severe ([times] line number| line as it is):",
-    "Began or stopped midway:",
+    "Rare or severe ([count] line number| original line):",
+    "Started or stopped midway:",
     "Most frequent:",
     "Last line:",
 )
 
 
 def log_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """The preview and the clause about what it shows."""
+    """The preview and its share of the log."""
     log = read_patterns(text)
     blocks = _blocks(log, cap_tokens)
     layout = Layout(opening=_opening(log), headings=_HEADINGS, closing=lambda taken: _closing(log, taken))
@@ -57,7 +57,7 @@ def _opening(log: LogPatterns) -> str:
 
 def _closing(log: LogPatterns, taken: tuple[Block, ...]) -> str:
     hidden = len(log.patterns) - len({block.order for block in taken if block.section < 3})
-    return f"Not shown: {hidden:,} more patterns and the repetitions." if hidden > 0 else "Not shown: the repetitions."
+    return f"Not shown: {hidden:,} more patterns and repetitions." if hidden > 0 else "Not shown: repetitions."
 
 
 def _blocks(log: LogPatterns, cap_tokens: int) -> list[Block]:
@@ -118,7 +118,7 @@ def _block(pattern: Pattern, value: float, order: int, width: int) -> Block:
 
 
 def _trace(pattern: Pattern, width: int) -> str:
-    """The first frame and the deepest reason of the trace that follows the line."""
+    """The first frame and the deepest reason of the trace after the line."""
     shown = [clip_around(pattern.trace[0].strip(), width // 2)]
     if pattern.cause and pattern.cause != pattern.trace[0].strip():
         shown.append(clip_around(pattern.cause, width))
@@ -138,7 +138,7 @@ def _where(pattern: Pattern) -> str:
 
 
 def _change(pattern: Pattern, log: LogPatterns) -> str:
-    """Whether a steady pattern begins or stops far from the ends of the log, judged by its own rate."""
+    """Whether a steady pattern starts or stops far from the ends of the log, by its own rate."""
     if pattern.count < 12 or log.lines < 50:
         return ""
     gap = max(1.0, (pattern.last_number - pattern.first_number) / (pattern.count - 1))
@@ -163,7 +163,7 @@ def _value(pattern: Pattern, log: LogPatterns, common: Counter[str]) -> float:
 
 
 def _unhurried(pattern: Pattern, log: LogPatterns) -> float:
-    """Less than 1 for what a program says once when it starts."""
+    """Less than 1 for messages that a program writes once at start-up."""
     return 0.5 if pattern.first_number <= max(10, log.lines // 200) else 1.0
 
 

@@ -1,8 +1,8 @@
-"""The preview of JSON and YAML: odd items with their paths, values of repeated fields, outline, first items.
+"""The preview of JSON and YAML: unusual items with paths, values of repeated fields, outline, first items.
 
-Lists of Kubernetes events are shown as events, and of YAML too large to read as objects the rare lines are shown, in
-two passes. A line is rare when few lines look like it once digits and the letters a to f are dropped, although its key
-stands there often, or when its key is rare itself.
+Lists of Kubernetes events use the preview of events. Of YAML that is too large to parse, rare lines are shown, in two
+passes. A line is rare if its key is rare, or if few lines with its key have the same shape. The shape omits digits and
+the letters a to f.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MANY_VALUES = 40
 _FAILED_EXIT = re.compile(r"exitCode: [1-9]")
 _NAME = "\n    name: "
 _HEADINGS = (
-    "Odd items (path, value, how the others look):",
+    "Unusual items (path, value, typical values):",
     "Values of repeated fields:",
     "Outline:",
     "First items:",
@@ -59,7 +59,7 @@ class _Rare:
 
 
 def large_yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """The preview and the clause about what it shows."""
+    """The preview and its share of the lines."""
     shapes: Counter[bytes] = Counter()
     total = items = 0
     for number, lines in lines_in_pieces(text):
@@ -80,8 +80,8 @@ def large_yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Str
     def closing(taken: tuple[Block, ...]) -> str:
         return f"Not shown: {total - sum(block.units for block in taken):,} of {total:,} lines."
 
-    opening = f"YAML, {len(text):,} characters, {total:,} lines, {items:,} list items at the top; read line by line."
-    headings = ("Rare lines (line number| line, how often, item):", "Keys at the top:")
+    opening = f"YAML, {len(text):,} characters, {total:,} lines, {items:,} top-level list items; read line by line."
+    headings = ("Rare lines (line number| line, count, item):", "Top-level keys:")
     composed = compose(Layout(opening=opening, headings=headings, closing=closing), blocks, cap_tokens, counter)
     return StructuredPreview(kind="yaml", text=composed.text, shown=f"{composed.units:,} of {total:,} lines")
 
@@ -96,7 +96,7 @@ def _key(shape: bytes) -> bytes:
 
 
 def _keys(shapes: Counter[bytes]) -> dict[bytes, tuple[int, int]]:
-    """For each key how many lines have it, and how many values look different."""
+    """For each key, the number of lines and the number of different values."""
     keys: dict[bytes, tuple[int, int]] = {}
     for shape, count in shapes.items():
         lines, distinct = keys.get(_key(shape), (0, 0))
@@ -134,7 +134,7 @@ def _worst(found: list[_Rare]) -> list[_Rare]:
 
 
 def _names(text: str, rare: list[_Rare]) -> dict[int, str]:
-    """The last name of an object before each of the lines."""
+    """The last object name before each of the lines."""
     wanted = sorted(each.number for each in rare)
     names: dict[int, str] = {}
     name = ""
@@ -159,7 +159,7 @@ def _outline(text: str) -> list[str]:
 
 
 def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and the clause about what it shows; None when the text is not JSON from the start."""
+    """The preview and its share of the items; None if the text does not start as JSON."""
     tree = Tree()
     walk = JsonWalk(text, tree)
     walk.run()
@@ -171,18 +171,18 @@ def json_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structure
     what = f"{items:,} items in {walk.first_items.path}" if items else _members(tree.root)
     documents = f", {walk.documents:,} documents" if walk.documents > 1 else ""
     broken = (
-        f" NOT valid JSON after character {walk.broken_at:,}; what is before it:" if walk.broken_at is not None else ""
+        f" NOT valid JSON after character {walk.broken_at:,}; the part before it:" if walk.broken_at is not None else ""
     )
     opening = f"JSON, {len(text):,} characters{documents}: {what}.{broken}"
     blocks = _blocks(tree, cap_tokens) + _first_items(walk.first_items, cap_tokens)
     composed = compose(_layout(opening), blocks, cap_tokens, counter)
     shown = _shown_items(composed)
-    clause = f"{shown:,} of {items:,} items" if items else f"{shown:,} odd fields of {_members(tree.root)}"
+    clause = f"{shown:,} of {items:,} items" if items else f"{shown:,} unusual fields of {_members(tree.root)}"
     return StructuredPreview(kind="json", text=composed.text, shown=clause)
 
 
 def yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and the clause about what it shows; None when nothing was found that is YAML."""
+    """The preview and its share of the items; None if the text contains no YAML."""
     tree = Tree()
     if len(text) > _MAX_YAML_CHARACTERS:
         return large_yaml_preview(text, cap_tokens, counter)
@@ -195,7 +195,7 @@ def yaml_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structure
     units = reader.items or reader.documents
     name = "items" if reader.items else "documents" if reader.documents > 1 else "document"
     left_out = f" {reader.left_out_lines:,} lines were not read." if reader.left_out_lines else ""
-    opening = f"YAML, {len(text):,} characters, {units:,} {name}; line numbers are where an item begins.{left_out}"
+    opening = f"YAML, {len(text):,} characters, {units:,} {name}; line numbers mark the start of an item.{left_out}"
     composed = compose(_layout(opening), _blocks(tree, cap_tokens), cap_tokens, counter)
     shown = f"{_shown_items(composed):,} of {units:,} {name}"
     return StructuredPreview(kind="yaml", text=composed.text, shown=shown)
@@ -207,7 +207,7 @@ def _are_events(tree: Tree) -> bool:
 
 def _layout(opening: str) -> Layout:
     def closing(taken: tuple[Block, ...]) -> str:
-        return "Not shown: usual items, and fields without anything odd." if taken else "Not shown: everything else."
+        return "Not shown: typical items and fields." if taken else "Not shown: everything else."
 
     return Layout(opening=opening, headings=_HEADINGS, closing=closing)
 
@@ -273,7 +273,7 @@ def _walk(root: Node) -> Iterator[Node]:
 
 
 def _outline_blocks(tree: Tree, cap_tokens: int) -> list[Block]:
-    """The fields, one line per member at the top, deeper ones in braces as far as there is room."""
+    """One line per top-level member. Deeper fields are in braces as far as they fit."""
     budget = max(12, cap_tokens // 12)
     blocks = []
     for order, (key, node) in enumerate(list(tree.root.children.items())[:40]):
@@ -294,7 +294,7 @@ def _kind(node: Node) -> str:
 
 
 def _shape(node: Node, depth: int, budget: list[int]) -> str:
-    """Type of a node and the names of what is in it; `budget` is how many names may still be written."""
+    """The type of a node and the names of its children. `budget` is the remaining number of names."""
     if node.lists:
         inner = node.children.get("[]")
         inside = f" of {_shape(inner, depth - 1, budget)}" if inner is not None and inner.objects and depth else ""
@@ -314,7 +314,7 @@ def _shape(node: Node, depth: int, budget: list[int]) -> str:
 
 
 def _first_items(first: FirstItems, cap_tokens: int) -> list[Block]:
-    """As many of the first items as fit into a third of the cap, as valid JSON."""
+    """The first items that fit into a third of the limit, as valid JSON."""
     room = cap_tokens * _SHARE_FOR_FIRST_ITEMS
     lines: list[str] = []
     for item in first.items:

@@ -1,7 +1,7 @@
-"""How bad a line sounds.
+"""Rates the severity of lines, states and numbers.
 
-A level that stands where a level stands decides; words only decide where there is none, so that "0 errors" or "error
-budget" in a normal line fools nobody.
+A stated level decides. Words decide only without a level, so that "0 errors" or "error budget" in a normal line does
+not count. Also reads Kubernetes states, conditions, image tags and amounts, and detects outliers among numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _MILD_WORDS = re.compile(
     r"|\bcannot\b|\bcould not\b|\bnot found\b|\binvalid\b|\blost\b|\bkilled\b|\bthrottl|\bunknown\b|\bdropp|\bslow\b"
     r"|\bunexpected|\bretr(?:y|ies|ying)\b|\bstale\b|\bdegraded\b|\bpressure\b|\bfalling back|\bdisabled\b|\bskipp"
 )
-# Every match of the three patterns above contains one of these: a cheap way to leave most lines alone.
+# Every match of the three patterns above contains one of these, which excludes most lines at low cost.
 _HINTS = (
     "abort", "backoff", "broken", "cannot", "corrupt", "could not", "crash", "deadlock", "degraded", "denied",
     "disabled",
@@ -80,7 +80,7 @@ _STATUS = re.compile(
 
 
 def level_of(line: str) -> float | None:
-    """The level that `line` states, or None. Looks only where a level stands: near the start or in a level field."""
+    """The level that `line` states, or None. Searches only the start and the level field."""
     window = line[:_LEVEL_WINDOW]
     klog = _KLOG.match(window)
     if klog:
@@ -93,7 +93,7 @@ def level_of(line: str) -> float | None:
 
 
 def severity_of(line: str, level: float | None = None) -> float:
-    """0 for a normal line up to about 8 for a panic; `level` when the caller knows it better."""
+    """0 for a normal line, up to about 8 for a panic. `level` is the level, if already known."""
     stated = level_of(line) if level is None else level
     words = word_severity(line)
     if stated is None:
@@ -104,7 +104,7 @@ def severity_of(line: str, level: float | None = None) -> float:
 
 
 def word_severity(line: str) -> float:
-    """How bad the words of `line` are, without looking for a level."""
+    """The severity of the words in `line`, without its level."""
     line = line[:_READ_CHARACTERS]
     if not may_be_severe(line):
         return 0.0
@@ -117,13 +117,13 @@ def word_severity(line: str) -> float:
 
 
 def may_be_severe(line: str) -> bool:
-    """A cheap first look: False means that `word_severity` is 0."""
+    """A fast check: False means that `word_severity` is 0."""
     lowered = line[:_READ_CHARACTERS].lower()
     return any(hint in lowered for hint in _HINTS)
 
 
 def severe_position(line: str) -> int:
-    """Where the first word stands that makes `line` severe; 0 when there is none."""
+    """The position of the first severe word in `line`; 0 if there is none."""
     if not may_be_severe(line):
         return 0
     for pattern in (_FATAL_WORDS, _STRONG_WORDS, _MILD_WORDS):
@@ -134,7 +134,7 @@ def severe_position(line: str) -> int:
 
 
 def status_of(line: str) -> tuple[str, float] | None:
-    """The HTTP status or exit code that `line` states, and how bad it is; None without one."""
+    """The HTTP status or exit code in `line` and its severity; None without one."""
     match = _STATUS.search(line)
     if match is None:
         return None
@@ -177,7 +177,7 @@ _MOST = 12.0
 
 
 def badness_of(value: str, *, total: int, count: int) -> float:
-    """How bad a state sounds, 0 to 18; less when very many share it."""
+    """The severity of a state, 0 to 18; lower if many objects share it."""
     lowered = value.lower()
     if lowered in _HEALTHY:
         return 0.0
@@ -188,14 +188,14 @@ def badness_of(value: str, *, total: int, count: int) -> float:
 
 
 def condition_is_bad(kind: str, status: str) -> bool:
-    """Whether a condition of type `kind` says with `status` that something is wrong."""
+    """Whether `status` is bad for a condition of type `kind`."""
     if kind.endswith(NEGATIVE_CONDITIONS):
         return status == "True"
     return status in {"False", "Unknown"}
 
 
 def image_parts(images: str) -> list[tuple[str, str]]:
-    """Repository and tag of each image in a list with commas; a digest or a missing tag counts as a tag."""
+    """Repository and tag of each image in a comma-separated list. The tag may be a digest or empty."""
     parts = []
     for image in images.split(","):
         if "://" in image or ("/" not in image and ":" not in image):
@@ -228,7 +228,7 @@ def number_of(cell: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The middle of numbers, how far they usually are from it (of their logarithms), and the largest."""
+    """The median, the typical distance from it (of the logarithms), and the maximum."""
 
     median: float
     middle: float
@@ -237,7 +237,7 @@ class Spread:
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Spread:
-        """Of `numbers`, at least one; of an even sample when there are many."""
+        """The spread of `numbers` (at least one); of many numbers, an even sample is used."""
         sample = numbers[:: max(1, len(numbers) // _SAMPLE)]
         logs = [_log(number) for number in sample]
         middle = statistics.median(logs)
@@ -246,7 +246,7 @@ class Spread:
         return cls(statistics.median(sample), middle, max(0.3, width, spread * 0.4), max(numbers))
 
     def distance(self, number: float) -> float:
-        """How far `number` is from the rest: 0 for usual ones, else 3.5 to 12."""
+        """The distance of `number` from the others: 0 for usual numbers, else 3.5 to 12."""
         far = abs(_log(number) - self.middle) / self.width
         return min(_MOST, far) if far >= _FAR else 0.0
 

@@ -1,7 +1,7 @@
-"""The preview of a text by what it is: the one entry point of this package for structured previews.
+"""The preview of a text by its kind.
 
-What was taken for one kind and cannot be read as that falls back to plain text, never to an error. Text that has no
-known structure and binary data are previewed here.
+A text that cannot be read as the detected kind is previewed as plain text. This module previews plain text and binary
+data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SHORT = 4
 _MAX_JUDGED = 8_000
 _HEAD_LINES = 12
 _TAIL_LINES = 8
-_HEADINGS = ("Beginning (line number| line):", "Lines that sound like trouble:", "End:")
+_HEADINGS = ("Start (line number| line):", "Possible errors:", "End:")
 _MAGIC = (
     ("\x1f", "gzip"), ("PK", "zip"), ("\x7fELF", "ELF program"), ("\x89PNG", "PNG picture"), ("%PDF", "PDF"),
     ("GIF8", "GIF picture"), ("ÿØ", "JPEG picture"), ("BZh", "bzip2"), ("SQLite format 3", "SQLite database"),
@@ -33,9 +33,9 @@ _MAGIC = (
 
 
 def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """A view of `text` of at most `cap_tokens` real tokens.
+    """The preview of `text` within `cap_tokens`.
 
-    CPU work, about 60 ms per MB, in small steps: for large texts call it off the event loop.
+    Uses about 60 ms of CPU per MB, in small steps. Call it outside the event loop for large texts.
     """
     from holmes.previews.log_lines import detect
 
@@ -46,7 +46,7 @@ def structured_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Str
 def _reader(  # noqa: PLR0911  one return per kind
     kind: PreviewKind,
 ) -> Callable[[str, int, TokenCounter], StructuredPreview | None]:
-    """The function that knows `kind`. Loads only what it needs."""
+    """The preview function for `kind`. Imports only the required module."""
     match kind:
         case "logs":
             from holmes.previews.logs import log_preview
@@ -75,7 +75,7 @@ def _reader(  # noqa: PLR0911  one return per kind
 
 
 class _Severe:
-    """The lines that sound worst: of those that begin alike the first few, and the first thousands of all."""
+    """The most severe lines: the first few of those with the same beginning, and at most a few thousand in total."""
 
     def __init__(self) -> None:
         self._lines: list[tuple[float, int, str]] = []
@@ -83,7 +83,7 @@ class _Severe:
         self._judged = 0
 
     def look_at(self, number: int, line: str) -> None:
-        """Keep `line` if it sounds like trouble."""
+        """Keep `line` if it looks severe."""
         if len(line) < _SHORT or self._judged >= _MAX_JUDGED or not may_be_severe(line):
             return
         start = line[:40]
@@ -98,12 +98,12 @@ class _Severe:
             self._lines = self.worst()
 
     def worst(self) -> list[tuple[float, int, str]]:
-        """Points (the lower the worse), line number and line."""
+        """Score (lower is worse), line number and line."""
         return sorted(self._lines)[:_MAX_CANDIDATES]
 
 
 def text_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """Head, tail and the lines that sound like trouble, with the clause about what is shown."""
+    """Head, tail and severe lines, with their share of the text."""
     total = count_lines(text)
     width = max(100, min(400, cap_tokens // 2)) if total > 3 else cap_tokens * 2
     head: list[tuple[int, str]] = []
@@ -157,7 +157,7 @@ def _block(number: int, line: str, value: float, width: int, section: int) -> Bl
 
 
 def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview:
-    """What kind of file it seems to be, its size and its first bytes in hexadecimal."""
+    """The probable format, the size and the first bytes in hexadecimal."""
     start = text[:64].encode("utf-8", "surrogateescape" if _decodes(text[:64]) else "surrogatepass")
     kind = next((name for magic, name in _MAGIC if text.startswith(magic)), "unknown format")
     opening = f"Binary data ({kind}), {len(text):,} characters; it cannot be shown as text."
@@ -166,9 +166,9 @@ def binary_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structu
     ]
     layout = Layout(opening=opening, headings=("",), closing=lambda _: "")
     composed = compose(layout, blocks, cap_tokens, counter)
-    return StructuredPreview(kind="binary", text=composed.text, shown="the first 32 bytes only")
+    return StructuredPreview(kind="binary", text=composed.text, shown="first 32 bytes")
 
 
 def _decodes(text: str) -> bool:
-    """Whether every lone surrogate stands for a byte that was not valid UTF-8."""
+    """Whether every lone surrogate is a byte that is not valid UTF-8."""
     return all(not "\ud800" <= letter <= "\udfff" or "\udc80" <= letter <= "\udcff" for letter in text)

@@ -1,8 +1,8 @@
-"""The preview of the tables that kubectl prints: each column by its values, and the odd rows as they are.
+"""The preview of kubectl tables: the values of each column, and unusual rows unchanged.
 
-Several tables may follow each other, each with its header. Rows are cut at the header's columns; a row that is not
-aligned is cut at double spaces. A row is odd when it says that something is not ready or failed, when one of its values
-is rare in a column where others repeat, when a number is far from the rest, or when its image tag is not the usual one.
+A text may contain several tables, each with its header. Rows are split at the columns of the header, or at double
+spaces if they are not aligned. A row is unusual if a cell shows a bad state, a rare value, an outlier, or a different
+image tag.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _COUNT_COLUMNS = {"DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "REP
 _STATUS_COLUMNS = {"STATUS", "PHASE", "STATE", "TYPE", "REASON", "CONDITION", "HEALTH", "HEALTHY", "SYNC", "READY"}
 _NAME_COLUMNS = {"NAME", "AGE", "LAST SEEN", "FIRST SEEN", "MESSAGE", "CREATED AT"}
 _SPACES = re.compile(" {3,}")
-_HEADINGS = ("Odd rows (line number| row <- why):", "Columns:")
+_HEADINGS = ("Unusual rows (line number| row <- reason):", "Columns:")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The columns of a table, where they start, and the line as it is."""
+    """The columns of a table, their positions, and the header line."""
 
     names: tuple[str, ...]
     starts: tuple[int, ...]
@@ -65,14 +65,14 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that follow each other under one header, with their line numbers."""
+    """Consecutive rows under one header, with their line numbers."""
 
     header: Header
     numbers: list[int]
     lines: list[str]
 
     def columns(self) -> list[list[str]]:
-        """The cells column by column, which for aligned rows is much cheaper than row by row."""
+        """The cells by column. For aligned rows this is much faster than by row."""
         header, lines = self.header, self.lines
         if all({line[start - 1 : start] for line in lines} <= _BEFORE_A_CELL for start in header.starts[1:]):
             bounds = zip(header.starts, header.ends, strict=True)
@@ -82,7 +82,7 @@ class Rows:
 
 
 def read_rows(text: str) -> Iterator[Rows]:
-    """All rows, in pieces; lines before the first header are left out."""
+    """All rows, in blocks. Lines before the first header are omitted."""
     header: Header | None = None
     for first, lines in lines_in_pieces(text):
         rows = Rows(header, [], []) if header else None
@@ -119,7 +119,7 @@ class _Column:
     fractions: bool = False
 
     def add(self, cells: list[str]) -> None:
-        """Count the values; of a column with very many different ones, only numbers are kept from then on."""
+        """Count the values. Of a column with very many values, only numbers are kept."""
         if not self.many:
             self.values.update(cells)
             self.many = len(self.values) > _MAX_VALUES
@@ -127,11 +127,11 @@ class _Column:
             self.numbers.extend(number for cell in cells if (number := number_of(cell)) is not None)
 
     def may_be_odd(self, table: _Table, place: int) -> bool:
-        """Whether any cell of this column can have points."""
+        """Whether a cell of this column can have a score."""
         return place in table.spreads or bool(table.rare.get(place)) or self.name in _STATUS_COLUMNS or self.fractions
 
     def points_of(self, table: _Table, place: int, cell: str) -> float:
-        """How odd `cell` is in this column."""
+        """The score of `cell` in this column."""
         known = self.points.get(cell)
         if known is None:
             known = _cell_points(table, place, self, cell)
@@ -140,7 +140,7 @@ class _Column:
         return known
 
     def study(self) -> None:
-        """Read the numbers and image tags among the values."""
+        """Parse numbers and image tags among the values."""
         self.fractions = any(_READY.match(value) for value in list(self.values)[:50])
         for value, count in self.values.items():
             number = number_of(value)
@@ -172,7 +172,7 @@ class _OddRow:
 
 
 def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> StructuredPreview | None:
-    """The preview and the clause about what it shows; None when there are no rows."""
+    """The preview and its share of the rows; None without rows."""
     tables = _read(text)
     for table in tables.values():
         _study(table)
@@ -193,7 +193,7 @@ def table_preview(text: str, cap_tokens: int, counter: TokenCounter) -> Structur
 
 
 def _read(text: str) -> dict[tuple[str, ...], _Table]:
-    """Tables by the names of their columns."""
+    """The tables by their column names."""
     tables: dict[tuple[str, ...], _Table] = {}
     for rows in read_rows(text):
         names = rows.header.names
@@ -209,7 +209,7 @@ def _read(text: str) -> dict[tuple[str, ...], _Table]:
 
 
 def _study(table: _Table) -> None:
-    """Work out per column what is rare and how far numbers spread."""
+    """Determine the rare values and the spread of numbers of each column."""
     table.counts = tuple(place for place, column in enumerate(table.columns) if column.name in _COUNT_COLUMNS)
     for index, column in enumerate(table.columns):
         column.study()
@@ -223,7 +223,7 @@ def _study(table: _Table) -> None:
 
 
 def rare_values(values: Counter[str]) -> dict[str, float]:
-    """The rare among `values` with how surprising each is (0 to 10), when most of the others repeat."""
+    """The rare values with their score (0 to 10), if most other values repeat."""
     total = values.total()
     if total < 5:
         return {}
@@ -260,7 +260,7 @@ def _odd_rows(text: str, tables: dict[tuple[str, ...], _Table]) -> list[_OddRow]
 
 
 def _suspects(table: _Table, columns: list[list[str]]) -> list[int]:
-    """Rows with at least one cell that has points, or whose counts differ."""
+    """Rows with at least one scored cell, or with different counts."""
     found: set[int] = set()
     for place, (column, cells) in enumerate(zip(table.columns, columns, strict=True)):
         if not column.may_be_odd(table, place):
@@ -367,7 +367,7 @@ def _column_line(table: _Table, index: int, column: _Column) -> tuple[str, float
     if column.many or (distinct > 40 and distinct * 3 > table.rows):
         some = next(iter(column.values))
         return (
-            f"{column.name}: {distinct:,}{'+' if column.many else ''} different, such as {clip_around(some, 40)}",
+            f"{column.name}: {distinct:,}{'+' if column.many else ''} distinct, such as {clip_around(some, 40)}",
             0.8,
         )
     common = column.values.most_common(_SHOWN_VALUES)

@@ -1,7 +1,7 @@
-"""Statistics over nested values: per path how often, which values, which are missing, and where the first of each is.
+"""Statistics over nested values: for each path its count, values, absences, and first occurrences.
 
-It takes one value at a time, so that a large document is never held as objects.
-Indexes become `[]`, except in lists whose items have an identity (conditions, environment variables).
+Values are added one by one, so that a large document is never held as objects. Indexes become `[]`, except in lists
+whose items have an identity (conditions, environment variables).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYED_LISTS = {"conditions": "type", "env": "name"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is: its path, and the item it belongs to."""
+    """The position of a value: its path and its item."""
 
     location: Location
     item: Item | None
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One of many like it: an element of a list of objects, or a document."""
+    """One item of a list of objects, or one document."""
 
     location: Location
     name: str
@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(slots=True)
 class Seen:
-    """How often a value was seen, and where first."""
+    """The count of a value and its first positions."""
 
     count: int
     place: Place
@@ -55,7 +55,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Node:
-    """One path with its indexes left out."""
+    """One path without indexes."""
 
     key: str
     parent: Node | None
@@ -77,7 +77,7 @@ class Node:
 
 
 class Tree:
-    """Collects statistics; `add` is called once per value, in order."""
+    """Collects statistics. Call `add` once per value, in order."""
 
     def __init__(self) -> None:
         self.events = EventGroups()
@@ -87,7 +87,7 @@ class Tree:
         self._nodes = 1
 
     def child(self, node: Node, key: str) -> Node:
-        """The node below `node` for `key`; above the limit on nodes all further keys share one."""
+        """The child of `node` for `key`. Beyond the limit on nodes, all further keys share one node."""
         found = node.children.get(key)
         if found is None:
             if len(node.children) >= _MAX_CHILDREN or self._nodes >= _MAX_NODES:
@@ -99,7 +99,7 @@ class Tree:
         return found
 
     def enter_item(self, value: JsonValue, location: Location, line: int = 0) -> None:
-        """Say that what is added next belongs to this item."""
+        """Start an item. Values added next belong to it."""
         self.items += 1
         event = object_event(value, str(line) if line else path_of(location))
         if event is not None:
@@ -107,7 +107,7 @@ class Tree:
         self.item = Item(location, name_of(value), line)
 
     def add(self, node: Node, value: JsonValue, location: Location, depth: int = 0) -> None:
-        """Count `value` and all that is in it at `node`."""
+        """Count `value` and its content at `node`."""
         node.count += 1
         if isinstance(value, dict):
             self._add_object(node, value, location, depth)
@@ -197,7 +197,7 @@ class Tree:
 
 
 def name_of(value: JsonValue) -> str:
-    """What people call an object: namespace and name of a Kubernetes object, else its name or id, or ''."""
+    """The display name of an object: namespace and name of a Kubernetes object, else its name or id, or ''."""
     if not isinstance(value, dict):
         return ""
     metadata = value.get("metadata")
@@ -208,7 +208,7 @@ def name_of(value: JsonValue) -> str:
 
 
 def path_of(location: Location) -> str:
-    """The path as jq writes it."""
+    """The path in jq syntax."""
     steps: list[str] = []
     while location is not None:
         location, step = location

@@ -1,7 +1,7 @@
-"""Reads block YAML as kubectl writes it into a `Tree`, line by line.
+"""Reads block YAML of kubectl into a `Tree`, line by line.
 
-Not a YAML parser: anchors, tags and flow collections stay text. It never fails, reads truncated and broken documents as
-far as they go, holds one item at a time, and knows the line of every item.
+This is not a full YAML parser: anchors, tags and flow collections remain text. It never fails, reads invalid documents
+as far as possible, holds one item at a time, and knows the line of every item.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TEXT_CHARACTERS = 2_000
 
 
 class YamlReader:
-    """One pass over `text`: documents, and the items of a list at the top, go to the tree one at a time."""
+    """One pass over `text`. Documents and top-level list items are added to the tree one at a time."""
 
     def __init__(self, text: str, tree: Tree) -> None:
         self._text = text
@@ -107,7 +107,7 @@ class YamlReader:
         tree.item = None
 
     def _add_document(self, value: JsonValue, line: int) -> None:
-        """Members at the top. Several documents are like the items of a list."""
+        """The top-level members. Several documents are treated as items of a list."""
         tree = self._tree
         if not isinstance(value, dict) or not value:
             return
@@ -125,7 +125,7 @@ class YamlReader:
 
 
 def parse_block(lines: list[str]) -> JsonValue:
-    """The value of a block of lines, as far as it can be read."""
+    """The value of a block of lines, as far as it is readable."""
     parser = _Parser(lines)
     return parser.value(0, 0)
 
@@ -137,7 +137,7 @@ class _Parser:
         self._count = len(lines)
 
     def value(self, minimum: int, level: int) -> JsonValue:
-        """The mapping, list or scalar that starts at the next line, indented at least `minimum`."""
+        """The mapping, list or scalar that starts at the next line, indented by at least `minimum`."""
         indent = self._next_indent()
         if indent < minimum or level > _MAX_LEVELS:
             return None
@@ -147,7 +147,7 @@ class _Parser:
         return self._mapping(indent, level)
 
     def _next_indent(self) -> int:
-        """Indentation of the next line with content, or -1 at the end."""
+        """The indentation of the next line with content, or -1 at the end."""
         lines = self._lines
         while self._at < self._count:
             line = lines[self._at]
@@ -200,7 +200,7 @@ class _Parser:
         return members
 
     def _below(self, indent: int, level: int) -> JsonValue:
-        """The value under a key without one on its line; lists may stand at the key's own indentation."""
+        """The value of a key without a value on its line. A list may start at the indentation of the key."""
         following = self._next_indent()
         if following > indent:
             return self.value(indent + 1, level + 1)
@@ -209,7 +209,7 @@ class _Parser:
         return None
 
     def _text_of(self, first: str, minimum: int) -> JsonValue:
-        """A scalar with the lines that continue it."""
+        """A scalar with its continuation lines."""
         parts = [first] if first else []
         length = len(first)
         while self._at < self._count:
@@ -229,7 +229,7 @@ def _looks_like_entry(text: str) -> bool:
 
 
 def _split_entry(body: str) -> tuple[str, bool, str]:
-    """Key, whether there is one, and what follows it."""
+    """The key, whether one exists, and the text after it."""
     if body[0] in "\"'":
         end = body.find(body[0], 1)
         if end < 0 or body[end + 1 : end + 2] != ":":
@@ -247,7 +247,7 @@ def _split_entry(body: str) -> tuple[str, bool, str]:
 
 
 def scalar(text: str) -> JsonValue:
-    """The value that `text` is."""
+    """The value that `text` represents."""
     text = text.strip()
     if text in _WORDS:
         return _WORDS[text]

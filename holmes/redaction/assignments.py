@@ -1,7 +1,7 @@
-"""Values whose name says that they are secret: `DB_PASSWORD=...`, `"token": "..."`, `password: |`, `--password ...`.
+"""Finds values with a secret name: `DB_PASSWORD=...`, `"token": "..."`, `password: |`, `--password ...`.
 
-Looks for keywords, then reads the whole name to the left and the value to the
-right. The surer the form is (quoted name, `=`, start of a line), the less the value has to look like a secret.
+Searches for keywords, then reads the whole name to the left and the value to the right. A clear form (quoted name, `=`,
+start of a line) needs less evidence in the value.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ _OPTION: Final = {
     for keyword in KEYWORDS
 }
 _ANY_OPTION: Final = re.compile(r"-(?<![A-Za-z0-9_.\-]-)-?[A-Za-z]")
-# What may stand in a line before a name that starts it.
+# Text that may precede a name at the start of a line.
 _LINE_START: Final = re.compile(
     r"[\s\-+#>|*]*(?:(?:export|set|env|declare -x|env:)[ \t]{1,4}|\$env:|-e[ \t]{1,4})?\\{0,7}[\"'`]?$", re.IGNORECASE
 )
 _RUN: Final = re.compile(r"(?:[^\s\"'`|\\]++|\\(?![nrtu\"'\\]))*+")
 _RUN_CHARACTERS: Final = 512
 _ENDS: Final = ".,:;)]}>"
-# Where the next pair begins: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`, an end tag.
+# The start of the next pair: `a=1,b=2`, `a=1&b=2`, `Password=x;Server=y`, an end tag.
 _CUT: Final = re.compile(r"[,;&](?=\s{0,4}[A-Za-z_][\w .\-]{0,40}[=:])|,(?=\s|$)|;(?=\s|$)|</|&amp;")
-# A password of ODBC, in which a brace is doubled: `PWD={a;b}}c};`.
+# An ODBC password; braces in it are doubled: `PWD={a;b}}c};`.
 _BRACED: Final = re.compile(r"\{(?P<secret>(?:[^{}\n;=\"']|\}\}|;(?!\w{1,30}=)){4,200})\}(?=;|$)")
-# A password may begin with braces, but a map does not go on after them.
+# A password may start with braces; text after the closing brace means that it is not a map.
 _MAP_SIGNS: Final = frozenset("}:,\"'=")
 _BRACED_START: Final = re.compile(r"\{[^{}\s\"':,=]{1,60}\}[^\s,;}\])\"'.]")
 _COMMENT: Final = re.compile(r"[ \t]#")
 # A command after a variable: `PGPASSWORD=x psql -h db`.
 _COMMAND: Final = re.compile(r"\s+(?:[A-Za-z_]\w*=|-{1,2}\w|&&|\|\||\||;|>|<|\./|[a-z][\w\-./]*(?:\s|$))")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?=\s*[,}\]\s]|\\|$)")
-# What programs print around a text: `Some("...")`, `SecretString("...")`, `Just "..."`.
+# Wrappers in printed values: `Some("...")`, `SecretString("...")`, `Just "..."`.
 _WRAPPER: Final = re.compile(
     r"[bru](?=[\"'])|(?:(?:[A-Za-z_]{1,20}(?:::|\.))?(?:Some|Ok|Just|Right|Optional|Option|Present|Secret(?:String|Str|Value|Box|Text)?"
     r"|SensitiveString|Sensitive|Password|Token|Str|String|Text|Value|Box|Arc|Rc|Cow|Owned|Borrowed|new String"
@@ -84,9 +84,9 @@ _NAME_LETTERS: Final = frozenset(NAME_CHARACTERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A name in front of a value that starts at `value` of the window's piece.
+    """A name before a value. `value` is the position of the value in the piece of the window.
 
-    `quote` is the quote around the name, if it has one; `starts_line` says that nothing else stands before it.
+    `quote` is the quote around the name, or empty. `starts_line` means that the name starts its line.
     """
 
     name: str
@@ -99,12 +99,12 @@ class Place:
 
     @property
     def sure(self) -> bool:
-        """Whether the form alone says that this is a value: not a colon inside of a sentence."""
+        """Whether the form alone marks a value, unlike a colon inside a sentence."""
         return bool(self.quote) or self.operator != ":" or self.starts_line or self.opened
 
 
 def assigned_secrets(window: Window) -> Iterator[Span]:
-    """The secrets of this window that stand behind a name of theirs."""
+    """The secrets of this window that follow their name."""
     options: bool | None = None
     for keyword in KEYWORDS:
         if not window.has(keyword):
@@ -125,12 +125,12 @@ def assigned_secrets(window: Window) -> Iterator[Span]:
 
 
 def _name_before(window: Window, start: int) -> int:
-    """Where the name begins that goes on at `start`."""
+    """The start of the name that contains `start`."""
     if start and window.lower[start - 1] not in _NAME_LETTERS:
         return start
     before = window.lower[max(0, start - 80) : start]
     begin = start - (len(before) - len(before.rstrip(NAME_CHARACTERS)))
-    # `\nDB_PASSWORD=` inside of a JSON string.
+    # `\nDB_PASSWORD=` inside a JSON string.
     if begin < start and window.piece[begin - 1 : begin] == "\\" and window.piece[begin] in "nrt":
         return begin + 1
     return begin
@@ -164,12 +164,12 @@ def _place(window: Window, match: re.Match[str]) -> Place | None:
 
 
 def _is_of_identifier(piece: str, begin: int, value: int) -> bool:
-    """Whether a colon stands on both sides, as in the names of clouds: `arn:...:secret:db`."""
+    """Whether a colon is on both sides, as in names of cloud resources: `arn:...:secret:db`."""
     return piece[begin - 1 : begin] == ":" and piece[value - 1 : value] == ":"
 
 
 def starts_line(piece: str, begin: int) -> bool:
-    """Whether only blanks, marks of lists and words like `export` stand before `begin` in its line."""
+    """Whether only blanks, list markers and words like `export` precede `begin` in its line."""
     lowest = max(0, begin - _LINE_PREFIX)
     line = piece.rfind("\n", lowest, begin)
     if line < 0 < lowest:
@@ -179,12 +179,12 @@ def starts_line(piece: str, begin: int) -> bool:
 
 
 def secret_at(window: Window, place: Place) -> Span | None:
-    """The secret at `place`, or None when the value is no secret."""
+    """The secret at `place`, or None if the value is not a secret."""
     piece = window.piece
     block = BLOCK_SCALAR.match(piece, place.value) if place.operator == ":" else None
     if block and place.starts_line:
         return _block_span(window, place)
-    # Go prints what a pointer points at behind an asterisk.
+    # Go prints the target of a pointer after an asterisk.
     optional = _OPTIONAL.match(piece, place.value) if place.operator == "=" else None
     wrapper = _WRAPPER.match(piece, place.value)
     opened = wrapper.end() if wrapper else place.value + piece.startswith('*"', place.value)
@@ -216,7 +216,7 @@ def secret_at(window: Window, place: Place) -> Span | None:
 
 
 def _is_field_of_struct(piece: str, place: Place, end: int) -> bool:
-    """Whether Go printed the value as a field beside others: `{Host:db Password:x Port:1}`."""
+    """Whether Go printed the value as one of several fields: `{Host:db Password:x Port:1}`."""
     begin = place.value - len(place.name) - 1
     return (
         place.operator == ":"
@@ -236,7 +236,7 @@ def _is_secret(value: str, place: Place, *, quoted: bool) -> bool:
     if place.name.lower().replace("_", "") == "secretkey" and _names_a_key(value):
         return False
     if place.sure:
-        # Tokens have no blanks; `token: connection refused` is the end of an error.
+        # Tokens contain no blanks; `token: connection refused` is the end of an error message.
         return not is_prose(value) and (password or quoted or place.operator != ":" or " " not in value)
     return looks_random(value, password=password) or (quoted and password and " " not in value)
 
@@ -263,7 +263,7 @@ def _unquoted(piece: str, place: Place) -> tuple[int, int]:
 
 
 def _bracketed(piece: str, place: Place) -> tuple[int, int]:
-    """A value that begins with a bracket: a password of ODBC, or one with braces in it; else a list or a map."""
+    """A value that starts with a bracket: an ODBC password, a password with braces, a list or a map."""
     start = place.value
     braced = _BRACED.match(piece, start) if place.operator == "=" else None
     if braced:
@@ -274,7 +274,7 @@ def _bracketed(piece: str, place: Place) -> tuple[int, int]:
 
 
 def _below(piece: str, position: int) -> tuple[int, int]:
-    """The value as `kubectl describe configmap` prints it: after a line of four dashes. Else a single odd word."""
+    """The value as `kubectl describe configmap` prints it, after a line of four dashes, or a single unusual word."""
     dashes = _CONFIGMAP_VALUE.match(piece, position)
     if not dashes:
         word = _WORD_BELOW.match(piece, position)
@@ -285,7 +285,7 @@ def _below(piece: str, position: int) -> tuple[int, int]:
 
 
 def _line_value_end(piece: str, start: int) -> int:
-    """The end of a value that takes the rest of its line: without a comment, blanks and a comma at its end."""
+    """The end of a value that extends to the end of its line, without comments, trailing blanks and commas."""
     end = piece.find("\n", start)
     end = len(piece) if end < 0 else end
     comment = _COMMENT.search(piece, start, end)
@@ -295,7 +295,7 @@ def _line_value_end(piece: str, start: int) -> int:
 
 
 def _run_end(piece: str, start: int) -> int:
-    """The end of the word at `start`, of which no more is read than what it takes to judge it."""
+    """The end of the word at `start`. Reads only as many characters as the decision needs."""
     match = _RUN.match(piece, start, start + _RUN_CHARACTERS)
     end = match.end() if match else start
     cut = _CUT.search(piece, start, end + 1)
@@ -307,7 +307,7 @@ def _run_end(piece: str, start: int) -> int:
 
 
 def _whole_run_end(piece: str, start: int, end: int) -> int:
-    """The end of a word that was read as far as `end`."""
+    """The end of a word that was read up to `end`."""
     if end - start != _RUN_CHARACTERS:
         return end
     match = _RUN.match(piece, end)
@@ -325,7 +325,7 @@ def _block_span(window: Window, place: Place) -> Span | None:
 
 
 def _options(window: Window, keyword: str) -> Iterator[Span]:
-    """Options of a command with their value behind a blank, or as the next item of a list."""
+    """Options of a command with their value after a blank, or as the next item of a list."""
     piece = window.piece
     done = -1
     for match in _OPTION[keyword].finditer(window.lower):

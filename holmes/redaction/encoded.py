@@ -1,7 +1,10 @@
-"""Long words that are base64 or hexadecimal digits of a text, also compressed (the releases of Helm), also in lines.
+r"""Finds encoded secrets: private keys, tokens broken into lines, and long base64 or hexadecimal words.
 
-Such a word is masked whole when what it says holds a secret, or is more than can be unpacked. What words say is read
-like any other text, many words at once.
+Long words may be compressed, as in Helm releases, or span several lines. A word is masked as a whole if its decoded
+text contains a secret or exceeds the limit for decoding.
+
+A private key may be on one line with `\\n`, or lack its beginning or end. The BEGIN and END lines are kept. Only tokens
+with a unique prefix are joined across lines.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 
 LABEL: Final = "private-key"
-# A kind is one of a few words; bounded, so that dashes in a row cost nothing.
+# The kind is one of a few words. The length is bounded so that a row of dashes takes linear time.
 _BORDER: Final = re.compile(
     r"-----(BEGIN|END) (?:[A-Z0-9 ]{1,40} )?PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----"
 )
@@ -40,7 +43,7 @@ _ONE_LINE_BODY: Final = re.compile(r"(?:[A-Za-z0-9+/=:,. \t\-]|\\+[nrt/])*+")
 _KEY_CHARACTERS: Final = 64 * 1024
 _LINE_CHARACTERS: Final = 200
 _RUN: Final = re.compile(r"(?:[A-Za-z0-9_\-.+/~]|=(?!\r?\n)){1,4096}+")
-# The end of a line within a string, a comment, a quotation or a table, and what the next line begins with.
+# The end of a line in a string, comment, quotation or table, and the start of the next line.
 _BREAK: Final = re.compile(
     r"[ \t]{0,40}\\{0,7}[\"']?[ \t]{0,40}[+.&|=]?[ \t]{0,4}\\{0,7}(?:\r?\n|(?:\\{1,7}r)?\\{1,7}n)"
     r"[ \t]{0,80}(?:(?:[#>|*+]|//|- )[ \t|]{0,80})?\\{0,7}[\"']?"
@@ -57,7 +60,7 @@ _SURE_REST: Final = 12
 
 
 def private_keys(window: Window) -> Iterator[Span]:
-    """The bodies of private keys that begin, or only end, in this window."""
+    """The bodies of private keys that start or end in this window."""
     if not window.has("PRIVATE KEY", folded=False):
         return
     text = window.text
@@ -74,7 +77,7 @@ def private_keys(window: Window) -> Iterator[Span]:
 
 
 def _body_end(text: str, start: int) -> int:
-    """Where the body ends: at the line END, or where the lines stop to look like a key."""
+    """The end of the body: at the END line, or at the first line that does not look like a key."""
     limit = min(len(text), start + _KEY_CHARACTERS)
     begin = text.find("-----BEGIN ", start, limit)
     limit = limit if begin < 0 else begin
@@ -102,7 +105,7 @@ def _body(text: str, start: int, end: int) -> Iterator[Span]:
     while body.endswith(("\\n", "\\r", "\\")):
         body = body[:-1].rstrip("\\")
     if body:
-        # The same key has the same placeholder however its lines are broken.
+        # The same key has the same placeholder for any line length.
         yield Span(start=start, end=start + len(body), label=LABEL, secret=_joined(body))
 
 
@@ -111,7 +114,7 @@ def _joined(body: str) -> str:
 
 
 def _headless(text: str, end: int) -> Iterator[Span]:
-    """The lines before a line END whose BEGIN is missing."""
+    """The lines before an END line without a BEGIN line."""
     first = end
     while first > 0 and end - first < _KEY_CHARACTERS:
         line_start = text.rfind("\n", max(0, first - 1 - _LINE_CHARACTERS), first - 1) + 1
@@ -124,14 +127,14 @@ def _headless(text: str, end: int) -> Iterator[Span]:
 
 
 def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
-    """The parts of tokens of `kind` that begin in this window and go on in the next lines."""
-    # What begins in every line and never becomes a token would read the same lines over and over.
+    """The parts of tokens of `kind` that start in this window and continue in the next lines."""
+    # Starts that never become a token would read the same lines repeatedly.
     lines_left = _FREE_LINES + _LINES_PER_BREAK * (window.piece.count("\n") + window.piece.count("\\n"))
     for literal in kind.literals:
         at = window.piece.find(literal)
         while at >= 0:
             run = _RUN.match(window.text, window.start + at)
-            # Within one long word a token begins once.
+            # A token starts only once in a long word.
             end = run.end() if run else window.start + at + len(literal)
             most = max(_FEWEST_LINES, min(_MOST_WRAPPED_LINES, lines_left))
             parts, whole = _parts(window.text, (window.start + at, end), kind, most)
@@ -144,12 +147,12 @@ def wrapped_tokens(window: Window, kind: Kind) -> Iterator[Span]:
 
 
 def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[list[tuple[int, int]], bool]:
-    """At most so many parts of the token of `kind` that begins with `first`, and whether they are a whole one."""
+    """The leading parts of the token of `kind` that starts with `first`, and whether they are complete."""
     start, end = first
     parts = [first]
     if not _BREAK.match(text, end):
         return parts, False
-    # Some prefixes stand in the middle of a token.
+    # Some prefixes are in the middle of a token.
     before = text[max(0, start - _BEFORE_CHARACTERS) : start]
     joined = text[start:end]
     whole = _matches(kind, before, joined)
@@ -168,21 +171,21 @@ def _parts(text: str, first: tuple[int, int], kind: Kind, most: int) -> tuple[li
 
 
 def _goes_on(kind: Kind, token: str, word: str) -> bool:
-    """Whether a whole token, with what stands before it, becomes a longer one with `word`."""
+    """Whether `word` extends a complete token."""
     if len(word) < _SURE_REST or not _is_random(word):
         return False
     return any(match.end() == len(token) + len(word) for match in kind.pattern.finditer(token + word))
 
 
 def _matches(kind: Kind, before: str, joined: str) -> bool:
-    # Searching would go on through all that was joined.
+    # A search would continue through all joined parts.
     starts = range(len(before) + 1)
     matches = (kind.pattern.match(before + joined, start) for start in starts)
     return any(match is not None and match.end() > len(before) for match in matches)
 
 
 def _next_part(text: str, end: int) -> tuple[int, int] | None:
-    """The word that the next line begins with, when a token that ends at `end` can go on there."""
+    """The first word of the next line, if a token that ends at `end` can continue there."""
     line_break = _BREAK.match(text, end)
     run = _RUN.match(text, line_break.end()) if line_break else None
     if not run or len(run[0]) < _SHORTEST_REST or not _LINE_END.match(text, run.end()):
@@ -198,18 +201,18 @@ _STEP_CHARACTERS: Final = 256 * 1024
 _UNPACKED_BYTES: Final = 4 * 1024 * 1024
 _UNPACKED_PER_CHARACTER: Final = 4
 _BATCH_CHARACTERS: Final = 128 * 1024
-# Between what two words say: the end of a document, so that nothing is read across.
+# A document separator between decoded words, so that no match spans two words.
 _GAP: Final = "\n---\n"
 _MOST_LINES: Final = 40_000
 
 _FIRST, _SECOND, _THIRD = (
     "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
 )
-# The bytes of ASCII have no highest bit. Of random letters one of four thousand words passes.
+# ASCII bytes have no high bit. One of four thousand random words passes this test.
 _TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
 _HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# UTF-16 with a mark of its order, gzip, zlib.
+# UTF-16 with a byte order mark, gzip, zlib.
 _OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
 _WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
 _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
@@ -217,7 +220,7 @@ _LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoded:
-    """A word at `start` to `end` of the text, and the letters of it without the breaks of lines."""
+    """A word at `start` to `end` of the text, and its letters without line breaks."""
 
     start: int
     end: int
@@ -225,7 +228,7 @@ class Encoded:
 
 
 class Unpacking:
-    """How much may still be unpacked for one text: a bomb takes no longer to read than a long text."""
+    """The remaining size for decompression in one text, which limits decompression bombs."""
 
     __slots__ = ("_left",)
 
@@ -233,7 +236,7 @@ class Unpacking:
         self._left = _UNPACKED_BYTES + _UNPACKED_PER_CHARACTER * characters
 
     def of(self, letters: str) -> str | None:
-        """What a compressed text says, as far as it goes: it may be cut off. None when it is more than can be read."""
+        """The decompressed text, as far as it is complete. None if it exceeds the limit."""
         limit = min(_UNPACKED_BYTES, self._left)
         if limit <= 0:
             return None
@@ -247,7 +250,7 @@ class Unpacking:
 
 
 class _Batch:
-    """Words that are searched at once. One search costs as much as many short words."""
+    """Words that are searched together, because one search is as expensive as many short words."""
 
     __slots__ = ("_said", "_starts", "_words", "characters")
 
@@ -264,7 +267,7 @@ class _Batch:
         self.characters += len(said) + len(_GAP)
 
     def secrets(self, search: Callable[[str], Iterator[Span]]) -> Iterator[Span]:
-        """The words that hold a secret. One that is nothing else gives the word its own hash."""
+        """The words that contain a secret. If the secret is the whole word, it has the hash of the secret."""
         found: dict[int, list[Span]] = {}
         for span in search(_GAP.join(self._said)):
             index = bisect_right(self._starts, span.start) - 1
@@ -283,7 +286,7 @@ class _Batch:
 
 
 def encoded_secrets(window: Window, search: Callable[[str], Iterator[Span]], unpacking: Unpacking) -> Iterator[Span]:
-    """The words of this window in which `search` finds a secret once they are decoded."""
+    """The words of this window that contain a secret after decoding, as `search` finds it."""
     batch = _Batch()
     for word in _words(window):
         for said in _said(word.letters, unpacking):
@@ -325,7 +328,7 @@ def _may_be_text(text: str, start: int) -> bool:
 
 
 def _with_lines(text: str, start: int, end: int) -> Encoded:
-    """The word at `start`, and the lines after it while each is as long as the one before, and a last shorter one."""
+    """The word at `start` with the following lines of equal length and a last shorter line."""
     parts = [text[start:end]]
     width = end - start
     while len(parts) < _MOST_LINES and width >= len(LONG_WORD):
@@ -345,12 +348,12 @@ def _with_lines(text: str, start: int, end: int) -> Encoded:
 
 
 def _mixes(word: str) -> bool:
-    """Whether the end of a word is no word of a language."""
+    """Whether the end of a word is not a word of a language."""
     return not word.isalpha() or (not word.islower() and not word[1:].islower()) or len(word) % 4 == 0
 
 
 def _said(letters: str, unpacking: Unpacking) -> Iterator[str | None]:
-    """What a word says, part by part; None for a part that is more than can be unpacked."""
+    """The decoded text of a word, part by part; None for a part that exceeds the limit."""
     if _HEX.fullmatch(letters):
         yield _plain(bytes.fromhex(letters))
         return
@@ -374,7 +377,7 @@ def _bytes_of(letters: str) -> bytes:
 
 
 def _plain(data: bytes) -> str:
-    """The text that the bytes are; empty when they are none."""
+    """The text of the bytes; empty if they are not text."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"} or data[1:8:2].strip(b"\0") == b"" or data[:8:2].strip(b"\0") == b"":
         data = data.replace(b"\0", b"")
         data = data[2:] if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else data

@@ -1,6 +1,6 @@
-"""What a kind of secret is, and all kinds of the families, which are found by looking at the folder.
+"""Defines a kind of secret and loads all kinds from the files of `families`.
 
-A kind is known by its shape or place; a family fills in its fields, the search runs it.
+A kind is known by its shape or position.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from holmes.redaction import families
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-# Before a token: no character of a token, unless it belongs to an escape (`\n`, `%3D`). Also what keeps patterns
-# linear: within one long run of letters a pattern starts once.
+# Before a token: no character of a token, unless it belongs to an escape (`\n`, `%3D`). It also makes the search
+# linear: a pattern starts once in a long run of letters.
 EDGE: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
-# The same for base64, whose alphabet has other signs.
+# The same for base64, which has other characters.
 BASE64: Final = "A-Za-z0-9+/"
 BASE64_EDGE: Final = rf"(?:(?<![{BASE64}])|(?<=\\[nrt]))"
 _WORD: Final = r"A-Za-z0-9_\-"
 _LETTERS: Final = "A-Za-z0-9"
-# Before a token whose prefix nothing else has.
+# Before a token with a unique prefix.
 _GLUED_EDGE: Final = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-Fa-f]{2}))"
 _SURE_PREFIX: Final = 4
 END: Final = r"(?![A-Za-z0-9_\-])"
 
-# `key=` with a long word behind it, as in the queries of URLs: one search for all kinds that stand there.
+# `key=` with a long word after it, as in queries of URLs: one search for all such kinds.
 LONG_ARGUMENT: Final = re.compile(r"=(?=[A-Za-z0-9%+/_\-.~]{16})(?:(?<=ey=)|(?<=ode=)|(?<=ture=)|(?<=sig=))")
 
-# Options of commands that take a secret: one search for all such commands.
+# Command options that take a secret: one search for all such commands.
 OPTION: Final = re.compile(
     r"-(?<![A-Za-z0-9_.\-]-)(?:[a-zA-Z]{0,5}[upawUP]|-(?:proxy-)?user|-(?:src-|dest-)?creds|-from-literal)"
 )
@@ -48,8 +48,8 @@ _FEW_LITERALS: Final = 4
 class Span:
     """A secret at `start` to `end` of the text.
 
-    `label` is what the placeholder calls it, `secret` what is hashed, `quote` what surrounds the placeholder so that
-    JSON stays JSON.
+    `label` is the name in the placeholder and `secret` is the hashed text. `quote` surrounds the placeholder so that
+    JSON stays valid.
     """
 
     start: int
@@ -61,9 +61,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Masked:
-    """A place to mask: `start` to `end` of the text.
+    """A span to mask, from `start` to `end` of the text.
 
-    `label` and `number` go into the placeholder, `quote` around it.
+    `label` and `number` are part of the placeholder; `quote` surrounds it.
     """
 
     start: int
@@ -80,17 +80,16 @@ def anything(_: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A secret that a pattern recognises.
+    """A kind of secret that a pattern recognises.
 
-    The pattern runs only over pieces of text that contain one of `literals` and, when there is one, a match of `gate`
-    (a pattern that starts with one plain character, which is the fastest search there is). Group `secret` is what gets
-    masked, all of the match when there is no such group. `label` is the name in the placeholder, when it differs from
-    the kind's own. `before` is a pattern of fixed length that ends in the last sign of the literals and says more than
-    they do. With `folded` literals and pattern are in lower case and any case matches. `prefixed` says that the token
-    begins with a literal that nothing else begins with, so that it is known even when a line ends in the middle of it.
-    `long_word` says that it has twenty letters, digits, `+` and `/` in a row.
+    The pattern runs only on pieces that contain one of `literals` and, if set, a match of `gate`. A gate that starts
+    with one plain character is the fastest search. The group `secret` is masked, or the whole match without this group.
+    `label` is the name in the placeholder, by default `name`. `before` is a pattern of fixed length that ends with the
+    last character of the literals and is more specific. With `folded`, literals and pattern are in lower case and match
+    any case. `prefixed` means that the prefix is unique, so that a token is known even if a line break splits it.
+    `long_word` means that the secret contains twenty letters, digits, `+` or `/` in a row.
 
-    A pattern whose literals are common should start with plain letters: those are searched ten times faster.
+    Patterns with common literals should start with plain letters, which makes the search ten times faster.
     """
 
     name: str
@@ -105,7 +104,7 @@ class Kind:
     long_word: bool = False
 
     def find(self, piece: str, lower: str) -> Iterator[tuple[int, int]]:
-        """Where this kind is in `piece`, of which `lower` is the lower case."""
+        """The matches in `piece`; `lower` is `piece` in lower case."""
         group = "secret" if "secret" in self.pattern.groupindex else 0
         for match in self.pattern.finditer(lower if self.folded else piece):
             start, end = match.span(group)
@@ -113,22 +112,21 @@ class Kind:
                 yield start, end
 
     def is_exactly(self, value: str) -> bool:
-        """Whether `value` is one secret of this kind and nothing else."""
+        """Whether `value` is exactly one secret of this kind."""
         match = self.pattern.match(value)
         return match is not None and match.end() == len(value) and self.accepts(value)
 
 
 def starting(prefix: str, before: str = _WORD) -> str:
-    """The pattern of `prefix` at the edge of a word of `before`. It starts with plain letters: a fast search."""
+    """The pattern of `prefix` at the start of a word after `before`. It starts with plain letters for a fast search."""
     plain = re.escape(prefix)
     return rf"{plain}(?:(?<![{before}]{plain})|(?<=\\[nrt]{plain})|(?<=%[0-9A-Fa-f]{{2}}{plain}))"
 
 
 def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), long_word: bool = False) -> Kind:
-    """A token with a fixed prefix, or a pattern of prefixes whose `literals` are given; `body` is what follows.
+    """A token with a fixed prefix, or with a pattern of prefixes and their `literals`. `body` is the rest of the token.
 
-    A word may be glued to it (`hook-ghp_...`) unless it could be a hash, or is so long that searching it from every
-    prefix in it would take too long.
+    A word may precede it without a separator (`hook-ghp_...`), unless the word could be a hash or is very long.
     """
     shortest = min(map(len, literals or (prefix,)))
     glued = shortest >= _SURE_PREFIX and "0-9a-f]" not in body and ",}" not in body
@@ -144,14 +142,14 @@ def token(name: str, prefix: str, body: str, *, literals: tuple[str, ...] = (), 
 
 @cache
 def kinds() -> tuple[Kind, ...]:
-    """Every kind, in the order of the families' names."""
+    """Every kind, in the order of the family names."""
     names = sorted(module.name for module in pkgutil.iter_modules(families.__path__))
     modules = [importlib.import_module(f"{families.__name__}.{name}") for name in names]
     return tuple(kind for module in modules for kind in module.KINDS)
 
 
 def kind_of(secret: str) -> Kind | None:
-    """The kind that `secret` has by its shape alone."""
+    """The kind of `secret` by its shape alone."""
     literals, shapes = _shapes()
     if not literals.search(secret):
         return None
@@ -160,7 +158,7 @@ def kind_of(secret: str) -> Kind | None:
 
 @cache
 def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
-    """The kinds that need no surroundings, and what is in every secret of them."""
+    """The kinds that need no context, with literals that occur in every such secret."""
     shapes = tuple(kind for kind in kinds() if "secret" not in kind.pattern.groupindex)
     literals = {re.escape(literal) for kind in shapes for literal in kind.literals}
     return re.compile("|".join(sorted(literals))), shapes
@@ -168,12 +166,13 @@ def _shapes() -> tuple[re.Pattern[str], tuple[Kind, ...]]:
 
 @cache
 def gated_kinds() -> tuple[tuple[re.Pattern[str] | None, tuple[Kind, ...], bool], ...]:
-    """The kinds in groups, each with a pattern that must be found in a text before its kinds are looked at.
+    """The kinds in groups, each with a gate that must match before its kinds are searched.
 
-    The third part says that a group has few literals. Many of them cost more than one gate; few are known already.
+    The third part means that a group has few literals. Searching many literals costs more than one gate; the results of
+    a few are cached.
 
-    Tokens whose prefixes end in the same sign share one search: for that sign with a long word behind and one of the
-    prefixes before it. Ordinary logs have no match, so forty kinds cost three searches.
+    Tokens whose prefixes end in the same character share one search for this character with a long word after it.
+    Ordinary logs have no match, so forty kinds need three searches.
     """
     groups: dict[tuple[str, str], list[Kind]] = {}
     for kind in kinds():
@@ -193,7 +192,7 @@ def _own_gate(kind: Kind) -> str:
 
 
 def _sign_of(kind: Kind) -> str:
-    """The sign that all prefixes of a kind without a gate end in; empty when they end differently."""
+    """The last character of all prefixes of a kind without a gate; empty if they differ."""
     signs = {literal[-1] for literal in kind.literals}
     return signs.pop() if not _own_gate(kind) and len(signs) == 1 and signs <= {"-", "_", "."} else ""
 
@@ -205,7 +204,7 @@ def _gate_of(sign: str, members: Sequence[Kind]) -> re.Pattern[str] | None:
     before = "|".join(
         f"(?<={prefix})" for prefix in sorted(prefixes | {kind.before for kind in members if kind.before})
     )
-    # A long word, or the end of a line that breaks a token.
+    # A long word, or the end of a line that splits a token.
     last = "".join(
         sorted({re.escape(literal[-2]) for kind in members for literal in kind.literals if len(literal) > 1})
     )

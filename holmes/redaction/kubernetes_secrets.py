@@ -1,9 +1,8 @@
-"""Values of Kubernetes Secrets, in YAML and in JSON that may itself be a string of other JSON or of YAML.
+"""Finds the values of Kubernetes Secrets in YAML and JSON, including JSON or YAML inside a JSON string.
 
-In YAML everything below `data` and `stringData` counts, whatever it is called. `kind: Secret` stands below the data as
-often as above it, so an object is read from its first to its last line on the whole text. `stringData` needs no kind:
-only Secrets have it. In JSON, where `last-applied-configuration` is a string of JSON, an object is read from its first
-to its last brace, and the depth of escaping is that of the quotes around `kind`.
+Every key below `data` and `stringData` counts. `kind: Secret` may be above or below the data, so an object is read from
+its first to its last line. `stringData` needs no kind, because only Secrets have it. In JSON, an object is read from
+its first to its last brace, and the quotes around `kind` show the depth of escaping.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _BRACE: Final = re.compile(r"[{}]")
 _PART: Final = re.compile(r"(?<!\\)\\*+\"|[{}\[\]]")
 _COLON: Final = re.compile(rf"{_BLANK}:{_BLANK}")
 _MAPS: Final = frozenset({"data", "stringData"})
-# etcd holds objects of at most 1.5 MiB.
+# The maximum size of an object in etcd is 1.5 MiB.
 _OBJECT_CHARACTERS: Final = 3 * 1024 * 1024
 _STEP_CHARACTERS: Final = 64 * 1024
 _WORK_PER_CHARACTER: Final = 3
@@ -57,7 +56,7 @@ _FREE_WORK: Final = 64 * 1024
 
 
 def decoded(value: str) -> str:
-    """What base64 text says; the text itself when it is none, or says nothing printable."""
+    """The decoded base64 text; the text itself if it is not base64 or not printable."""
     text = value.strip()
     if len(text) % 4 or not _BASE64.match(text):
         return text
@@ -69,7 +68,7 @@ def decoded(value: str) -> str:
 
 
 def may_be_shown(value: str) -> bool:
-    """Whether a value of a Secret is none: empty, a template, or certificates without a key."""
+    """Whether a value of a Secret is not secret: empty, a template, or certificates without a key."""
     text = value.strip().lstrip("\"'{")
     if is_variable(value) or not text.strip("\"'{} "):
         return True
@@ -80,15 +79,14 @@ def may_be_shown(value: str) -> bool:
 
 
 def secret_span(name: str, start: int, end: int, value: str) -> Span:
-    """The span of a value. The hash is of what base64 says, so that it equals that of the same secret in plain text."""
+    """The span of a value. The hash is of the decoded text, so it equals the hash of the secret in plain text."""
     return Span(start=start, end=end, label=label_of(name), secret=decoded(value).strip())
 
 
 class JsonSecrets:
     """Reads the Secrets of one text.
 
-    Objects that are never closed are read over and over; past a limit what was read is not read again, so that the
-    work stays linear.
+    An unclosed object would be read repeatedly. Beyond a limit, text is not read again, so the time stays linear.
     """
 
     __slots__ = ("_last", "_read_to", "_text", "_work")
@@ -96,19 +94,19 @@ class JsonSecrets:
     def __init__(self, text: str) -> None:
         self._text = text
         self._work = 0
-        # By depth of escaping: an object and the copy of it inside of its annotations are read each on its own.
+        # By depth of escaping: an object and the copy in its annotations are read separately.
         self._last: dict[int, int] = {}
         self._read_to: dict[int, int] = {}
 
     def find(self, window: Window) -> Iterator[Span]:
-        """The values of the Secrets that show in this window."""
+        """The values of the Secrets in this window."""
         if not window.has('"Secret', folded=False) and not window.has("stringData", folded=False):
             return
         for match in _JSON_KIND.finditer(window.piece):
             quote = match["quote"] or match["bare"]
             at = window.start + match.start()
             depth = len(quote) - 1
-            # Windows overlap, so a key may come twice.
+            # Windows overlap, so a key may occur twice.
             if at <= self._last.get(depth, -1):
                 continue
             self._last[depth] = at
@@ -122,7 +120,7 @@ class JsonSecrets:
             self._read_to[depth] = max(reader.end, at + 1)
 
     def _object_start(self, position: int, read_to: int) -> int:
-        """The position behind the brace that opens the object with a key at `position`."""
+        """The position after the opening brace of the object with a key at `position`."""
         lowest = max(0, position - _OBJECT_CHARACTERS, read_to)
         depth = 0
         end = position
@@ -137,7 +135,7 @@ class JsonSecrets:
 
 
 class _ObjectReader:
-    """Reads one object, string by string, and keeps where it ended."""
+    """Reads one object, string by string, and stores its end."""
 
     __slots__ = ("_any_depth", "_depth", "_key", "_quotes", "_start", "_text", "end")
 
@@ -176,7 +174,7 @@ class _ObjectReader:
                     return
 
     def _nest(self, sign: str, map_depth: int) -> int:
-        """Follow one bracket; the depth of the map of secrets that this is in, 0 for none."""
+        """Process one bracket. Returns the depth of the enclosing map of secrets, or 0."""
         if sign in "{[":
             self._depth += 1
             if not map_depth and sign == "{" and self._key in _MAPS and (self._any_depth or self._depth == 2):
@@ -198,10 +196,10 @@ class _ObjectReader:
 
 
 class YamlSecrets:
-    """Reads the Secrets of one text. Keeps what was read, so that no line is read for two Secrets at one column.
+    """Reads the Secrets of one text. Stores the lines that were read, so that no line is read twice at one column.
 
-    Secrets inside of Secrets have many columns. Past a limit no object is looked for any more, and every further map
-    called `data` counts as one of a Secret, so that the work stays linear and nothing is left out.
+    Nested Secrets have many columns. Beyond a limit, every further map called `data` counts as a map of a Secret, so
+    the time stays linear and no secret is missed.
     """
 
     __slots__ = ("_covered", "_exhausted", "_read", "_text", "_work")
@@ -209,13 +207,13 @@ class YamlSecrets:
     def __init__(self, text: str) -> None:
         self._text = text
         self._read: dict[int, int] = {}
-        # What is below a map is masked with it, so maps that are nested in it need not be read.
+        # A map is masked with all its content, so nested maps need not be read.
         self._covered = -1
         self._work = 0
         self._exhausted = False
 
     def find(self, window: Window) -> Iterator[Span]:
-        """The values of the Secrets that show in this window."""
+        """The values of the Secrets in this window."""
         if window.has("Secret", folded=False) and _WORD.search(window.piece):
             for match in _YAML_KIND.finditer(window.piece):
                 yield from self._object(window.start + match.start(), lists=match["list"] is not None)
@@ -225,7 +223,7 @@ class YamlSecrets:
                 yield from self._entries(at, self._column(at))
 
     def _column(self, position: int) -> int:
-        """The column of what stands at `position`, or -1 when something else stands before it in its line."""
+        """The column of the text at `position`, or -1 if other text precedes it in its line."""
         line = self._text.rfind("\n", max(0, position - _LINE_START), position) + 1
         if position - line > _LINE_START or not _MARKS.issuperset(self._text[line:position]):
             return -1
@@ -251,7 +249,7 @@ class YamlSecrets:
         self._work += position + end - 2 * start
 
     def _all_maps(self, position: int) -> Iterator[Span]:
-        """The values of all maps that could be those of Secrets, from the line after `position` on."""
+        """The values of all maps that could belong to a Secret, from the line after `position`."""
         below = -1
         for start, end in lines_from(self._text, max(0, position - 1)):
             line = self._text[start : min(end, start + _LINE_START)]
@@ -265,7 +263,7 @@ class YamlSecrets:
                 yield from self._entries(start + at, at)
 
     def _object_start(self, position: int, column: int) -> int:
-        """The start of the first line of the object that has a key at `position`."""
+        """The start of the first line of the object with a key at `position`."""
         text = self._text
         first = text.rfind("\n", 0, position) + 1
         while first > 0 and not _starts_item(text[first : first + _LINE_START], column):
@@ -291,7 +289,7 @@ class YamlSecrets:
             yield line_start, line_stop
 
     def _entries(self, position: int, column: int) -> Iterator[Span]:
-        """The values of the map behind the key at `position`."""
+        """The values of the map after the key at `position`."""
         if column < 0 or position < self._covered:
             return
         text = self._text
@@ -314,7 +312,7 @@ class YamlSecrets:
             if start < covered:
                 continue
             if at != entry_column or not entry:
-                # A line that goes on with the value above it.
+                # A continuation of the value above.
                 yield from self._span("", start, end)
                 continue
             name = entry["name"].strip("\"'")
@@ -335,12 +333,12 @@ def _ends_document(line: str) -> bool:
 
 
 def _starts_item(line: str, column: int) -> bool:
-    """Whether `line` begins an item of a list whose keys stand at `column`."""
+    """Whether `line` starts a list item with keys at `column`."""
     return column >= 2 and column_of(line) == column and "-" in line[:column]
 
 
 def _scalar(text: str, start: int, end: int) -> tuple[int, int]:
-    """The value at `start` of a line that ends at `end`, without its quotes, blanks and comment."""
+    """The value from `start` to `end` of a line, without quotes, blanks and comments."""
     quoted = QUOTE.match(text, start, end)
     if quoted:
         return quoted.end(), closing_quote(text, quoted.end(), quoted[0], end)

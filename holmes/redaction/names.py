@@ -1,6 +1,6 @@
-"""Whether the name of a value says that the value is a secret: `DB_PASSWORD` and `apiKey`, not `secretName`.
+"""Decides whether the name of a value marks a secret: `DB_PASSWORD` and `apiKey`, but not `secretName`.
 
-Looks at the words of a name, however they are joined.
+Splits a name into words, in any naming style.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Final, Literal, TypeAlias
 
 from holmes.redaction.kinds import PASSWORD, SECRET, TOKEN
 
-# How sure the name makes us: `weak` names also name objects (`secret: shop-db`), so their values must look random.
+# How certain the name is: `weak` names also name objects (`secret: shop-db`), so their values must look random.
 Strength: TypeAlias = Literal["none", "weak", "strong"]
 
-# A name of several of these letters is looked for to the left of a keyword.
+# A name with several of these letters is searched to the left of a keyword.
 NAME_CHARACTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-/"
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -79,7 +79,7 @@ _KEY_OWNERS: Final = frozenset(
         "ssh", "ssl", "storage", "tls", "unseal", "webhook", "wireguard", "write",
     }
 )  # fmt: skip
-# A name that ends so says where the secret is, or how it is handled, and not what it is.
+# A name with this ending describes the location or handling of a secret, not the secret.
 _LOCATORS: Final = frozenset(
     {
         "age", "ago", "aging", "algo", "algorithm", "alphabet", "at", "attempt", "attempts", "budget",
@@ -110,7 +110,7 @@ _AMOUNTS: Final = frozenset(
         "reasoning", "total",
     }
 )  # fmt: skip
-# Names that end like a locator and are a secret all the same.
+# Secret names with the ending of a location.
 _EXCEPTIONS: Final = frozenset({("secret", "id"), ("role", "secret", "id"), ("vault", "secret", "id")})
 
 
@@ -123,7 +123,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def strength_of(name: str) -> Strength:
-    """How sure it is that the value under `name` is a secret."""
+    """How certain it is that the value of `name` is a secret."""
     words = () if _SOURCE_FILE.search(name) else words_of(name)
     while len(words) > 1 and words[-1].isdigit():
         words = words[:-1]
@@ -139,10 +139,10 @@ def strength_of(name: str) -> Strength:
 
 
 def _is_locator(words: tuple[str, ...]) -> bool:
-    """Whether the name says where a secret is, or names a public key."""
+    """Whether the name describes the location of a secret, or a public key."""
     if words[-1] in _LOCATORS or not _NOT_KEYS.isdisjoint(words) or words[:2] == ("existing", "secret"):
         return True
-    # `passwordKey` is the key of a Secret under which the password is.
+    # `passwordKey` is the key of a Secret that contains the password.
     return words[-1] in {"key", "keys"} and len(words) > 1 and (words[-2] in _PASSWORDS or words[-2] == "token")
 
 
@@ -150,7 +150,7 @@ def _strength_of_words(words: tuple[str, ...]) -> Strength:
     if not _TOKENS.isdisjoint(words) or any(_COMPOUND.search(word) for word in words):
         return "strong"
     pairs = {*pairwise(words), (words[0], words[-1])}
-    # Romance languages name the key before its owner: `clave_api`.
+    # Romance languages put the key before its owner: `clave_api`.
     turned = {(second, first) for first, second in pairs if first in _ROMANCE_KEYS}
     if any(owner in _KEY_OWNERS and key in _KEYS for owner, key in pairs | turned):
         return "strong"
@@ -173,7 +173,7 @@ def _is_password(words: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=8192)
 def label_of(name: str) -> str:
-    """What the placeholder calls the value of `name`: a password, a token or a secret."""
+    """The label in the placeholder for the value of `name`: password, token or secret."""
     words = words_of(name)
     if words and _is_password(words):
         return PASSWORD

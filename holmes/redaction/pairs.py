@@ -1,7 +1,8 @@
-"""Secrets whose name stands in a field of its own: `name: DB_PASSWORD` and `value: ...`, in any order.
+"""Finds secrets whose name is in another field: `name: DB_PASSWORD` and `value: ...`, and secrets in dumps of Go.
 
-Reads YAML, JSON (also escaped), TOML, Go values, XML attributes and elements. Between both fields others may stand, as
-long as the object does not end.
+Reads YAML, JSON (also escaped), TOML, XML and Go values such as `map[password:[104 117]]` and `[]uint8{0x68}`. Other
+fields may be between name and value, within one object. A list of bytes counts as text. In a dump of a Secret, every
+value is masked.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ _NAMED_CAST: Final = re.compile(
     r"(?:\(0x[0-9a-f]{1,16}\)|\(len=[0-9]{1,9}(?: cap=[0-9]{1,9})?\))?[ \t]{0,2}\(?"
     r"|\[\]byte\()\\{0,7}\"(?P<secret>[^\"\n\\]{1,4000})"
 )
-# An environment variable without names of fields: `{DB_PASSWORD x nil}`.
+# An environment variable without field names: `{DB_PASSWORD x nil}`.
 _NAMELESS: Final = re.compile(r"\{(?P<name>[A-Z][A-Z0-9_]{2,80}) (?P<secret>[^\s{}]{1,400}) (?:nil|<nil>)\}")
-# What shows that a map belongs to a Secret, before or behind it in the same dump.
+# Text before or after a map that marks a Secret in the same dump.
 _OF_SECRET: Final = re.compile(
     r"kind:Secret\b|\bSecret\{|StringData:|Type:(?:Opaque|kubernetes\.io/)|type:(?:Opaque|kubernetes\.io/)"
 )
@@ -106,7 +107,7 @@ def _of_secrets(window: Window) -> Iterator[Span]:
 
 
 def _text_of(numbers: str) -> str:
-    """What a list of bytes says; empty when it is no text."""
+    """The text of a list of bytes; empty if it is not text."""
     codes = [
         int(number, 16 if number.startswith("0x") else 10) for number in re.findall(r"0x[0-9a-fA-F]+|[0-9]+", numbers)
     ]
@@ -127,7 +128,7 @@ _NAMES: Final = (
 )
 _VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
 _IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
-# A field between the two that is neither: `sensitive: true`, `"type":"string",`.
+# Another field between name and value: `sensitive: true`, `"type":"string",`.
 _FIELD: Final = (
     rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"
     r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|\[[^\[\]\n]{0,200}\]|\{\}"
@@ -174,7 +175,7 @@ _ELEMENT_CHARACTERS: Final = 1000
 
 
 def paired_secrets(window: Window) -> Iterator[Span]:
-    """The secrets of this window whose name is a field beside them."""
+    """The secrets of this window with their name in an adjacent field."""
     if not window.names_secrets:
         return
     if window.has("value"):
@@ -216,7 +217,7 @@ def _before_names(window: Window) -> Iterator[Span]:
 
 
 def _attributes(window: Window) -> Iterator[Span]:
-    """`<add key="DbPassword" value="..."/>`, with both attributes in any order."""
+    """`<add key="DbPassword" value="..."/>`, with the attributes in any order."""
     for match in _ATTRIBUTE.finditer(window.lower):
         span = match.span("attributes")
         name = _NAME_ATTRIBUTE.search(window.lower, *span)
@@ -228,7 +229,7 @@ def _attributes(window: Window) -> Iterator[Span]:
 
 
 def _elements(window: Window) -> Iterator[Span]:
-    """`<password>...</password>` of Maven, Jenkins and the like, also as `<property name="password">...`."""
+    """`<password>...</password>` of Maven or Jenkins, also `<property name="password">...`."""
     piece = window.piece
     for match in _ELEMENT.finditer(piece):
         lowest = max(0, match.start() - _ELEMENT_CHARACTERS)

@@ -1,7 +1,6 @@
-"""Cuts a text into windows that are short enough to search without holding up other threads.
+"""Splits a text into windows, so that no search blocks other threads for long.
 
-Windows end at line ends where they can, and each overlaps the one before, so that what crosses
-a border is whole in one of them.
+Windows end at line ends if possible and overlap, so that every match is complete in one of them.
 """
 
 from __future__ import annotations
@@ -18,26 +17,26 @@ if TYPE_CHECKING:
 
 PIECE_CHARACTERS: Final = 256 * 1024
 OVERLAP_CHARACTERS: Final = 8 * 1024
-# In a window that starts inside of a line nothing is known about what stands before these first characters.
+# In a window that starts inside a line, the context of these first characters is unknown.
 _BLIND_CHARACTERS: Final = 256
 _STEP_CHARACTERS: Final = 64 * 1024
 _NO_BORDER: Final = re.compile(r"[^\s\"'\\,;}\])<>]*+")
-# What is left out of `Window.rare` and `Window.consonants`: most of what texts are made of.
+# Characters that `Window.rare` and `Window.consonants` omit: most of any text.
 _NOT_RARE: Final = bytes(sorted(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ$~{*<")))
-# Blanks that Latin-1 does not have; patterns must see that they are blanks.
+# Blanks outside Latin-1; patterns must recognise them as blanks.
 _OTHER_BLANKS: Final = re.compile("[\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-# What names of secrets consist of.
+# Parts of secret names.
 KEYWORDS: Final = (
     "pass", "pw", "secret", "token", "cred", "key", "auth", "psk", "jwt", "dockerc", "cookie", "kennwort", "contrase",
     "senha", "clave", "parola", "jeton", "chiave", "chave",
 )  # fmt: skip
-# Words that are in many other literals, which need only be searched around them.
+# Words in many other literals. Those literals are searched only around them.
 COMMON: Final = ("pass", "secret", "token", "key", "auth", "psk", "cookie")
 BASE64_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-# The letters of long words made one sign, and a word that is long: fifteen bytes in base64, as `DB_PASSWORD=abc`.
+# Letters of long words become one character. A long word is fifteen bytes in base64, as `DB_PASSWORD=abc`.
 WORD_CLASSES: Final = bytes(97 if chr(code) in BASE64_LETTERS else 32 for code in range(256))
 LONG_WORD: Final = b"a" * 20
-# In so short a piece a literal is found sooner than remembered.
+# In a short piece, a search is faster than a cached result.
 _SHORT_CHARACTERS: Final = 4096
 _NEAR_CHARACTERS: Final = 40
 _MOST_PLACES: Final = 1000
@@ -46,15 +45,13 @@ _NO_CONSONANTS: Final = bytes(sorted(set(range(256)) - set(b"bcdfghjklmnpqrstvwx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """`piece` is `text[start:end]`, `lower` the same in lower case, position by position.
+    """A part of the text: `piece` is `text[start:end]`, and `lower` is `piece` in lower case.
 
-    `plain` is `piece` with one byte for each character.
-    `lower` is for patterns of ASCII: letters beyond Latin-1 are question marks in it, and blanks beyond it are one of
-    Latin-1, which makes it cheap to make and to search. `rare` holds only the capitals and a few signs of the piece,
-    `consonants` only those letters of `lower`: a literal that is in the piece is, with the same letters left out, in
-    them too, and they are much shorter to search.
-    `long_word` is where the first long word of letters, digits, `+` and `/` is, -1 without one.
-    `cut_start` and `cut_end` say that the window begins or ends inside of a line.
+    `plain` is `piece` with one byte per character. `lower` is for ASCII patterns: letters beyond Latin-1 become
+    question marks, and blanks beyond it become a Latin-1 blank. `rare` contains only the capitals and a few signs of
+    the piece, and `consonants` only those letters of `lower`. A literal in the piece is also in them, with the same
+    letters omitted, and they are faster to search. `long_word` is the position of the first long word, or -1.
+    `cut_start` and `cut_end` mean that the window starts or ends inside a line.
     """
 
     text: str
@@ -73,7 +70,7 @@ class Window:
     _around: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     def has(self, literal: str, *, folded: bool = True) -> bool:
-        """Whether `literal` is in the piece; with `folded` in any case. Asked once for each literal."""
+        """Whether `literal` is in the piece; with `folded`, in any case. The result is cached."""
         if not literal.isascii() and literal[-1] not in self.piece:
             return False
         if len(self.piece) < _SHORT_CHARACTERS:
@@ -92,7 +89,7 @@ class Window:
         return self._may_have(literal) and literal in (self.lower if folded else self.piece)
 
     def near(self, common: str) -> str | None:
-        """What stands around the places of a common word; None when there are many of them."""
+        """The text around the occurrences of a common word; None if there are many."""
         if common not in self._around:
             places: list[str] = []
             at = self.lower.find(common) if self.has(common) else -1
@@ -104,7 +101,7 @@ class Window:
 
     @property
     def names_secrets(self) -> bool:
-        """Whether a word that names of secrets consist of is in the piece."""
+        """Whether the piece contains a part of a secret name."""
         return any(self.has(word) for word in KEYWORDS)
 
     def _may_have(self, literal: str) -> bool:
@@ -115,10 +112,10 @@ class Window:
         return self._seen[letters]
 
     def settle(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans of this window (positions in the text) that this window can judge.
+        """The spans (positions in the text) that belong to this window.
 
-        What touches a border inside of a line is left to the neighbour, unless it is longer than the overlap: then it
-        goes on to the end of the word.
+        A span at a border inside a line belongs to the neighbour, unless it is longer than the overlap. Then it extends
+        to the end of the word.
         """
         for span in spans:
             if self.cut_start and span.start < self.start + _BLIND_CHARACTERS:
@@ -131,7 +128,7 @@ class Window:
 
 
 def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) -> Iterator[Window]:
-    """The windows of `text` in order. `beyond` are its characters that are not ASCII."""
+    """The windows of `text` in order. `beyond` contains its characters outside ASCII."""
     blanks = _OTHER_BLANKS.search(beyond) is not None
     start = 0
     position = 0
@@ -158,7 +155,7 @@ def windows(text: str, beyond: str, piece_characters: int = PIECE_CHARACTERS) ->
 
 
 def _cut(text: str, position: int, piece_characters: int) -> int:
-    """Where the window that brings `text[position:]` ends: after a line end if one is near."""
+    """The end of the window that contains `text[position:]`: after a line end if one is near."""
     limit = position + piece_characters
     if limit >= len(text):
         return len(text)
@@ -167,14 +164,14 @@ def _cut(text: str, position: int, piece_characters: int) -> int:
 
 
 def _overlap_start(text: str, end: int) -> int:
-    """Where the next window starts: at a line start within the overlap, if there is one."""
+    """The start of the next window: a line start within the overlap, if any."""
     earliest = max(0, end - OVERLAP_CHARACTERS)
     line_end = text.find("\n", earliest, end - 1) if end else -1
     return earliest if line_end < 0 else line_end + 1
 
 
 def _plain(piece: str, *, blanks: bool) -> bytes:
-    """The piece with one byte for each character. `blanks` says that the text has blanks that Latin-1 does not have."""
+    """The piece with one byte per character. `blanks` means that the text has blanks outside Latin-1."""
     if blanks and not piece.isascii():
         piece = _OTHER_BLANKS.sub("\xa0", piece)
     return piece.encode("latin-1", "replace")
@@ -182,7 +179,7 @@ def _plain(piece: str, *, blanks: bool) -> bytes:
 
 @lru_cache(maxsize=512)
 def _letters_of(literal: str) -> tuple[str, str]:
-    """What `Window.rare` and `Window.consonants` keep of `literal`."""
+    """The characters of `literal` that `Window.rare` and `Window.consonants` contain."""
     plain = literal.encode("latin-1")
     kept = plain.translate(None, _NOT_RARE), plain.lower().translate(None, _NO_CONSONANTS)
     return kept[0].decode("ascii"), kept[1].decode("ascii")

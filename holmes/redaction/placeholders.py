@@ -1,8 +1,8 @@
-"""What stands in a text where a secret was: `(REDACTED:password:1f3a9c2b)`, in further lines `(REDACTED)`.
+"""Placeholders for secrets: `(REDACTED:password:1f3a9c2b)`, and `(REDACTED)` in further lines.
 
-The number is a keyed hash, so that equal secrets can be seen to be equal and short ones cannot be guessed.
-Round brackets, because square ones are a list in YAML and `[[` begins a citation. The secrets that were found in one
-text are kept packed, as four numbers each, so that millions of them fit in memory; the secret itself is not kept.
+The number is a keyed hash: equal secrets have equal placeholders, and short secrets cannot be guessed. Round brackets
+are used because square brackets are lists in YAML and `[[` starts a citation. A span is stored as four numbers, without
+the secret, so millions of spans fit in memory.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _LONGEST_KIND: Final = 4096
 
 
 class Placeholders:
-    """Makes the placeholders of one key."""
+    """Creates placeholders with one key."""
 
     __slots__ = ("_key",)
 
     def __init__(self, key: bytes) -> None:
         if len(key) < MINIMUM_KEY_BYTES:
             raise HolmesError(
-                f"The key of the redaction has {len(key)} bytes, so placeholders could be guessed: "
-                f"give at least {MINIMUM_KEY_BYTES} random bytes."
+                f"the redaction key has only {len(key)} bytes, so placeholders could be guessed; "
+                f"use at least {MINIMUM_KEY_BYTES} random bytes"
             )
         self._key = blake2s(key).digest()
 
@@ -53,7 +53,7 @@ class Placeholders:
         return int.from_bytes(digest)
 
     def replacement(self, text: str, masked: Masked) -> str:
-        """What stands for `masked`, in as many lines as it had."""
+        """The placeholder for `masked`, with the same number of lines."""
         first = f"(REDACTED:{masked.label}:{masked.number:08x})"
         lines = text[masked.start : masked.end].splitlines(keepends=True)
         if len(lines) == 1 and not lines[0][-1:].isspace():
@@ -71,7 +71,7 @@ class Placeholders:
 
 
 def outside_placeholders(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """The spans that do not begin inside of a placeholder: its words are no name of what follows it."""
+    """The spans that do not start inside a placeholder, because words of a placeholder are not names."""
     return (span for span in spans if not _begins_inside(text, span.start))
 
 
@@ -85,13 +85,13 @@ def _begins_inside(text: str, position: int) -> bool:
 
 
 def without_placeholders(text: str, found: Iterable[Masked]) -> Iterator[Masked]:
-    """What to mask of each place: the parts that no placeholder covers yet.
+    """The parts of each span outside existing placeholders.
 
-    A text that was redacted before keeps its placeholders, which makes redaction idempotent.
+    A redacted text keeps its placeholders, which makes redaction idempotent.
     """
     for masked in found:
         position = masked.start
-        # A placeholder that covers the start of the place began at most its own length before.
+        # A placeholder that covers the start of the span starts at most its own length before it.
         lowest, highest = max(0, masked.start - _LONGEST), min(len(text), masked.end + _LONGEST)
         if text.find(_SHARED_START, lowest, highest) < 0:
             yield masked
@@ -110,7 +110,7 @@ def _part(text: str, masked: Masked, start: int, end: int) -> Iterator[Masked]:
 
 
 class FoundSecrets:
-    """The secrets of one text in order, those that overlap made into one. The longest gives the name."""
+    """The secrets of one text in order. Overlapping spans are joined; the longest determines the name."""
 
     __slots__ = ("_buckets", "_looks", "_names", "_placeholders", "_text")
 
@@ -118,12 +118,12 @@ class FoundSecrets:
         self._text = text
         self._placeholders = placeholders
         self._buckets: dict[int, array[int]] = {}
-        # Label and quote of a span, by the number that is kept for them.
+        # Label and quote of a span, by their stored number.
         self._looks: list[tuple[str, str]] = []
         self._names: dict[tuple[str, str], int] = {}
 
     def add(self, spans: Iterable[Span]) -> None:
-        """Take spans in any order."""
+        """Add spans in any order."""
         code = "I" if len(self._text) < _MOST_SMALL else "Q"
         for span in spans:
             look = self._look(_label_of(span), span.quote)
@@ -131,7 +131,7 @@ class FoundSecrets:
             bucket.extend((span.start, span.end, look, self._placeholders.number(span.secret)))
 
     def __iter__(self) -> Iterator[Masked]:
-        """The places to mask in order."""
+        """The spans to mask, in order."""
         last: Masked | None = None
         for masked in self._in_order():
             if last is None or masked.start >= last.end:
@@ -162,6 +162,6 @@ class FoundSecrets:
 
 
 def _label_of(span: Span) -> str:
-    """The name of the kind that the secret has by itself, so that one secret has one placeholder; else its label."""
+    """The kind of the secret by its shape, so that one secret has one placeholder, else its label."""
     kind = kind_of(span.secret) if _SHORTEST_KIND <= len(span.secret) <= _LONGEST_KIND else None
     return span.label if kind is None else kind.label or kind.name

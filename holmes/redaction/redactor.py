@@ -1,7 +1,7 @@
-"""Masks the secrets of texts, of messages as they join the conversation, and of log records.
+"""Masks secrets in texts, messages and log records.
 
-Finds spans window by window, joins those that overlap, and puts a placeholder where each was. Pure: the same text and
-key give the same result, and a text without secrets comes back as the same object.
+Finds spans window by window, joins overlapping spans and replaces each with a placeholder. The same text and key give
+the same result. A text without secrets is returned as the same object.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, Part
 
 
-# Encodings inside of encodings are undone so often.
+# The maximum depth of nested encodings.
 _MOST_LEVELS: Final = 3
 
 
 class Search:
-    """The search of one text. Holds how much of it may still be unpacked."""
+    """The search of one text. Stores how much of it may still be decoded."""
 
     __slots__ = ("_piece_characters", "_unpacking")
 
@@ -48,9 +48,9 @@ class Search:
         self._unpacking = Unpacking(characters)
 
     def spans(self, text: str, beyond: str, level: int = 0) -> Iterator[Span]:
-        """The secrets of `text`, and of what it says once its encodings are undone, but none of its placeholders.
+        """The secrets of `text` and of its decoded forms, outside placeholders.
 
-        `beyond` are its characters that are not ASCII.
+        `beyond` contains the characters of `text` outside ASCII.
         """
         return outside_placeholders(text, self._all_spans(text, beyond, level))
 
@@ -61,7 +61,7 @@ class Search:
             yield from self._spans_of_view(view, 0, level)
 
     def _spans_of_view(self, view: View, offset: int, level: int) -> Iterator[Span]:
-        """The secrets of a view of what begins at `offset` of the text."""
+        """The secrets of a view of the text at `offset`."""
         for span in self._all_spans(view.text, beyond_ascii(view.text), level + 1):
             start, end = view.original(span.start, span.end)
             yield Span(start=offset + start, end=offset + end, label=span.label, secret=span.secret)
@@ -81,7 +81,7 @@ class Search:
                 yield from self._unsaid_spans(window, level)
 
     def _unsaid_spans(self, window: Window, level: int) -> Iterator[Span]:
-        """The secrets of words that are encoded, and of commands with one word to a line."""
+        """The secrets in encoded words, and in commands with one word per line."""
         yield from encoded_secrets(
             window, lambda said: self.spans(said, beyond_ascii(said), level + 1), self._unpacking
         )
@@ -93,7 +93,7 @@ class Search:
 def _of_known_kinds(window: Window) -> Iterator[Span]:
     piece = window.piece
     for gate, members, few in gated_kinds():
-        # A single sign is found faster than any literal.
+        # A search for one character is faster than for any literal.
         if gate is not None and len(gate.pattern) == 1 and gate.pattern not in piece:
             continue
         if few and not any(_shows(window, kind) for kind in members):
@@ -126,7 +126,7 @@ def _shows(window: Window, kind: Kind) -> bool:
     )
 
 
-# A text of this size takes about a millisecond.
+# Redacting a text of this size takes about a millisecond.
 SHORT_TEXT_CHARACTERS: Final = 16 * 1024
 _PIECES_AT_ONCE: Final = 4096
 _PLAIN = logging.Formatter()
@@ -137,17 +137,17 @@ _LONG_CHARACTERS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """A text without its secrets, and how many places of it were masked."""
+    """A text without its secrets, and the number of masked spans."""
 
     text: str
     masked: int
 
 
 class Redactor:
-    """Masks secrets with the placeholders of one key. Holds nothing of the texts, so threads can share it.
+    """Masks secrets with placeholders of one key. It has no state, so threads can share it.
 
-    `key` is at least 16 random bytes; texts that are to have equal placeholders need the same key.
-    `piece_characters` bounds how long one search may run.
+    `key` is at least 16 random bytes. Equal placeholders for equal secrets need the same key. `piece_characters` limits
+    the duration of one search.
     """
 
     __slots__ = ("_piece_characters", "_placeholders", "key")
@@ -158,14 +158,14 @@ class Redactor:
         self._piece_characters = piece_characters
 
     def redact(self, text: str) -> str:
-        """`text` with a placeholder for every secret, in as many lines, and without escape sequences of terminals.
+        """`text` with a placeholder for every secret and without terminal escape sequences; line numbers are unchanged.
 
-        The same object when it has neither.
+        Returns the same object if `text` has neither.
         """
         return self.redaction(text).text
 
     def redaction(self, text: str) -> Redaction:
-        """Like `redact`, and says how many places were masked."""
+        """Like `redact`, with the number of masked spans."""
         beyond = beyond_ascii(text)
         shown = strip_escape_sequences(text, beyond)
         text, beyond = shown, beyond if shown is text else beyond_ascii(shown)
@@ -174,7 +174,7 @@ class Redactor:
         return self._with_placeholders(text, found)
 
     def _with_placeholders(self, text: str, found: Iterable[Masked]) -> Redaction:
-        # Many small pieces take more memory than the text: they are joined as they come.
+        # Many small pieces use more memory than the text, so they are joined early.
         finished: list[str] = []
         pieces: list[str] = []
         position = masked = 0
@@ -191,16 +191,16 @@ class Redactor:
 
 
 async def redact_off_loop(redactor: Redactor, text: str) -> str:
-    """`redactor.redact(text)` without holding up the event loop: a long text is read in a thread."""
+    """`redactor.redact(text)` without blocking the event loop: a long text is redacted in a thread."""
     if len(text) <= SHORT_TEXT_CHARACTERS:
         return redactor.redact(text)
     return await asyncio.to_thread(redactor.redact, text)
 
 
 async def redact_message_off_loop(redactor: Redactor, message: Message) -> Message:
-    """`message` without secrets, however long it is; the same object when it has none.
+    """`message` without secrets; the same object if it has none.
 
-    Only what users, attachments and tools say is read; the instructions and the model's own words stay as they are.
+    Redacts texts of users, attachments and tools, but not instructions or replies of the model.
     """
     if not isinstance(message, UserMessage | ToolMessage):
         return message
@@ -212,7 +212,7 @@ async def redact_message_off_loop(redactor: Redactor, message: Message) -> Messa
 
 
 async def redacted_requests(redactor: Redactor | None, messages: Sequence[Message]) -> Sequence[Message]:
-    """`messages`, those of users without secrets; the same objects where there are none, or without a redactor."""
+    """`messages` with redacted user messages. Messages without secrets remain the same objects."""
     if redactor is None:
         return messages
     return [
@@ -232,18 +232,18 @@ def _with_parts(message: UserMessage | ToolMessage, parts: tuple[Part, ...]) -> 
 
 
 class RedactingFilter(logging.Filter):
-    """Masks the message (with its arguments in place), the exception and the stack of a record; drops no record."""
+    """Masks message, exception and stack of every log record. It drops no record."""
 
     def __init__(self, redactor: Redactor) -> None:
         super().__init__()
         self._redactor = redactor
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record in place, so that handlers that come later write the masked text too."""
+        """Change the record in place, so that later handlers also write the masked text."""
         record.msg = self._redactor.redact(_message_of(record))
         record.args = None
         if record.exc_info:
-            # A formatter prefers the text; without the exception none can format it again.
+            # A formatter prefers this text; without the exception, no formatter creates it again.
             record.exc_text = record.exc_text or _PLAIN.formatException(record.exc_info)
             record.exc_info = None
         if record.exc_text:
@@ -257,15 +257,14 @@ def _message_of(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
-        # A wrong number of arguments must not hide the record, nor leave secrets in it.
+        # A wrong number of arguments must neither hide the record nor leave secrets in it.
         return f"{record.msg} {record.args!r}"
 
 
 def without_known_keys(text: str, keys: Iterable[str]) -> str:
-    """`text` with `***` for each of `keys` that stands in it as a whole word; the same text when none does.
+    """`text` with `***` for each of `keys` that occurs as a whole word.
 
-    A key that could be a word (`none`, `test`) is left alone: servers without keys get such ones, and every message
-    would lose its words.
+    A key that could be an ordinary word (`none`, `test`) is not masked. Servers without authentication use such keys.
     """
     for key in keys:
         is_short = len(key) < _SHORT_CHARACTERS or (key.isalpha() and len(key) < _LONG_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Secrets in sentences: `the password is: x`, `das Passwort lautet x`, `credentials: bob / x`, in six languages."""
+"""Finds secrets in sentences of six languages: `the password is: x`, `das Passwort lautet x`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holmes.redaction.pieces import Window
 
-# What a word for a secret begins with, beside those of names. The whole word is judged as a name.
+# The start of words for a secret, besides those of names. The whole word is judged as a name.
 _KEYWORDS: Final = (
     "pass", "pw", "token", "secret", "key", "kennwort", "contrase", "senha", "clave", "parola", "cl\xe9",
     "schl\xfc", "jeton", "chiave", "chave",
@@ -37,7 +37,7 @@ _SENTENCE: Final = {
     )
     for keyword in _KEYWORDS
 }
-# Without a verb: `password x`. The value must mix more than other words do.
+# Without a verb: `password x`. The value must mix more kinds of characters than other words.
 _BARE: Final = {
     keyword: re.compile(
         keyword + r"[a-z\xdf-\xff]{0,12}[ \t]{1,3}\\{0,7}(?P<quote>(?:[\"'`]|\xab[ \xa0]?)?)"
@@ -45,7 +45,7 @@ _BARE: Final = {
     )
     for keyword in ("pass", "kennwort", "contrase", "senha", "clave", "secret", "token", "key")
 }
-# `login with password 'x'`: a quoted word behind it is the password.
+# `login with password 'x'`: the quoted word after it is the password.
 _WITH: Final = re.compile(
     r"\b(?:with|using|mit|avec|con|com)[ \t]{1,2}(?:(?:the|dem|le|la|a|o)[ \t]{1,2})?(?:[a-z\xdf-\xff]{1,12}[ \t])?$"
 )
@@ -59,7 +59,7 @@ _LOGIN: Final = re.compile(
     r"(?P<secret>[^\s\"'`\\]{6,200})"
 )
 _LOGIN_WORDS: Final = ("cred", "login", "log in", "logged in", "daten")
-# `user: bob, password: x`: what follows is no state of a password.
+# `user: bob, password: x`: the next word is not a state of a password.
 _LOGIN_FIELD: Final = re.compile(
     r"(?:user(?:name)?|login|account|e-?mail|benutzer(?:name)?|utilisateur|usuario|utente|usu\xe1rio)"
     r"[ \t]{0,2}[:=][ \t]{0,2}"
@@ -97,7 +97,7 @@ _ARTICLES: Final = frozenset(
         "your",
     }
 )
-# What joins the words of an identifier, which is no word of a sentence.
+# Characters inside an identifier, which is not a word of a sentence.
 _JOINTS: Final = frozenset("/_:$")
 _COMPOUND_JOINTS: Final = _JOINTS | set("-.")
 _ENDS: Final = ".,;:!?)]}"
@@ -106,15 +106,15 @@ _ADJECTIVE: Final = re.compile(
 )
 _WORD_CHARACTERS: Final = 8
 _SHORTEST_NAMED: Final = 6
-# Verbs between a password and what it is, and a code of digits.
+# Verbs between a password and its value, and a code of digits.
 _EQUALS: Final = frozenset({"is", "was", "equals", "lautet", "ist", "est", "es", "\xe8", "\xe9", "="})
-# To whom something was sent.
+# The recipient of a message.
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@[A-Za-z0-9\-]{1,63}(?:\.[A-Za-z0-9\-]{1,63}){1,4}")
 _CODE: Final = re.compile(r"[0-9]{6,12}")
 
 
 def told_secrets(window: Window) -> Iterator[Span]:
-    """The secrets of this window that a sentence tells."""
+    """The secrets in sentences of this window."""
     for keyword in _KEYWORDS:
         if window.has(keyword):
             for match in _SENTENCE[keyword].finditer(window.lower):
@@ -156,7 +156,7 @@ def _told(window: Window, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _names_it(match: re.Match[str], value: str) -> bool:
-    """Whether the verb and a capital say that a value follows: states begin with a small letter after a verb."""
+    """Whether the verb and a capital letter mark a value; states start with a small letter."""
     sure = match["verb"] == "lautet" or (match["verb"] in _EQUALS and bool(match["colon"]))
     return sure and not value.islower() and len(value) >= _SHORTEST_NAMED
 
@@ -169,7 +169,7 @@ def _stands_beside_a_user(window: Window, match: re.Match[str]) -> bool:
 
 
 def _joints(match: re.Match[str]) -> frozenset[str]:
-    """German joins words with dashes; without a verb it is more likely the key of an annotation."""
+    """The separators within a German compound. Without a verb, a dashed word is likely the key of an annotation."""
     return _JOINTS if match["verb"] else _COMPOUND_JOINTS
 
 

@@ -1,7 +1,7 @@
-"""Secrets that only their place in a table gives away: a column below its heading or of `INSERT`, a `.pgpass` line.
+"""Finds secrets by their position in tables: columns of CSV files, database clients, `INSERT` and `vault kv get`.
 
-Reads what CSV files, clients of databases and `vault kv get` print. A column is secret when its heading is; in a table
-of names and values the name in the row decides.
+A column is secret if its heading is. In a table of names and values, the name in the row decides. Lines of `.pgpass`
+files also count as rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holmes.redaction.pieces import Window
 
 _HEADING_END: Final = r"\"?(?:[ ]{0,40}[|,;\t\r\n]|[ ]{2})"
-# A word of a heading, with the end of its cell.
+# A word of a heading with the end of its cell.
 _HEADING: Final = {
     keyword: re.compile(rf"{keyword}[a-z0-9_\-]{{0,30}}+{_HEADING_END}")
     for keyword in KEYWORDS
@@ -59,7 +59,7 @@ _ROW: Final = re.compile(
 _FIELD: Final = re.compile(
     r"\s{0,8}(?:[neE]?\\{0,7}'(?P<quoted>(?:[^'\\\n]|''){0,2000}+)\\{0,7}'|(?P<plain>[^,'\n]{1,400}))\s{0,8}(?:,|$)"
 )
-# Host, port, database, user, password, and nothing else in the line.
+# Host, port, database, user, password, and no other text in the line.
 _PGPASS: Final = re.compile(
     r"[ \t]{0,40}(?:[A-Za-z0-9_.*/\-]{1,200}+|\[[0-9a-fA-F:]{2,40}\]):(?:[0-9]{2,5}|\*):[^\s:/\"'=]{1,64}+:"
     r"[A-Za-z_*][^\s:/\"'=]{0,63}+:"
@@ -72,7 +72,7 @@ _SOURCE: Final = re.compile(r"\.(?:c|cc|go|h|java|js|kt|py|rb|rs|sh|ts|ya?ml|jso
 
 
 class ColumnSecrets:
-    """Reads the tables of one text. Keeps how far it read: what looks like a heading inside of a table is a row."""
+    """Reads the tables of one text. Stores its position, because a row inside a table is not a heading."""
 
     __slots__ = ("_read_to", "_text")
 
@@ -81,7 +81,7 @@ class ColumnSecrets:
         self._read_to = -1
 
     def find(self, window: Window) -> Iterator[Span]:
-        """The secrets of the tables whose headings show in this window."""
+        """The secrets of the tables with a heading in this window."""
         if not window.names_secrets:
             return
         for heading in sorted(_headings(window)):
@@ -96,7 +96,7 @@ class ColumnSecrets:
 
 
 def _headings(window: Window) -> set[int]:
-    """The starts of the lines that may be headings."""
+    """The starts of lines that may be headings."""
     patterns = [pattern for keyword, pattern in _HEADING.items() if _may_head(window, keyword, pattern)]
     patterns += [_VALUE_HEADING] if window.has("value") else []
     starts = (match.start() for pattern in patterns for match in pattern.finditer(window.lower))
@@ -112,7 +112,7 @@ def _may_head(window: Window, keyword: str, pattern: re.Pattern[str]) -> bool:
 
 
 def _delimiter(line: str) -> str:
-    """What separates the cells of a heading; empty when the line is none."""
+    """The separator of the cells of a heading; empty if the line is not a heading."""
     if "=" in line or ":" in line:
         return ""
     delimiter = next((sign for sign in ("|", "\t", ",", ";", "  ") if sign in line.strip()), "")
@@ -124,7 +124,7 @@ def _delimiter(line: str) -> str:
 
 
 class _Table:
-    """The rows below one heading. `end` is where they end."""
+    """The rows below one heading. `end` is the position of their end."""
 
     __slots__ = ("_delimiter", "_heading", "_start", "_text", "end")
 
@@ -153,7 +153,7 @@ class _Table:
                     yield from self._secret(title, cells.get(value))
 
     def _rows(self) -> Iterator[dict[int, tuple[int, int]]]:
-        """The cells of every row, by the number of their column."""
+        """The cells of every row, by column number."""
         columns = {start - self._start: index for index, (start, _) in enumerate(self._heading)}
         while self.end < len(self._text):
             start = self.end + 1
@@ -166,7 +166,7 @@ class _Table:
                 continue
             cells = self._cells(start, end)
             if self._delimiter == "  ":
-                # What is aligned with a title stands below it; a row may leave cells out.
+                # Cells are aligned with their title; a row may omit cells.
                 found = {columns[at - start]: (at, to) for at, to in cells if at - start in columns}
                 if not found:
                     return
@@ -177,7 +177,7 @@ class _Table:
                 yield dict(enumerate(cells))
 
     def _cells(self, start: int, end: int) -> _Cells:
-        """The cells of a line without the blanks and quotes around them."""
+        """The cells of a line without surrounding blanks and quotes."""
         cells: _Cells = []
         for match in _CELL[self._delimiter].finditer(self._text, start, end):
             text = match[0]
@@ -196,7 +196,7 @@ class _Table:
 
 
 def secrets_of_rows(window: Window) -> Iterator[Span]:
-    """The secrets of this window that stand in rows."""
+    """The secrets in rows of this window."""
     if window.names_secrets and window.has("insert") and window.has("values"):
         yield from _inserted(window)
     if window.has("password ") or window.has("password\n") or window.has("password\\") or window.has("password\t"):

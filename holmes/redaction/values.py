@@ -1,7 +1,11 @@
-"""Whether a value can be a secret at all: not a reference to one, an amount, a path, or a word of a sentence.
+"""Decides whether a value can be a secret, and finds its end.
 
-When in doubt a value is a secret, except in prose. A password may begin with the same signs as a variable, a template
-or a call, so a reference to a secret must be whole and made of words.
+References, amounts, paths and words of a sentence are not secrets. In doubt, a value is a secret, except in prose. A
+password may start like a variable, a template or a call, so a reference must be complete and consist of words.
+
+A value ends at its closing quote, at any depth of escaping, or with its indented YAML block. Inside JSON strings,
+quotes are escaped: at depth k, a quote has 2^k - 1 backslashes. Blocks are read on the whole text, because they may be
+longer than a window.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 QUOTE: Final = re.compile(r"\\{0,7}[\"'`]")
 _DOUBLE_QUOTED: Final = re.compile(r"[^\"\\\n]*+(?:\\.[^\"\\\n]*+)*+")
-# The lookbehind makes a run of backslashes start once.
+# The lookbehind makes a run of backslashes match once.
 _ESCAPED_QUOTE: Final = re.compile(r"(?<!\\)\\*+(\"|')|\n")
 _SCAN_CHARACTERS: Final = 256 * 1024
 BLOCK_SCALAR: Final = re.compile(r"[|>][+\-0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\r?\n)")
@@ -25,12 +29,12 @@ _MARKS: Final = " +-\t"
 
 
 def closes(backslashes: int, depth: int) -> bool:
-    """Whether a quote behind so many backslashes ends a string whose own quotes have `depth` of them."""
+    """Whether a quote after this many backslashes ends a string whose quotes have `depth` of them."""
     return backslashes < depth or backslashes % (2 * depth + 2) == depth
 
 
 def closing_quote(text: str, start: int, quote: str, limit: int) -> int:
-    """Where the string that begins at `start`, after `quote`, ends: at its closing quote, its line's end or `limit`."""
+    """The end of the string at `start`, after `quote`: its closing quote, the end of its line or `limit`."""
     limit = min(limit, start + _SCAN_CHARACTERS)
     if quote == '"':
         match = _DOUBLE_QUOTED.match(text, start, limit)
@@ -53,14 +57,14 @@ def _closing_single(text: str, start: int, quote: str, limit: int) -> int:
     if text.startswith(quote, start):
         return start
     position = text.find(quote, start, limit)
-    # YAML doubles a quote inside of a string.
+    # YAML doubles a quote inside a string.
     while position >= 0 and quote == "'" and text.startswith("''", position):
         position = text.find(quote, position + 2, limit)
     return limit if position < 0 else position
 
 
 def column_of(line: str) -> int:
-    """Where the content starts. Dashes of lists and marks of a diff count as blanks; a blank line gives -1."""
+    """The column of the content. List dashes and diff marks count as blanks; a blank line gives -1."""
     content = line.strip()
     if not content:
         return -1
@@ -70,7 +74,7 @@ def column_of(line: str) -> int:
 
 
 def next_line(text: str, position: int) -> tuple[int, int]:
-    """Start and end (without the line break) of the line after the one that holds `position`; -1, -1 at the end."""
+    """Start and end (without the line break) of the line after `position`; -1, -1 at the end of the text."""
     line_break = text.find("\n", position)
     if line_break < 0 or line_break + 1 >= len(text):
         return -1, -1
@@ -80,7 +84,7 @@ def next_line(text: str, position: int) -> tuple[int, int]:
 
 
 def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
-    """Start and end of every line after the one that holds `position`."""
+    """Start and end of every line after `position`."""
     start, end = next_line(text, position)
     while start >= 0:
         yield start, end
@@ -88,9 +92,9 @@ def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
 
 
 def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
-    """The lines after the one that holds `position` whose indentation is deeper than `column`.
+    """The lines after `position` with an indentation deeper than `column`.
 
-    Start of the first and end of the last of them; equal when there are none.
+    Returns the start of the first and the end of the last line; equal if there are none.
     """
     first = last = -1
     for start, end in lines_from(text, position):
@@ -103,7 +107,7 @@ def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
     return (first, last) if first >= 0 else (position, position)
 
 
-# A whole reference, which other text may follow.
+# A complete reference. Other text may follow it.
 _VARIABLE: Final = re.compile(
     r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
     r"|\$env:\w+|\$\{\{|\{\{-?\s*[.$A-Za-z_(\-]*$|\$\{[A-Z_][A-Z0-9_]*$|\$\([A-Za-z_./\-]*$|<[A-Za-z_\-]*$"
@@ -111,7 +115,7 @@ _VARIABLE: Final = re.compile(
     r"|%[sdvqrx](?!\w)|%[+#][vsd]|%\([\w.]+\)[a-z]|%\{[\w.]+\}|%(?P<percent>[A-Za-z_]\w*)%"
     r"|\{[A-Za-z_]*(?:\.[a-z_]+)*\}|\{\d\}|<(?P<tag>[^<>\n]{0,120})>|`[^`\n]+`|\((?i:redacted)"
 )
-# `$tr0ngPass`: digits for letters are no name of a variable.
+# `$tr0ngPass`: variable names have no digits in place of letters.
 _LEET: Final = re.compile(r"[a-z][0-9]+[a-z]")
 _ESCAPED_TAG: Final = re.compile(r"\\u003[ce]")
 _PATH: Final = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][A-Za-z0-9_.@%+,\-]*)+$")
@@ -123,7 +127,7 @@ _ROOTS: Final = frozenset(
     }
 )  # fmt: skip
 _FILE: Final = re.compile(r"\.(?:cfg|conf|crt|env|ini|jks|json|key|p12|pass|pem|pfx|pwd|secret|token|txt|ya?ml)$")
-# A folder is a word, perhaps with a number at its end: `db-1`, `v2`.
+# A folder is a word, optionally with a number at its end: `db-1`, `v2`.
 _FOLDER: Final = re.compile(r"\.?[A-Za-z]?[a-z_.@\-]*(?:[-_.][0-9]+|(?<=\bv)[0-9])?$|[A-Z_\-]+$")
 _CALL: Final = re.compile(r"(?P<function>[A-Za-z_][\w.]*)\((?P<arguments>[^\n]*)")
 _MASKED_CALL: Final = re.compile(r"[A-Za-z]{1,20}[(\[]\(REDACTED[a-z0-9:\-]{0,80}")
@@ -170,7 +174,7 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d$")
 _PUBLIC: Final = re.compile(
     r"-----BEGIN (?!.{0,30}PRIVATE)|LS0tLS1CRUdJTiBD|LS0tLS1CRUdJTiBQVUJ|ssh-(?:rsa|ed25519) |ecdsa-"
 )
-# A type in a source file: `Option<String>`, `SecretStr`, `&'static str`.
+# A type in source code: `Option<String>`, `SecretStr`, `&'static str`.
 _TYPE: Final = re.compile(
     r"(?:&(?:'\w+ )?)?(?:(?:Option|Optional|Box|Vec|Arc|Rc|Cow|Result|List|Maybe|Secret|Promise)[<\[])*"
     r"(?:[Ss]tring|[Ss]tr|SecretStr(?:ing)?|SecretText|[Bb]ytes?|[Bb]ool(?:ean)?|u8|char|Any|Text)"
@@ -187,21 +191,21 @@ _STOP_WORDS: Final = frozenset(
 )  # fmt: skip
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]+(?:[\-./:][a-z0-9]+)*$")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
-# The words that made prose of a line went with the cookie in it: what is left must not turn into a secret.
+# Masking a cookie also removed the words that marked the line as prose; the rest must not become a secret.
 _MASKED_COOKIE: Final = re.compile(r"[\w.\-]=\(REDACTED:cookie:")
 _LONG_WORD: Final = 12
-# So much of a word shows how its letters are mixed.
+# This part of a word shows its mix of letters.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
 
 
 def refers(value: str) -> bool:
-    """Whether `value` is a reference and no more than that. `value` has no blanks around it."""
+    """Whether `value` is a complete reference. `value` has no surrounding blanks."""
     return is_variable_reference(value) or _is_path(value) or _is_call(value) or _is_attribute(value)
 
 
 def is_variable_reference(value: str) -> bool:
-    """Whether `value` consists of variables and templates, and of nothing beside them that could be a secret."""
+    """Whether `value` consists of variables and templates, without text that could be a secret."""
     value = _ESCAPED_TAG.sub(lambda found: "<" if found[0][-1] == "c" else ">", value)
     first = _VARIABLE.match(value)
     if not first or not _is_plausible(first):
@@ -226,7 +230,7 @@ def _is_path(value: str) -> bool:
     if not _PATH.match(value):
         return False
     segments = [segment for segment in re.split(r"[/\\]", value) if segment]
-    # Base64 may start with a slash and hold more of them; folders are words.
+    # Base64 may start with a slash and contain more of them; folders are words.
     if any(_mixes(segment) and len(segment) >= _MIXED_LENGTH for segment in segments):
         return False
     known = bool(segments) and segments[0].lower() in _ROOTS and value.startswith("/")
@@ -263,9 +267,9 @@ def _is_attribute(value: str) -> bool:
 
 
 def is_reference(value: str, *, amounts: bool = False) -> bool:
-    """Whether `value` is empty, hidden already, or says where the secret is.
+    """Whether `value` is empty, already masked, or the location of a secret.
 
-    With `amounts` numbers, sizes and durations count too: `tokens=500` and `token: 15m` are no secrets.
+    With `amounts`, numbers, sizes and durations count too: `tokens=500` and `token: 15m` are not secrets.
     """
     text = value.strip()
     if text.lower() in _NOTHING or text.startswith(PLACEHOLDER_START):
@@ -297,7 +301,7 @@ def is_prose(value: str) -> bool:
 
 
 def is_word(value: str) -> bool:
-    """Whether this is a word of a sentence or of a help text, and not the value of an option."""
+    """Whether `value` is a word of a sentence or a help text, and not the value of an option."""
     word = value.lower().strip(".,;:!?\"'()")
     return (
         word in _STOP_WORDS or word in _NOTHING or word in {"file", "flag", "path", "value", "option", "token", "name"}
@@ -305,14 +309,14 @@ def is_word(value: str) -> bool:
 
 
 def is_object_name(value: str) -> bool:
-    """Whether this can be the name of a Kubernetes object: `shop-db`, `default/my-tls`; a UUID is none."""
+    """Whether `value` can be the name of a Kubernetes object: `shop-db`, `default/my-tls`, but not a UUID."""
     return _OBJECT_NAME.match(value) is not None and not _UUID.match(value)
 
 
 def looks_random(value: str, *, password: bool = False) -> bool:
-    """Whether letters are mixed as people do not write them.
+    """Whether the mix of letters looks random.
 
-    With `password` six characters with a digit or a sign are enough, else it takes twelve.
+    With `password`, six characters with a digit or a sign are enough; otherwise at least twelve are needed.
     """
     if len(value) < (_SHORT_WORD if password else _LONG_WORD) or value[-1] in ":(" or value.isdigit():
         return False

@@ -1,7 +1,10 @@
-r"""What a text says once its encodings are undone: `%3D`, `&quot;`, `\u0022`, `\x22`, zero-width signs, UTF-16.
+r"""Removes terminal escape sequences and decodes texts: `%3D`, `&quot;`, `\u0022`, `\x22`, zero-width signs, UTF-16.
 
-A view holds only the surroundings of what was decoded, and knows for each of its characters where it stands in the
-text, so that every pattern works on it and the text itself is masked.
+Escape sequences may be real or printed as text: `^[[33m`, `\e[33m`, `\033[0m`, `\u001b[1m`. The text of a link is kept,
+its address is removed. Line breaks are kept.
+
+A view contains only the surroundings of decoded text and the original position of each character. Every pattern works
+on the view, and the original text is masked.
 """
 
 from __future__ import annotations
@@ -28,8 +31,8 @@ _REAL: Final = re.compile(
     r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"  # CSI: colours, cursor, clear
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\r\n]*+(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x90\x98\x9c\x9e\x9f\r\n]*+(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
-    r"|\x1b[ -/]{0,8}[0-~]"  # the short ones
-    # What is left of a broken one. Without it two halves could make a new one.
+    r"|\x1b[ -/]{0,8}[0-~]"  # short sequences
+    # The rest of a broken sequence. Two rests could form a new sequence.
     r"|[\x1b\x90\x98\x9b-\x9f]"
 )
 _WRITTEN: Final = re.compile(
@@ -44,17 +47,17 @@ _STEP_CHARACTERS: Final = 256 * 1024
 
 
 def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
-    """`text` without escape sequences; the same object when it has none. Doing it again changes nothing.
+    """`text` without escape sequences; the same object if it has none. The function is idempotent.
 
-    A move of the cursor to the right becomes a blank, because it separates words. `beyond` is `beyond_ascii(text)`,
-    for those who have it already.
+    A cursor movement to the right becomes a blank, because it separates words. `beyond` is `beyond_ascii(text)`, if
+    already known.
     """
     beyond = beyond_ascii(text) if beyond is None else beyond
     if "\x1b" in text or _C1.search(beyond):
         text = _REAL.sub(_blank, text)
     if not (_has_written(text) or "\u241b" in beyond):
         return text
-    # Removing one may join the halves of another: few rounds, so that hostile texts take linear time.
+    # Removing a sequence may form a new one. A few rounds are enough and keep the time linear.
     for _ in range(4):
         before, text = text, _WRITTEN.sub(_blank, text)
         if before == text:
@@ -63,7 +66,7 @@ def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
 
 
 def beyond_ascii(text: str) -> str:
-    """The characters of `text` that are not ASCII. Most texts have few of them, which are then searched fast."""
+    """The characters of `text` outside ASCII. Most texts have few, which makes searching them fast."""
     if text.isascii():
         return ""
     pieces = (text[start : start + _STEP_CHARACTERS] for start in range(0, len(text), _STEP_CHARACTERS))
@@ -90,16 +93,16 @@ _ESCAPE: Final = (
     r"\\{1,8}(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}"
     r"|(?:0?0[1-7][0-7]|0?1[0-7]{2})(?![0-9]))"
 )
-# Of a text that was shown before, none is left; but a decoded one may have some.
+# A printed text contains none, but a decoded text may.
 _SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
-# Signs without a width, marks of the reading order, soft hyphens. A byte order mark is one of them.
+# Zero-width characters, marks of the reading order, soft hyphens, byte order marks.
 _UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
 _WIDE: Final = "\uff01-\uff5e"
 _WIDE_DISTANCE: Final = 0xFEE0
 _RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
 _UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
 
-# What shows that an encoding may be in a text: a sign that is searched fast, and a pattern that starts with it.
+# Traces of an encoding: a character that is fast to search, and a pattern that starts with it.
 _TRACES: Final = (
     ("%", re.compile(_URL)),
     ("&", re.compile(_ENTITY)),
@@ -107,34 +110,34 @@ _TRACES: Final = (
     ("\x00", re.compile("\x00+")),
     ("\x1b", re.compile(_SEQUENCE)),
 )
-# How `kubectl describe` prints the words of a command: one to a line, below these names.
+# `kubectl describe` prints one word of a command per line below these names.
 _COMMAND_NAMES: Final = ("Command:", "Args:")
 _COMMAND: Final = re.compile(
     r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
     r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
 )
 _WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
-# So much around a decoded place is searched, and up to the next border of a word.
+# The context of a decoded span, extended to the next border of a word.
 _AROUND: Final = 320
 _BORDER_CHARACTERS: Final = 400
 _BORDERS: Final = re.compile(r"[\s\"',;]")
-# Between two places: the end of a document, so that nothing is read across.
+# A document separator between two spans, so that no match crosses it.
 _GAP: Final = "\n---\n"
 _PARTS_AT_ONCE: Final = 4096
 _MOST_SMALL: Final = 2**32
 
 
 class View:
-    """A decoded text, and where its characters stand in the original."""
+    """A decoded text with the original positions of its characters."""
 
     __slots__ = ("_after", "_before", "_joined", "_parts", "_shown", "_size", "text")
 
     def __init__(self, characters: int) -> None:
-        # Many small parts take more memory than the text: they are joined as they come.
+        # Many small parts use more memory than the text, so they are joined early.
         self._joined: list[str] = []
         self._parts: list[str] = []
         self._size = 0
-        # Of every replaced place: where the view goes on after it, and where it began and ended in the original.
+        # For each replaced span: its end in the view, and its start and end in the original.
         code = "I" if characters < _MOST_SMALL else "Q"
         self._shown = array(code, [0])
         self._before = array(code, [0])
@@ -142,13 +145,13 @@ class View:
         self.text = ""
 
     def keep(self, text: str, start: int, end: int) -> None:
-        """Take `text[start:end]` as it is. Calls go from left to right, and leave nothing out."""
+        """Add `text[start:end]` unchanged. Calls go from left to right without gaps."""
         if start < end:
             self._parts.append(text[start:end])
             self._size += end - start
 
     def replace(self, shown: str, start: int, end: int) -> None:
-        """Take `shown` for what stands at `start` to `end` of the original."""
+        """Add `shown` for the span from `start` to `end` of the original."""
         if shown:
             self._parts.append(shown)
             self._size += len(shown)
@@ -167,11 +170,11 @@ class View:
         return self
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Where `text[start:end]` of the view stands in the original; `start` is less than `end`."""
+        """The original span of `text[start:end]` of the view; `start` is less than `end`."""
         return self._of(start)[0], self._of(end - 1)[1]
 
     def _of(self, position: int) -> tuple[int, int]:
-        """Start and end of what the character at `position` was made of."""
+        """The original span of the character at `position`."""
         index = bisect_right(self._shown, position) - 1
         place = self._after[index] + position - self._shown[index]
         if index + 1 < len(self._before) and place >= self._before[index + 1]:
@@ -180,9 +183,9 @@ class View:
 
 
 def decoded_view(text: str, beyond: str) -> View | None:
-    """The surroundings of everything in `text` that is encoded, decoded once; None when nothing is.
+    """The decoded surroundings of all encoded spans in `text`; None if nothing is encoded.
 
-    `beyond` are the characters of `text` that are not ASCII.
+    `beyond` contains the characters of `text` outside ASCII.
     """
     traces = [pattern.pattern for sign, pattern in _TRACES if sign in text and pattern.search(text)]
     if _RARE.search(beyond):
@@ -206,7 +209,7 @@ def decoded_view(text: str, beyond: str) -> View | None:
 
 
 def command_view(window: Window) -> View | None:
-    """The commands that a window prints with one word to a line, each in one line; None without any."""
+    """The commands of a window that are printed with one word per line, each on one line; None without any."""
     if not any(window.has(name, folded=False) for name in _COMMAND_NAMES):
         return None
     text = window.piece
@@ -226,7 +229,7 @@ def command_view(window: Window) -> View | None:
 
 
 def _decoded(match: str) -> str:
-    """What one encoded sign says."""
+    """The decoded form of one encoded character."""
     first = match[0]
     if first == "%":
         plain = unquote(match)
@@ -249,7 +252,7 @@ def _unescaped(escape: str) -> str:
 
 
 def _surroundings(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """Start and end of the parts of `text` around its matches, those that touch made into one."""
+    """Start and end of the parts of `text` around its matches. Adjacent parts are joined."""
     start = end = -1
     for match in pattern.finditer(text):
         if end >= 0 and match.start() - _AROUND - 2 * _BORDER_CHARACTERS <= end:
@@ -263,7 +266,7 @@ def _surroundings(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, in
 
 
 def _border_before(text: str, position: int) -> int:
-    """The start of the line of `position`, or of its word in a long line."""
+    """The start of the line at `position`, or of its word in a long line."""
     lowest = max(0, position - _BORDER_CHARACTERS)
     line = text.rfind("\n", lowest, position)
     if line >= 0 or not lowest:

@@ -224,5 +224,5 @@ def _unchosen_model(model: ModelSettings, models: tuple[ModelEntry, ...], enviro
 def _check_files(tools: ToolSettings) -> None:
     for file in tools.custom_toolsets:
         if not file.is_file():
-            message = f"custom toolset file {str(file)!r}: there is no such file"
+            message = f"custom toolset file {str(file)!r}: file not found"
             raise ConfigError(message)

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from holmes.values.model import EmitEvent, ModelRequest
 
 TRIAGE_MODEL: Final = "builtin/triage"
-# Without an LLM nothing is paid by the token and no provider refuses, so estimates will do.
+# No tokens are paid for and no provider refuses, so estimates are sufficient.
 _LIMITS: Final = ModelLimits(context_window_tokens=1_000_000, max_output_tokens=8_192, encoding=None)
-"""As the last of a chain it must not be the smallest: that would shrink what every result may take."""
+"""The context window is large because the smallest window of a chain limits the size of every result."""
 
 _DELTA_CHARACTERS: Final = 400
 
@@ -35,22 +35,20 @@ class TriageModel:
 
     @property
     def name(self) -> str:
-        """The name given."""
         return self._name
 
     @property
     def limits(self) -> ModelLimits:
-        """The limits given: a large window, no pictures."""
         return self._limits
 
     async def check(self) -> None:
-        """Nothing to check."""
+        """Does nothing."""
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        """Does nothing."""
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """The next tool calls, the answer, or a summary when the loop asks for one. Never fails."""
+        """The next tool calls, the answer, or a summary if the loop asks for one. Never fails."""
         step = await asyncio.to_thread(_next_step, request)
         for start in range(0, len(step.text), _DELTA_CHARACTERS):
             await emit(TextDelta(text=step.text[start : start + _DELTA_CHARACTERS]))
@@ -63,6 +61,6 @@ class TriageModel:
 
 
 def _next_step(request: ModelRequest) -> Step:
-    from holmes.triage.answers import next_step  # not needed to know the model, as most runs with another one do
+    from holmes.triage.answers import next_step  # imported late: most runs use another model
 
     return next_step(request)

@@ -1,6 +1,6 @@
-"""From a request to the next step: the calls to make, or the answer.
+"""Turns a request into the next step: tool calls or the answer.
 
-Decides which plan answers a question, and what "it" is in a question that speaks of something said before.
+Chooses the plan for a question and resolves what "it" means.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SPOKEN_OBJECT = re.compile(
     rf"`({'|'.join(KIND_BY_NAME)}) (?:([a-z0-9][a-z0-9-]{{0,62}})/)?([a-z0-9][a-z0-9.-]{{0,252}})`"
 )
 CAPABILITIES: Final = (
-    "What the built-in rules can answer: why something fails (name the object, the namespace or the symptom), what is "
+    "The built-in rules answer these questions: why something fails (name the object, namespace or symptom), what is "
     "broken in a namespace or the cluster, how many objects there are, which image, replicas, limits or node a "
     "workload has, which pods are not ready, pending, crashing or restarting, lists, events, usage, revisions, recent "
-    "changes, and logs (all, or lines with a word). For anything else configure a model."
+    "changes, and logs (all lines, or lines with a word). For other questions, configure a model."
 )
-READS_ONLY: Final = "Holmes only reads: nothing was changed."
+READS_ONLY: Final = "Holmes is read-only: nothing was changed."
 _POLITE: Final = frozenset({"please", "can", "could", "would", "you", "now", "just", "and", "then"})
 _CHANGES: Final = frozenset({
     "apply", "cordon", "create", "delete", "downscale", "drain", "edit", "fix", "kill", "patch", "reboot", "remove",
@@ -48,14 +48,14 @@ _ABOUT_PODS: Final = frozenset({"logs", "image", "replicas", "placement", "resou
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What to do next: `calls`, or when there are none, `text` is the answer."""
+    """The next step: `calls`, or the answer in `text`."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
 
 
 def next_step(request: ModelRequest) -> Step:
-    """What follows in the conversation of `request`: a summary when the loop asks for one, calls, or the answer."""
+    """The next step of the conversation: a summary if the loop asks for one, calls, or the answer."""
     wanted = summary_request_of(request)
     if wanted is not None:
         return Step(text=summarise(wanted))
@@ -84,14 +84,14 @@ def _answer(lookups: Lookups, question: Question) -> str:
 
 
 def understood(lookups: Lookups) -> Question:
-    """The question of this turn, with what "it" means, and names from what was attached."""
+    """The question of this turn, with "it" resolved and with names from the attachments."""
     question = parse_question(lookups.turn.question)
     if question.points_back or (not question.names and question.text.startswith("and ")):
         said = last_object(lookups.turn.earlier, _KINDS_WITH_PODS if intent_of(question) in _ABOUT_PODS else ())
         if said is not None:
             namespace = question.namespace or said.namespace
             return replace(question, names=(said, *question.names), namespace=namespace, perhaps_namespace="")
-    # Whoever fences data off and says where to look has said it all, for example an alert.
+    # A question with fenced data and a namespace is complete, for example an alert.
     fenced = () if question.namespace else lookups.turn.fenced
     attached = "\n".join((*lookups.turn.attachments, *fenced))[:_MOST_ATTACHMENT_CHARACTERS]
     if attached and not any(each.certain for each in question.names):
@@ -107,7 +107,7 @@ def understood(lookups: Lookups) -> Question:
 
 
 def last_object(messages: Sequence[Message], kinds: Collection[str] = ()) -> Named | None:
-    """The object that was talked about last: the first that the last answer names, if there is one of `kinds`."""
+    """The object discussed last: the first of `kinds` that the last answer names, else the first of any kind."""
     for message in reversed(messages):
         if isinstance(message, UserMessage) and message.kind != "summary":
             continue

@@ -1,9 +1,12 @@
-"""Where a conversation stands: the question, what was said before it, what was looked up since, and where a quote is.
+"""Reads a conversation: the question, earlier messages, results so far, and the source of each quoted line.
 
-Derived from the messages alone, so that the model needs no memory: compaction may have replaced rounds, results may be
-pointers, and another model may have made the calls. A quoted line is cited as the loop checks it,
-`[[<result id>:<lines>]]`: without an id, because citations or the store are off, it has no citation, and what was read
-back from a pointer is cited at its first line, from where the loop moves a citation to its quote.
+The messages are the only input, so the model needs no memory. Compaction may have replaced rounds, results may be
+pointers, and another model may have made the calls. A quoted line is cited as `[[<result id>:<lines>]]`. It has no
+citation if the result has no id. A line read back from a pointer cites line 1; the loop moves the citation to the
+quoted line.
+
+A plan runs from its beginning for every request. `Lookups.ask` returns a result of the conversation, or adds a pending
+call and ends the plan with `Waiting`. `Lookups.want` adds a call early, so that independent calls run together.
 """
 
 from __future__ import annotations
@@ -40,10 +43,10 @@ _REPEATED = re.compile(r"(Unchanged|Changed) since step \d+\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one call. `text` is the output as the conversation shows it, without its label.
+    """The result of one call. `text` is the output without its label.
 
-    `result_id` is the id that answers may cite, empty without one; `stored_id` the id under which the whole output
-    lies; `partial` says that `text` is a pointer, a mask or a difference, and not the output.
+    `result_id` is the id that answers may cite, or empty. `stored_id` is the id of the stored result. `partial` means
+    that `text` is a pointer, a mask or a difference.
     """
 
     tool: str
@@ -55,30 +58,31 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the tool said that it could not do it."""
+        """Whether the tool failed."""
         return self.status in ("error", "approval_required")
 
     @property
     def reason(self) -> str:
-        """What a call that failed says, on one line and without what the tool adds around it."""
+        """The error of a failed call, on one line and without the text that the tool adds."""
         refused = tuple(dict.fromkeys(_REFUSED.findall(self.text))) if self.is_forbidden else ()
-        if len(refused) > 1:  # kubectl repeats the whole sentence for each kind
+        if len(refused) > 1:  # kubectl repeats the sentence for each kind
             return f"Forbidden: user {refused[0][0]!r} cannot {refused[0][1]} {', '.join(each[2] for each in refused)}"
         first = self.text.strip().split("\n", 1)[0]
         return shortened(_ERROR_HEAD.sub("", " ".join(first.split())), 400)
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the call failed because it is not allowed."""
+        """Whether the call failed because it is forbidden."""
         return self.failed and "forbidden" in self.text.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One question and what was looked up for it.
+    """One question and its results.
 
-    `attachments` went along with the question, and `fenced` stood between fences in it. `earlier` are the messages
-    before it. `outcomes` are keyed by `call_key`; `rounds` counts those that this model has made already.
+    `attachments` were sent with the question. `fenced` is text between fences in the question. `earlier` are the
+    messages before it. `call_key` gives the keys of `outcomes`. `rounds` counts the rounds of calls that this model
+    made.
     """
 
     question: str
@@ -91,12 +95,12 @@ class Turn:
 
 
 def call_key(tool: str, arguments: Mapping[str, JsonValue]) -> str:
-    """The same for two calls that ask the same."""
+    """Equal for two calls with the same tool and arguments."""
     return f"{tool} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
 def read_turn(request: ModelRequest) -> Turn:
-    """The turn that `request` is part of. Never fails, whatever the conversation looks like."""
+    """The turn that `request` belongs to. Never fails."""
     messages = tuple(request.messages)
     start = _question_position(messages)
     question = messages[start] if 0 <= start < len(messages) else None
@@ -120,13 +124,13 @@ def read_turn(request: ModelRequest) -> Turn:
 
 
 def _apart(text: str) -> tuple[str, tuple[str, ...]]:
-    """What is asked, and what stands between fences: data that goes with it, such as a log or an alert."""
+    """The question and its fenced data, for example a log or an alert."""
     asked = _FENCED.sub("\n", text)
     return (asked, tuple(_FENCED.findall(text))) if asked.strip() else (text, ())
 
 
 def _question_position(messages: Sequence[Message]) -> int:
-    """Where the last question stands; what is no question counts when there is none."""
+    """The index of the last question, or of the last user message if none is a question."""
     for kind in ("request", "attachment", "summary"):
         for index in range(len(messages) - 1, -1, -1):
             if _is_user(messages[index], kind):
@@ -149,7 +153,7 @@ def _default_namespace(messages: Sequence[Message]) -> str:
 
 
 def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
-    """What was looked up from `start` on, by call; an earlier result stands for one that only says "unchanged"."""
+    """The results from `start` on, by call. An earlier result replaces one that only says "unchanged"."""
     found: dict[str, Outcome] = {}
     whole: dict[str, Outcome] = {}
     waiting: dict[str, str] = {}
@@ -170,7 +174,7 @@ def _outcomes(messages: Sequence[Message], start: int) -> dict[str, Outcome]:
 
 
 def _says_unchanged(text: str) -> bool:
-    """Whether a repeated call gave what it gave before; "except ..." is a difference."""
+    """Whether a repeated call returned the same result; "except ..." means a difference."""
     match = _REPEATED.match(text)
     return match is not None and match[1] == "Unchanged" and not text[match.end() :].startswith(" except")
 
@@ -198,13 +202,13 @@ def _outcome(message: ToolMessage) -> Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A result that can be cited: its lines as citations count them, empty when only parts of it were read back."""
+    """A result that can be cited. `lines` is empty if only parts of the result were read back."""
 
     result_id: str = ""
     lines: tuple[str, ...] = ()
 
     def marker(self, first: int, last: int | None = None) -> str:
-        """The citation of these lines, which count from 1, with a space before it; empty without a result id."""
+        """The citation of these lines, with a leading space; empty without a result id. Line numbers start at 1."""
         if not self.result_id:
             return ""
         span = f"{first}-{last}" if last is not None and last != first else str(first)
@@ -235,7 +239,7 @@ class Source:
 
 
 def source_of(outcome: Outcome) -> Source:
-    """The result of `outcome` as something to cite."""
+    """The result of `outcome` as a source of citations."""
     if outcome.partial:
         return Source(result_id=outcome.stored_id)
     return Source(result_id=outcome.result_id, lines=tuple(readable_json(outcome.text).split("\n")))
@@ -243,13 +247,13 @@ def source_of(outcome: Outcome) -> Source:
 
 DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
 MAX_ROUNDS: Final = 6
-"""Rounds of calls for one question. Four are usual; the others are for results that must be read back."""
+"""Maximum number of rounds for one question. Four are typical; the rest is for reading stored results."""
 _READ_BACK_LINES = 200
 _NUMBERED = re.compile(r"^ *\d+: ?", re.MULTILINE)
 
 
 class Waiting(Exception):
-    """The plan cannot go on before `Lookups.pending` was called. Caught in `answers`."""
+    """The plan needs the results of `Lookups.pending` first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +263,7 @@ class _Pending:
 
 
 class Lookups:
-    """The results of one request and the calls that are wanted next. Made anew for every request."""
+    """The results of one request and the calls to make next."""
 
     def __init__(self, request: ModelRequest) -> None:
         self.turn = read_turn(request)
@@ -269,18 +273,17 @@ class Lookups:
         self._seed = f"{len(request.messages)} {self.turn.question[:200]}"
 
     def has(self, tool: str) -> bool:
-        """Whether `tool` is among those offered."""
+        """Whether `tool` is available."""
         return tool in self._tools
 
     def want(self, tool: str, **arguments: JsonValue) -> None:
-        """Make this call together with the next one that is asked for, unless it was made already."""
+        """Add this call to the next round, unless its result is known."""
         self._find(tool, arguments)
 
     def ask(self, tool: str, **arguments: JsonValue) -> Outcome:
-        """What the call gives. Raises `Waiting` when it has to be made first.
+        """The result of the call. Raises `Waiting` if the call must be made first.
 
-        Arguments that are empty are left out. A tool that is not there, and a call when none can be made any more,
-        give an outcome with status `error` that says so.
+        Empty arguments are omitted. The status is `error` if the tool is not available or no more calls are possible.
         """
         found = self._find(tool, arguments)
         if found is None:
@@ -294,27 +297,29 @@ class Lookups:
         if found is not None:
             return found
         if tool not in self._tools:
-            return Outcome(tool=tool, status="error", text=f"the tool {tool} is not available")
+            return Outcome(tool=tool, status="error", text=f"tool {tool!r} is not available")
         unknown = given.keys() - self._tools[tool]
         if unknown:
-            return Outcome(tool=tool, status="error", text=f"{tool} does not take {', '.join(sorted(unknown))}")
+            return Outcome(tool=tool, status="error", text=f"{tool} does not accept {', '.join(sorted(unknown))}")
         if not self._may_call:
-            return Outcome(tool=tool, status="error", text="not looked up: no more tools can be run for this answer")
+            return Outcome(
+                tool=tool, status="error", text="not looked up: the limit of tool calls for this answer is reached"
+            )
         self._pending[key] = _Pending(tool=tool, arguments=given)
         return None
 
     def query(self, outcome: Outcome, expression: str) -> Outcome:
-        """The results of a jq expression over a stored result, one a line, without the heading of the tool."""
+        """The results of a jq expression over a stored result, one per line, without the heading of the tool."""
         found = self.ask(QUERY_TOOL, result_id=outcome.stored_id, expression=expression)
         if found.failed:
             return found
         return replace(found, text=found.text.partition("\n")[2], result_id=outcome.stored_id)
 
     def _whole(self, outcome: Outcome) -> Outcome:
-        """`outcome` with its output in place of a pointer, as far as it can be read back as lines."""
+        """`outcome` with its output instead of a pointer, if lines can be read back."""
         if not outcome.partial or not outcome.stored_id or outcome.tool in (QUERY_TOOL, LINES_TOOL):
             return outcome
-        if outcome.tool == DIAGNOSE_TOOL:  # lines that are cut are no JSON any more
+        if outcome.tool == DIAGNOSE_TOOL:  # cut lines are not valid JSON
             return outcome
         lines = self.ask(LINES_TOOL, result_id=outcome.stored_id, first_line=1, last_line=_READ_BACK_LINES)
         if lines.failed:
@@ -324,7 +329,7 @@ class Lookups:
 
     @property
     def pending(self) -> tuple[ToolCall, ...]:
-        """The calls that are wanted, in the order in which they were asked for."""
+        """The calls to make next, in the order of `ask` and `want`."""
         calls: list[ToolCall] = []
         for index, (key, call) in enumerate(self._pending.items()):
             digest = hashlib.sha256(f"{self._seed} {key}".encode("utf-8", "replace")).hexdigest()[:10]

@@ -1,7 +1,6 @@
-"""Looks closer at the incident that answers a question: logs and events of where it shows.
+"""Reads logs and events of the incident that answers a question.
 
-Chooses few decisive lines and keeps where they stand, so that each can be cited. Lines are quoted, never interpreted:
-whatever a log says, it is only ever shown.
+Selects a few lines and their line numbers, so that each line can be cited. Lines are quoted, never interpreted.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _ROUTINE_EVENTS: Final = ("Scheduled", "Pulling", "Pulled", "Created", "Started"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedLine:
-    """A line as it stands in a result, and its citation, which is empty without one."""
+    """A line of a result and its citation. The citation may be empty."""
 
     text: str
     marker: str = ""
@@ -45,9 +44,9 @@ class QuotedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """What a closer look at one incident showed: lines with where they are from.
+    """Log lines and events of one incident, each with its object.
 
-    `failures` say what could not be looked at, and why.
+    `failures` lists what could not be read, with the reason.
     """
 
     log_lines: tuple[tuple[ObjectRef, QuotedLine], ...] = ()
@@ -57,7 +56,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Look:
-    """One call about one object; `wanted` are values that a rule has quoted from there."""
+    """One call for one object. `wanted` are values that a rule quoted from its log."""
 
     about: ObjectRef
     tool: str
@@ -66,7 +65,7 @@ class _Look:
 
 
 def look_closer(lookups: Lookups, incident: Incident, named: ObjectRef | None = None) -> Details:
-    """Logs and events of where `incident` shows, and the log of a pod of `named` that suffers. Raises `Waiting`."""
+    """Logs and events of the objects of `incident`, and the log of a failing pod of `named`. Raises `Waiting`."""
     looks = [look for look in _looks(incident, named) if lookups.has(look.tool)]
     for look in looks:
         lookups.want(look.tool, **look.arguments)
@@ -123,7 +122,7 @@ def _is_pod_of(ref: ObjectRef, named: ObjectRef) -> bool:
 
 
 def _has_log(incident: Incident) -> bool:
-    """Whether a container has run, so that there is a log to read."""
+    """Whether a container has run, so that a log exists."""
     if any(each.path.startswith("log of") for each in incident.evidence):
         return True
     title = incident.title.lower()
@@ -131,7 +130,7 @@ def _has_log(incident: Incident) -> bool:
 
 
 def decisive_lines(logs: Outcome, wanted: Sequence[str]) -> tuple[QuotedLine, ...]:
-    """At most three lines of a log: those that a rule has quoted, else the last that complain, else the last."""
+    """At most three lines: those that a rule quoted, else the last errors, else the last lines."""
     source = source_of(logs)
     numbered = _log_lines(source.lines or tuple(logs.text.split("\n")))
     heads = [one_line(value)[:60] for value in wanted if value.strip()]
@@ -144,7 +143,7 @@ def decisive_lines(logs: Outcome, wanted: Sequence[str]) -> tuple[QuotedLine, ..
 
 
 def _log_lines(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """The lines of containers with their numbers, without the headings of the tool."""
+    """The lines of the containers with their numbers, without the headings of the tool."""
     found: list[tuple[int, str]] = []
     inside = False
     for number, line in enumerate(lines, start=1):
@@ -156,7 +155,7 @@ def _log_lines(lines: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def _distinct(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Each message once, the last time it was written: a log says the same again and again with other times."""
+    """Each message once, at its last occurrence. Digits are ignored in the comparison."""
     kept: dict[str, tuple[int, str]] = {}
     for number, line in lines:
         message = "".join("#" if sign.isdigit() else sign for sign in line)

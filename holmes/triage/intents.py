@@ -1,6 +1,6 @@
-"""What kind of answer a question wants.
+"""Determines what kind of answer a question asks for.
 
-An ordered list of tests; the first that holds decides. What is no question about an inventory is a `why`.
+The first matching test decides. A question that is not about an inventory is a `why` question.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _POD_STATES = (
 
 
 def intent_of(question: Question) -> Intent:
-    """What `question` wants to know."""
+    """The kind of answer that `question` asks for."""
     if not question.words:
         return "other"
     if _wants_reason(question):
@@ -131,7 +131,7 @@ def _list(question: Question) -> bool:
 
 
 def _symptoms_of_kinds(question: Question) -> frozenset[str]:
-    """The name of a kind may also be a symptom's word: "jobs", "pvcs"."""
+    """The name of a kind can also be a word of a symptom: "jobs", "pvcs"."""
     named = {
         "Job": {"job"}, "CronJob": {"job"}, "PersistentVolumeClaim": {"disk"}, "PersistentVolume": {"disk"},
         "HorizontalPodAutoscaler": {"scaling"}, "StorageClass": {"disk"},

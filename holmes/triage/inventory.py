@@ -1,7 +1,6 @@
-"""Inventory questions, and those for logs of one object: one narrow call each, answered with exactly what it gave.
+"""Answers inventory questions and questions for the logs of one object, with one narrow call each.
 
-The scope is always said. What the tools cannot do is said as well, with their words; of logs, what was searched for and
-how much there is to see.
+The answer states its scope, and the errors of the tools. For logs, it states the search text and the number of lines.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ _UNITS: Final = {"": 1.0, "m": 0.001, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**3
 
 
 def logs(asked: Asked) -> str:
-    """The newest lines of the logs of the object that the question names."""
+    """The newest log lines of the object that the question names."""
     names = wanted_names(asked)
     if not names:
-        return answer(asked, "Name the pod or workload whose log you want, for example `logs of checkout in shop`.")
+        return answer(asked, "Name the pod or workload, for example `logs of checkout in shop`.")
     located = locate(asked.lookups, names, asked.scope.namespace)
     if located.state == "missing":
         return nothing_answer(asked, "log", asked.place)
@@ -80,25 +79,25 @@ def logs(asked: Asked) -> str:
 
 
 def _shown_lines(asked: Asked, outcome: Outcome, ref: ObjectRef | None, name: str) -> str:
-    """The lines with their headings, the newest of each container."""
+    """The newest lines of each container, with their headings."""
     lines = outcome.text.strip("\n").split("\n")
     start = max(1, len(lines) - _MOST_LINES)
     body = list(_without_empty_logs(lines[start:]))
     said = code(str(ref)) if ref is not None else code(name)
-    wanted = f" that match {code(asked.question.searched)}" if asked.question.searched else ""
-    since = f" of the last {asked.question.since}" if asked.question.since else ""
+    wanted = f" matching {code(asked.question.searched)}" if asked.question.searched else ""
+    since = f" from the last {asked.question.since}" if asked.question.since else ""
     if outcome.status != "success" or not body:
-        return answer(asked, f"There are no log lines{wanted}{since} of {said}.", sentence(plain(lines[0], 400)))
+        return answer(asked, f"No log lines{wanted}{since} found for {said}.", sentence(plain(lines[0], 400)))
     source = source_of(outcome)
-    first = 1 if start == 1 else start + 1  # the sentence before the lines is the first line
+    first = 1 if start == 1 else start + 1  # line 1 is the summary of the tool
     marker = source.marker(first, len(lines)) if source.lines else source.marker(1)
-    left = f" (the last {len(lines) - start} lines)" if start > 1 else ""
+    left = f" (last {len(lines) - start} lines)" if start > 1 else ""
     lead = f"Log lines{wanted}{since} of {said}{left}. {sentence(plain(lines[0], 400))}"
     return answer(asked, lead, f"{fenced(shortened(line, 400) for line in body)}\n{marker.strip()}".rstrip())
 
 
 def _without_empty_logs(lines: list[str]) -> Iterator[str]:
-    """`lines` without the headings of containers that have nothing to show."""
+    """`lines` without the headings of containers that have no lines."""
     skipped = -1
     for index, line in enumerate(lines):
         following = lines[index + 1] if index + 1 < len(lines) else ""
@@ -109,13 +108,13 @@ def _without_empty_logs(lines: list[str]) -> Iterator[str]:
 
 
 def answer_inventory(lookups: Lookups, question: Question, intent: Intent) -> str:
-    """The answer. Raises `Waiting`."""
+    """Runs the plan for `intent`. Raises `Waiting`."""
     asked = Asked(lookups=lookups, question=question, scope=find_scope(lookups, question))
     return PLANS[intent](asked)
 
 
 def count(asked: Asked) -> str:
-    """How many objects of a kind there are, if wanted by node, phase or namespace."""
+    """The number of objects of a kind, optionally by node, phase or namespace."""
     question = asked.question
     kind = KIND_BY_NAME[_kind(asked)]
     by = next((path for pattern, path in _GROUPS if pattern.search(question.text)), "")
@@ -150,13 +149,13 @@ def _is_a_state(question: Question) -> bool:
 
 
 def _kind(asked: Asked) -> str:
-    """The kind that is asked about: the first that does not only say where."""
+    """The kind that the question asks for: the first kind that is not only the scope."""
     kinds = asked.question.kinds or ("Pod",)
     return next((kind for kind in kinds if kind != "Namespace" or len(kinds) == 1), kinds[0])
 
 
 def list_objects(asked: Asked) -> str:
-    """A list of a kind, as kubectl shows it."""
+    """The objects of a kind, as kubectl lists them."""
     kind = KIND_BY_NAME[_kind(asked)]
     if kind.namespaced:
         outcome, place = asked.call(GET_TOOL, kind=kind.resource)
@@ -166,14 +165,14 @@ def list_objects(asked: Asked) -> str:
     if outcome.failed:
         return failed_answer(asked, kind.resource, outcome.reason)
     if outcome.status != "success":
-        return answer(asked, f"There are no {kind.resource} {place}.")
+        return answer(asked, f"No {kind.resource} found {place}.")
     lines = outcome.text.strip().splitlines()
     number = counted(max(0, len(lines) - 1), kind.kind)
     return answer(asked, f"{number} {place}:", cited_excerpt(outcome, most_lines=60))
 
 
 def events(asked: Asked) -> str:
-    """Events of a namespace or an object, the newest last."""
+    """Events of a namespace or an object, newest last."""
     warnings: bool | None = True if asked.question.says("warning", "warnings") else None
     found = _object(asked)
     if isinstance(found, str):
@@ -190,17 +189,17 @@ def events(asked: Asked) -> str:
     lines = outcome.text.strip().splitlines()
     if outcome.status != "success" or len(lines) < 2:
         kind = "warnings" if warnings else "events"
-        return answer(asked, f"There are no {kind} {place}. Events are kept for about an hour.")
+        return answer(asked, f"No {kind} found {place}. By default, Kubernetes keeps events for one hour.")
     shown = lines[1:][-_MOST_EVENTS:]
-    left = f" (the newest {len(shown)} of {len(lines) - 1})" if len(shown) < len(lines) - 1 else ""
+    left = f" (newest {len(shown)} of {len(lines) - 1})" if len(shown) < len(lines) - 1 else ""
     source = source_of(outcome)
     marker = source.marker(len(lines) - len(shown) + 1, len(lines)) if source.lines else source.marker(1)
     block = excerpt("\n".join((lines[0], *shown)), most_lines=_MOST_EVENTS + 1)
-    return answer(asked, f"Events {place}, the newest last{left}:", f"{block}\n{marker.strip()}".rstrip())
+    return answer(asked, f"Events {place}, newest last{left}:", f"{block}\n{marker.strip()}".rstrip())
 
 
 def usage(asked: Asked) -> str:
-    """What uses the most memory or CPU, as metrics-server says."""
+    """The pods, containers or nodes with the highest usage, from metrics-server."""
     question = asked.question
     of_nodes = "Node" in question.kinds and "Pod" not in question.kinds
     if of_nodes:
@@ -220,7 +219,7 @@ def usage(asked: Asked) -> str:
         ]
     body.sort(key=lambda line: -_quantity(line[column]))
     shown = body[:_MOST_USAGE_ROWS]
-    lead = f"Usage {place}, the most {wanted} first ({counted(len(body), 'row')}):"
+    lead = f"Usage {place}, highest {wanted} first ({counted(len(body), 'row')}):"
     source = source_of(outcome)
     marker = source.marker(1, len(lines) if source.lines else None)
     told = (lead, table(header, shown), f"Source:{marker}" if marker else "")
@@ -238,13 +237,15 @@ def history(asked: Asked) -> str:
     if isinstance(found, str):
         return found
     if found is None:
-        return answer(asked, "Name the Deployment, StatefulSet or DaemonSet whose revisions you want to see.")
+        return answer(
+            asked, "Name the Deployment, StatefulSet or DaemonSet, for example `revisions of checkout in shop`."
+        )
     outcome = asked.lookups.ask(HISTORY_TOOL, object=resource_path(found), namespace=found.namespace)
     return _shown(asked, found, "revisions", outcome)
 
 
 def describe(asked: Asked) -> str:
-    """An object as kubectl describes it, or as YAML."""
+    """The description of an object, or its YAML."""
     found = _object(asked)
     if isinstance(found, str):
         return found
@@ -266,7 +267,7 @@ def _shown(asked: Asked, ref: ObjectRef, what: str, outcome: Outcome) -> str:
 
 
 def _object(asked: Asked) -> ObjectRef | str | None:
-    """The object that the question names, None when it names none, or the answer that it does not exist."""
+    """The object that the question names, None if it names none, or the answer that it was not found."""
     names = wanted_names(asked)
     if not names:
         return None

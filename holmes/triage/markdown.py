@@ -1,7 +1,7 @@
-"""Text of a cluster inside Markdown, which cannot change the layout of an answer, and the commands at its end.
+"""Quotes text of the cluster in Markdown and writes the commands at the end of an answer.
 
-The commands say what to look at next, and the change that probably helps. They are never run; values of the cluster are
-quoted for the shell. Pure; every function gives one line except `fenced` and `table`.
+Quoted text cannot change the layout of an answer. Commands are never run; values in them are quoted for the shell.
+Every function returns one line, except `fenced` and `table`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _COMMAND = re.compile(r"(?:kubectl|helm) (?=\S)")
 
 
 def one_line(text: str, most_characters: int = 0) -> str:
-    """`text` on one line without control characters, at most `most_characters` long when that is given."""
+    """`text` on one line without control characters, optionally shortened to `most_characters`."""
     line = " ".join(_CONTROL.sub(" ", text).split())
     return shortened(line, most_characters) if most_characters else line
 
 
 def plain(text: str, most_characters: int = 600) -> str:
-    """`text` as running text: what would start code, emphasis, a link, a tag or a citation is taken out of action."""
+    """`text` as running text: code, emphasis, links, tags and citations are escaped."""
     line = one_line(text, most_characters).replace("`", "'").replace("*", r"\*").replace("](", r"]\(")
     return _MARKER.sub("[ ", _TAG.sub(r"\\<", line))
 
 
 def sentence(text: str) -> str:
-    """`text` with a full stop, if nothing ends it."""
+    """`text` with a full stop if it has no end mark."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def code(text: str, most_characters: int = 240) -> str:
-    """`text` as a code span, whatever backticks it has itself."""
+    """`text` as a code span, even if it contains backticks."""
     line = _MARKER.sub("[ ", one_line(text, most_characters)) or " "
     longest = max((len(run) for run in _BACKTICKS.findall(line)), default=0)
     if not longest:
@@ -56,7 +56,7 @@ def code(text: str, most_characters: int = 240) -> str:
 
 
 def fenced(lines: Iterable[str], language: str = "") -> str:
-    """`lines` as a code block that none of them can end."""
+    """`lines` as a code block; no line can close it."""
     shown = [_MARKER.sub("[ ", _CONTROL.sub(" ", line).rstrip()) for line in lines]
     longest = max((len(run) for line in shown for run in _BACKTICKS.findall(line)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -64,7 +64,7 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells are one line each, and a bar in one of them stays in it."""
+    """A Markdown table with cells of one line. Bars in cells are escaped."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     lines += ["| " + " | ".join(_cell(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
@@ -84,18 +84,18 @@ def counted(number: int, noun: str) -> str:
 
 
 def resource_path(ref: ObjectRef) -> str:
-    """`deployment/checkout`, as kubectl and the tools take it."""
+    """`deployment/checkout`, the form that kubectl and the tools accept."""
     kind = ref.kind.lower() if not ref.group or ref.kind in KIND_BY_NAME else f"{ref.kind.lower()}.{ref.group}"
     return f"{kind}/{ref.name}"
 
 
 def namespace_option(ref: ObjectRef) -> str:
-    """` -n shop`, or nothing for what has no namespace."""
+    """` -n shop`, or an empty string for objects without a namespace."""
     return f" -n {shlex.quote(ref.namespace)}" if ref.namespace else ""
 
 
 def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the rules say to look at next: commands, and looks that are no command."""
+    """The next checks of the rules: commands, and checks that are not commands."""
     checks = tuple(one_line(check, 400) for check in incident.next_checks[:4])
     commands = [check for check in checks if _COMMAND.match(check)]
     if not commands:
@@ -105,7 +105,7 @@ def look_commands(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def fix_commands(incident: Incident) -> tuple[str, ...]:
-    """The change that probably helps: back to what was before, or an edit of the field that is wrong."""
+    """The likely fix: a rollback, or an edit of the wrong field."""
     culprit = incident.culprit
     target, place = shlex.quote(resource_path(culprit)), namespace_option(culprit)
     commands: list[str] = []
@@ -115,7 +115,7 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
     if changed and culprit.kind in _ROLLED_OUT:
         commands.append(f"kubectl rollout undo {target}{place}")
     if _is_missing(incident):
-        commands.append(f"# create {culprit.kind} {culprit.path}, or correct what refers to it")
+        commands.append(f"# create {culprit.kind} {culprit.path}, or correct the reference to it")
     elif path.endswith("limits.memory") and culprit.kind in _ROLLED_OUT:
         commands.append(
             f"kubectl set resources {target}{place}{_container_option(path, incident.cause)} --limits=memory=<more>"
@@ -133,7 +133,7 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 
 
 def _is_missing(incident: Incident) -> bool:
-    """Whether the culprit is an object that does not exist: nothing was read from it, and nothing shows at it."""
+    """Whether the culprit does not exist: nothing was read from it, and it shows no symptom."""
     culprit = incident.culprit
     says_so = any(word in f"{incident.title} {incident.cause}".lower() for word in ("missing", "does not exist"))
     return says_so and all(
@@ -143,7 +143,7 @@ def _is_missing(incident: Incident) -> bool:
 
 
 def _container_of(path: str, cause: str) -> str:
-    """The container's name, where the path or the sentence of the rule has it."""
+    """The name of the container in the path or in the cause."""
     match = _CONTAINER.search(path)
     if match and not match[2].isdigit():
         return match[2]

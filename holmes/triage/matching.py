@@ -1,6 +1,6 @@
-"""Which incidents a question is about.
+"""Selects the incidents that a question is about.
 
-Names decide, then symptom words, then the order of the report. Pure and deterministic.
+Names decide first, then symptom words, then the order of the report.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RELATED_KINDS: Final = frozenset({"Pod", "ReplicaSet", "Deployment", "StatefulS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """An incident, how it concerns what the question names, and which of its symptoms it has."""
+    """An incident, its relation to the names of the question, and the number of matching symptoms."""
 
     incident: Incident
     relation: Relation
@@ -46,14 +46,14 @@ class Match:
 
 
 def is_about(match: Match) -> bool:
-    """Whether the incident answers a question for what is named; what is only worth knowing must be at it itself."""
+    """Whether the incident answers a question about a named object. An info incident must be its own."""
     if match.incident.severity == "info":
         return match.relation in ("culprit", "subject")
     return match.relation != "none"
 
 
 def match_incidents(incidents: Sequence[Incident], question: Question, names: Sequence[Named]) -> tuple[Match, ...]:
-    """All incidents with how they match, the best first; equal ones keep the order of the report."""
+    """All incidents with their matches, best first. Equal matches keep the order of the report."""
     matches = [_match(incident, question, names) for incident in incidents]
     return tuple(sorted(matches, key=lambda match: -match.score))
 
@@ -73,7 +73,7 @@ def _match(incident: Incident, question: Question, names: Sequence[Named]) -> Ma
 
 
 def _relation(incident: Incident, names: Sequence[Named]) -> tuple[Relation, ObjectRef | None, float]:
-    """The closest relation of `incident` to one of `names`; an exact name says a little more than a part of one."""
+    """The closest relation of `incident` to one of `names`. An exact name scores slightly higher than a part."""
     best: tuple[float, Relation, ObjectRef | None, float] = (0.0, "none", None, 0.0)
     for relation, ref in _objects(incident):
         for named in names:
@@ -101,7 +101,7 @@ def _objects(incident: Incident) -> Iterator[tuple[Relation, ObjectRef]]:
 
 
 def name_likeness(named: Named, ref: ObjectRef) -> float:
-    """5 for the very name, 3 for a pod or ReplicaSet of it or a name cut short, 0 for another object."""
+    """5 for the same name, 3 for a pod or ReplicaSet of the workload or a shortened name, 0 for another object."""
     if named.namespace and ref.namespace and named.namespace != ref.namespace:
         return 0.0
     alike_kind = not named.kind or named.kind == ref.kind or {named.kind, ref.kind} <= _RELATED_KINDS
@@ -117,7 +117,7 @@ def name_likeness(named: Named, ref: ObjectRef) -> float:
 
 
 def is_pod_of(pod: str, workload: str) -> bool:
-    """Whether `pod` is named as Kubernetes names the pods of `workload`: `-hash-hash`, `-hash` or `-0` behind it."""
+    """Whether `pod` is a pod name of `workload`: the name plus `-hash-hash`, `-hash` or `-0`."""
     if not pod.startswith(f"{workload}-"):
         return False
     rest = pod.removeprefix(f"{workload}-").split("-")
@@ -125,12 +125,12 @@ def is_pod_of(pod: str, workload: str) -> bool:
 
 
 def _is_hash(part: str) -> bool:
-    """Kubernetes makes these without vowels, except in cut pod names."""
+    """Hashes of Kubernetes have no vowels, except in shortened pod names."""
     return 3 <= len(part) <= 10 and part.isalnum() and not set("aeiou") & set(part)
 
 
 def _is_mentioned(named: Named, incident: Incident) -> bool:
-    """Whether a finding speaks of the name, for example of a host in a log."""
+    """Whether a finding mentions the name, for example a host name in a log."""
     elsewhere = named.namespace and named.namespace != incident.culprit.namespace
     if len(named.name) < _LEAST_CHARACTERS_MENTIONED or elsewhere:
         return False
@@ -149,7 +149,7 @@ def _texts(incident: Incident) -> Iterable[str]:
 
 
 def _text_of(incident: Incident) -> str:
-    """What the incident says about itself, for symptom words."""
+    """The titles and causes of the incident, in lower case, for symptom words."""
     parts = [incident.title, incident.cause]
     for finding in (*incident.findings[:6], *incident.symptoms[:6]):
         parts += [finding.title, finding.cause, finding.subject.kind]

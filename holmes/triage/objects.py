@@ -1,8 +1,8 @@
-"""Which object a name means, whether it exists and where, what is called nearly so, and the scope of a question.
+"""Finds the objects and the namespace that a question names.
 
-Asks the diagnosis tools, which have read the cluster, else the API server for the exact name, and lists names only when
-it does not exist. Where no tool can tell, the answer is `unknown`. A namespace that is named is checked to exist, and a
-word behind "in" is only one when it does.
+Asks the diagnosis tools first, then the API server for the exact name. Lists names only if the object does not exist,
+to suggest similar names. The state is `unknown` if no tool can answer. Verifies that a named namespace exists; a word
+after "in" is a namespace only if it exists.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ _SPOKEN = re.compile(r"([A-Z][A-Za-z]{1,60}) (?:([a-z0-9][a-z0-9-]{0,62})/)?([a-
 _MISSING = re.compile(r"'[^']*' not found\b")
 _NEAREST = re.compile(r"did you mean '([a-z0-9][a-z0-9.-]{0,252})'")
 _Answer = TypeVar("_Answer")
-_NEAREST_NAMESPACE = re.compile(r"nearest existing one is '([a-z0-9][a-z0-9-]{0,62})'")
+_NEAREST_NAMESPACE = re.compile(r"closest existing name is '([a-z0-9][a-z0-9-]{0,62})'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """What came of looking for names.
+    """The result of a search for names.
 
-    `objects` are those that exist, workloads before pods and Services. `nearest` are names that exist in place of
-    `missing`. `state` is `unknown` when nothing could be looked up, then `reason` says why. `about` is what
-    `kubernetes_related` told of the first object.
+    `objects` exist, workloads before pods and Services. `nearest` are existing names similar to `missing`. `reason`
+    explains the state `unknown`. `about` is the result of `kubernetes_related` for the first object.
     """
 
     state: Literal["found", "missing", "unknown"]
@@ -67,7 +66,7 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
     found = tuple(ref for answer in known for ref in answer.objects)
     if found:
         return Located(state="found", objects=found, about=next(each.about for each in known if each.objects))
-    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # what may not be listed is not missing
+    if lookups.has(RELATED_TOOL) and lookups.has(GET_TOOL):  # not missing: listing is forbidden
         confirmed = _confirmed(lookups, wanted, namespace)
         if confirmed is not None:
             return confirmed
@@ -81,7 +80,7 @@ def locate(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located:
 
 
 def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Located | None:
-    """What the API server itself says of names that the diagnosis has not seen; None when it does not know them."""
+    """The answer of the API server for names that the diagnosis does not have; None if it does not know them."""
     for named in names:
         _call(lookups.want, named, namespace)
     answers = [_by_name(lookups, named, namespace) for named in names]
@@ -89,12 +88,12 @@ def _confirmed(lookups: Lookups, names: Sequence[Named], namespace: str) -> Loca
 
 
 def _resource_of(named: Named) -> str:
-    """What `kubernetes_related` takes. "The checkout pod" is a pod of a workload of that name more often than not."""
+    """The argument of `kubernetes_related`. "The checkout pod" usually means a pod of the workload `checkout`."""
     return named.name if named.kind in ("", "Pod") else f"{named.kind.lower()}/{named.name}"
 
 
 def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
-    """The object, by what the diagnosis tools have read already."""
+    """The object, from the results of the diagnosis tools."""
     answer = lookups.ask(RELATED_TOOL, resource=_resource_of(named), namespace=named.namespace or namespace)
     match = _SPOKEN.match(answer.text)
     if answer.status == "success" and match is not None:
@@ -108,7 +107,7 @@ def _by_related(lookups: Lookups, named: Named, namespace: str) -> Located:
 
 
 def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
-    """The object, by asking the API server for this very name."""
+    """The object, from the API server, by exact name."""
     if named.prefix:
         return Located(state="missing", missing=named)
     answer = _call(lookups.ask, named, namespace)
@@ -122,7 +121,7 @@ def _by_name(lookups: Lookups, named: Named, namespace: str) -> Located:
 
 
 def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer:
-    """Ask for the object of this very name; the API server chooses it, so that nothing is listed."""
+    """Get the object by exact name. The API server selects it, so nothing is listed."""
     kind = KIND_BY_NAME.get(named.kind)
     place = named.namespace or namespace or WHOLE_CLUSTER
     return call(
@@ -134,13 +133,13 @@ def _call(call: Callable[..., _Answer], named: Named, namespace: str) -> _Answer
 
 
 def _resources_of(named: Named) -> tuple[str, ...]:
-    """Where to look; people say "the checkout pod" and mean the pods of the workload."""
+    """The kinds to search; "the checkout pod" also means the pods of the workload."""
     kind = KIND_BY_NAME.get(named.kind)
     return _FOUND_WITHOUT_KIND if kind is None or kind.kind == "Pod" else (kind.resource,)
 
 
 def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[ObjectRef, ...]:
-    """The objects of a table of `kubectl get`, which begins anew for each kind that was asked for."""
+    """The objects in the output of `kubectl get`, which has one table per kind."""
     found: list[ObjectRef] = []
     with_namespace = False
     for line in text.splitlines():
@@ -159,9 +158,9 @@ def parse_objects(text: str, resources: Sequence[str], namespace: str) -> tuple[
 
 
 def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef, ...]:
-    """Objects with names like `named`, the most alike first; those whose name contains it count too."""
+    """Objects with names similar to `named`, best first. Names that contain it count too."""
     resources = _resources_of(named)
-    if resources == _FOUND_WITHOUT_KIND and not named.prefix:  # there may be thousands of pods
+    if resources == _FOUND_WITHOUT_KIND and not named.prefix:  # a cluster can have thousands of pods
         resources = _NAMES_OF
     answer = lookups.ask(
         COLUMNS_TOOL,
@@ -177,7 +176,7 @@ def _nearest(lookups: Lookups, named: Named, namespace: str) -> tuple[ObjectRef,
 
 
 def nearest_objects(name: str, objects: Sequence[ObjectRef]) -> tuple[ObjectRef, ...]:
-    """At most four of `objects`, the most alike first."""
+    """At most four of `objects`, the most similar first."""
     names = sorted({ref.name for ref in objects})
     close = difflib.get_close_matches(name, names, n=4, cutoff=0.6)
     close += [each for each in names if (name in each or each in name) and each not in close]
@@ -196,10 +195,11 @@ def _object_of(line: str) -> ObjectRef | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """`namespace` is `*` for the whole cluster; empty leaves it to the tools, which then take the whole cluster too.
+    """The namespace and the names of a question.
 
-    `names` are the names of the question without the namespace. `missing` is a namespace that was asked for and does
-    not exist, `guess` a word that might have been one and is none, `nearest` are namespaces that exist in its place.
+    `namespace` is `*` for the whole cluster; if empty, the tools use the whole cluster. `names` excludes the namespace.
+    `missing` is a named namespace that does not exist, and `nearest` are existing namespaces with similar names.
+    `guess` is a word that could be a namespace but is not.
     """
 
     namespace: str
@@ -210,7 +210,7 @@ class Scope:
 
     @property
     def spoken(self) -> str:
-        """For people: "in namespace `shop`"."""
+        """The namespace in words: "in namespace `shop`"."""
         if self.namespace in ("", WHOLE_CLUSTER):
             return "in the whole cluster"
         return f"in namespace {code(self.namespace)}"
@@ -225,7 +225,7 @@ class _Existence:
 def find_scope(lookups: Lookups, question: Question, *, by_diagnosis: bool = False) -> Scope:
     """The scope of `question`. Raises `Waiting`.
 
-    `by_diagnosis` takes the word of the diagnosis, which is made anyway, for whether a namespace exists.
+    With `by_diagnosis`, the result of the diagnosis shows whether a namespace exists.
     """
     default = lookups.turn.default_namespace
     named = question.namespace or question.perhaps_namespace
@@ -234,7 +234,7 @@ def find_scope(lookups: Lookups, question: Question, *, by_diagnosis: bool = Fal
     exists = _by_diagnosis if by_diagnosis and lookups.has(DIAGNOSE_TOOL) else _namespace_by_name
     found = exists(lookups, named)
     rest = tuple(replace(each, namespace="") for each in question.names if each.name != named or each.kind)
-    # Who may not read namespaces is believed.
+    # The name is accepted if reading namespaces is forbidden.
     believed = found.state == "not allowed" or (found.state == "unknown" and bool(question.namespace))
     if found.state == "there" or believed:
         return Scope(namespace=named, names=rest)

@@ -1,8 +1,7 @@
-"""What a question says: namespace, names and kinds, symptoms, time, and what to look for in logs.
+"""Parses a question: namespace, names, kinds, symptoms, time, and the text to search in logs.
 
-Knows nothing about the cluster: a name is what looks like one, and
-`certain` says whether it can be nothing else. Only the beginning and the end of a very long text are read, every
-pattern is anchored to words, and no text makes it fail.
+Has no access to the cluster. A word that looks like a name counts as a name; `certain` means that it cannot be anything
+else. Of a very long text, only the beginning and the end are read. No text makes the parser fail.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _POINTING: Final = frozenset({"it", "its", "that", "this", "them", "their", "sam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A name in the question. `certain` is false for any word that could be a name; `prefix` for a name cut short."""
+    """A name in the question. `certain` is false for a word that could be a name. `prefix` marks a shortened name."""
 
     name: str
     kind: str = ""
@@ -68,11 +67,12 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question as far as it can be understood without the cluster.
+    """A parsed question.
 
-    `namespace` is `*` for the whole cluster and empty when none is named; `perhaps_namespace` is a word that may be
-    one. `kinds` are those that are mentioned, in order. `symptoms` are names of `words.SYMPTOMS`. `searched` is what to
-    look for in logs, `since` an age such as `1h`. `points_back` says that it speaks of something said before.
+    `namespace` is `*` for the whole cluster and empty if none is named. `perhaps_namespace` is a word that may be a
+    namespace. `kinds` keeps the order of the question. `symptoms` are names of `words.SYMPTOMS`. `searched` is the text
+    to search in logs. `since` is an age such as `1h`. `points_back` means that the question refers to an earlier
+    message.
     """
 
     text: str
@@ -92,12 +92,12 @@ class Question:
         return any(word in self.words for word in words)
 
     def has(self, *phrases: str) -> bool:
-        """Whether one of `phrases` is in the question, in lower case."""
+        """Whether one of `phrases` is in the question. Phrases are in lower case."""
         return any(phrase in self.text for phrase in phrases)
 
 
 def parse_question(text: str) -> Question:
-    """What `text` says."""
+    """Parse `text`."""
     shown = _both_ends(text).replace("\u2019", "'").replace("...", "…")
     lowered = shown.lower()
     tokens = [_plain(match[0]) for match in _WORD.finditer(lowered)]
@@ -134,12 +134,12 @@ def _both_ends(text: str) -> str:
 
 
 def _plain(token: str) -> str:
-    """A word without the punctuation that ends a sentence."""
+    """A word without the punctuation at the end of a sentence."""
     return token.rstrip("._/-") if not token.endswith(("…", "*")) else token
 
 
 def _is_name(word: str) -> bool:
-    """Whether `word` can be the name of an object and is no ordinary word, number or time."""
+    """Whether `word` is a valid object name and not an ordinary word, number or time."""
     return (
         len(word) >= 2
         and _LABEL.fullmatch(word) is not None
@@ -192,7 +192,7 @@ def _quoted_names(quoted: Iterable[str]) -> Iterator[Named]:
 
 
 def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
-    """`checkout-7d9f4c6b5-x2x4q` is one, `checkout` may be one."""
+    """`checkout-7d9f4c6b5-x2x4q` is a name; `checkout` could be one."""
     for token in tokens:
         word = token.rstrip("…*")
         if "/" not in word and ".svc" not in word and _is_name(word):
@@ -201,7 +201,7 @@ def _looking_like_names(tokens: Iterable[str]) -> Iterator[Named]:
 
 
 def _distinct(names: Iterable[Named]) -> tuple[Named, ...]:
-    """Each name once, as the first that says it says it; certain ones first."""
+    """Each name once, in its first form. Certain names come first."""
     kept: dict[str, Named] = {}
     for each in names:
         kept.setdefault(each.name, each)
@@ -230,13 +230,13 @@ def _perhaps_namespace(words: tuple[str, ...]) -> str:
 def _may_be_namespace(word: str) -> bool:
     if word in NOT_A_NAMESPACE or "." in word or "/" in word:
         return False
-    # Of words that are no names, such as `kube-system`: nobody writes them with a hyphen but as a name.
+    # Words such as `kube-system`: with a hyphen, they are always names.
     made = "-" in word and _LABEL.fullmatch(word) is not None and _NUMBERS.fullmatch(word) is None
     return made or _is_name(word) or word in NEVER_NAMES
 
 
 def _searched(shown: str, quoted: tuple[str, ...], words: tuple[str, ...], names: tuple[Named, ...]) -> str:
-    """The text to look for in a log: what follows "containing", else what is quoted and no name; empty for none."""
+    """The text to search in a log: after "containing", else a quoted text that is not a name; empty for none."""
     match = _SEARCHED.search(shown)
     if match is not None and (match[1] or match[2].lower() not in ("in", "the", "for", "logs", "log")):
         return match[1] or match[2].rstrip(".:/-")

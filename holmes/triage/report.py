@@ -1,6 +1,7 @@
-"""Writes the report that answers a `why` question: the cause first, then what proves it, what follows, what to do.
+"""Writes the report for a `why` question: root cause, evidence, symptoms, next commands.
 
-Pure: the same findings give the same text.
+The same findings give the same text. Also writes the answers for objects that were not found, for scopes without
+incidents, and for a cluster that could not be diagnosed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonValue
 
 
-NO_LLM: Final = "No LLM was used: this answer comes from Holmes' built-in rules (builtin/triage)."
+NO_LLM: Final = "No LLM was used: this answer comes from the built-in rules of Holmes (builtin/triage)."
 _MOST_EVIDENCE = 6
 _SAME_CHARACTERS = 60
 _MOST_SYMPTOMS = 6
@@ -37,17 +38,17 @@ _SENTENCE_CHARACTERS = 400
 _MOST_NOT_CHECKED = 8
 _MOST_KINDS_NAMED = 16
 _LEADS: Final = {
-    "affected": "{named} suffers from it.",
-    "symptom": "{named} shows the symptom; the cause is not there.",
-    "dependency": "{named} is part of the chain that leads to it.",
+    "affected": "{named} is affected.",
+    "symptom": "{named} shows the symptom but is not the cause.",
+    "dependency": "{named} is between the cause and the symptom.",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What a report is written from. `focus` is the incident that answers, `others` what is broken besides.
+    """The content of a report. `focus` is the incident that answers the question, `others` the other incidents.
 
-    `lead` is said before anything else, `further_failures` are what could not be looked at beyond the diagnosis.
+    `lead` is the first paragraph. `further_failures` lists failed lookups besides the diagnosis.
     """
 
     report: DiagnosisReport
@@ -57,7 +58,7 @@ class Story:
     others: tuple[Incident, ...]
     details: Details | None = None
     lead: str = ""
-    others_title: str = "Also broken"
+    others_title: str = "Other incidents"
     further_failures: tuple[str, ...] = ()
 
 
@@ -80,14 +81,14 @@ def report_text(story: Story) -> str:
 
 
 def _answer(story: Story, match: Match) -> str:
-    """The root cause in one or two sentences. What the citation proves is the sentence of the rule alone."""
+    """The root cause in one or two sentences. The citation covers only the sentence of the rule."""
     incident = match.incident
     cause = sentence(_with_object(incident.cause or incident.title, incident.culprit))
     marker = story.source.of_value("cause", incident.cause) if incident.cause else ""
-    heading = "Root cause" if incident.severity != "info" else "No fault, but worth knowing"
+    heading = "Root cause" if incident.severity != "info" else "Not a fault"
     text = f"**{heading}** ({incident.severity}): {cause}{marker}"
     if str(incident.culprit) not in incident.cause:
-        text += f" At fault: {code(str(incident.culprit))}."
+        text += f" Culprit: {code(str(incident.culprit))}."
     if incident.since:
         text += f" Since {plain(incident.since)}."
     if match.named is not None and match.relation in _LEADS and match.named != incident.culprit:
@@ -104,20 +105,20 @@ def _with_object(text: str, ref: ObjectRef) -> str:
 
 
 def _joined(text: str) -> str:
-    """`plain`, with the white space at both ends that joins it to what stands beside it."""
+    """`plain`, but keeps one space at each end where `text` has white space."""
     start = " " if text[:1].isspace() else ""
     return f"{start}{plain(text)}{' ' if text[-1:].isspace() and text.strip() else ''}"
 
 
 def _evidence(story: Story, incident: Incident) -> str:
-    """What proves the cause: values of the cluster as the rules saw them, and lines that were read for this answer."""
+    """The evidence: values that the rules read, and lines of logs and events."""
     details = story.details
     read = tuple(one_line(line.text) for _, line in details.log_lines) if details is not None else ()
     lines = []
     for evidence in incident.evidence[:_MOST_EVIDENCE]:
         head = one_line(evidence.value)[:_SAME_CHARACTERS]
         if evidence.path.startswith("log of") and head and any(head in line for line in read):
-            continue  # the line itself is below, with its time
+            continue  # the full line, with its time, is below
         shown = f"{plain(str(evidence.object))}, {code(evidence.path)}: {code(evidence.value or '(empty)')}"
         lines.append(f"- {shown}{story.source.of_evidence(evidence)}")
     if details is not None:
@@ -127,7 +128,7 @@ def _evidence(story: Story, incident: Incident) -> str:
 
 
 def _chain(incident: Incident) -> str:
-    """What follows from the cause."""
+    """The symptoms that follow from the cause."""
     lines = [_finding_line(finding) for finding in incident.findings[1:_MOST_SYMPTOMS]]
     lines += [_finding_line(finding) for finding in incident.symptoms[:_MOST_SYMPTOMS]]
     left = len(incident.symptoms) - _MOST_SYMPTOMS
@@ -150,7 +151,7 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _told(ref: ObjectRef, text: str, more: str = "") -> str:
-    """A sentence about an object that names it, once."""
+    """A sentence about an object that names the object once."""
     if str(ref) in text and not more:
         return sentence(_with_object(text, ref))
     return f"{code(str(ref))}{more}: {sentence(plain(text, _SENTENCE_CHARACTERS))}"
@@ -161,20 +162,20 @@ def _changed(incident: Incident) -> str:
         f"- {plain(change.at)} {code(str(change.object))}: {plain(change.what)}"
         for change in incident.changed_before[:5]
     ]
-    return _section("Changed just before (close in time; that proves nothing)", lines)
+    return _section("Recent changes (correlated, not proven)", lines)
 
 
 def others_text(others: Sequence[Incident], omitted: int, title: str) -> str:
-    """What is broken besides, each in one line."""
+    """The other incidents, one line each."""
     lines = [f"- {each.severity}: {_told(each.culprit, each.cause or each.title)}" for each in others[:_MOST_OTHERS]]
     left = len(others) - _MOST_OTHERS + omitted if len(others) > _MOST_OTHERS else omitted
     if left > 0:
-        lines.append(f"- and {counted(left, 'more incident')}; ask for a namespace or an object to see them")
+        lines.append(f"- and {counted(left, 'more incident')}; name a namespace or an object to see them")
     return _section(title, lines)
 
 
 def checked_text(report: DiagnosisReport, scope: Scope) -> str:
-    """What was looked at, and how much of it no incident names."""
+    """The number of checked objects without incidents."""
     shown = [each for each in report.checked if each.total]
     if not shown:
         return ""
@@ -187,17 +188,17 @@ def checked_text(report: DiagnosisReport, scope: Scope) -> str:
         return ""
     place = _spoken_namespaces(report) or scope.spoken
     rules = counted(report.rules_run, "rule")
-    return f"**Checked, nothing found at**: {counts}; {rules} {place}, {plain(report.taken_at)}."
+    return f"**Checked, no incidents**: {counts}; {rules} {place}, {plain(report.taken_at)}."
 
 
 def _spoken_namespaces(report: DiagnosisReport) -> str:
     if not report.namespaces:
-        return "over the whole cluster"
-    return f"over {', '.join(code(each) for each in report.namespaces[:6])}"
+        return "in the whole cluster"
+    return f"in {', '.join(code(each) for each in report.namespaces[:6])}"
 
 
 def not_checked_text(story: Story) -> str:
-    """What could not be looked at: never to be read as healthy."""
+    """The checks that were not possible."""
     gaps = story.report.not_checked
     forbidden = [plain(each.what) for each in gaps if each.why.lower().startswith("forbidden")]
     others = [each for each in gaps if not each.why.lower().startswith("forbidden")]
@@ -206,18 +207,18 @@ def not_checked_text(story: Story) -> str:
         lines.append(f"- and {len(others) - _MOST_NOT_CHECKED} more")
     if forbidden:
         more = f" and {len(forbidden) - _MOST_KINDS_NAMED} more" if len(forbidden) > _MOST_KINDS_NAMED else ""
-        lines.append(f"- forbidden to Holmes: {', '.join(forbidden[:_MOST_KINDS_NAMED])}{more}")
+        lines.append(f"- Holmes is not allowed to read: {', '.join(forbidden[:_MOST_KINDS_NAMED])}{more}")
     failures = (*story.further_failures, *(story.details.failures if story.details is not None else ()))
     lines += [f"- {plain(each, 300)}" for each in failures]
-    return _section("Not checked (so it may be broken too)", lines)
+    return _section("Not checked (may also be broken)", lines)
 
 
 def _commands(incident: Incident) -> str:
     commands, looks = look_commands(incident)
-    lines = ["# to look (read-only)", *commands]
+    lines = ["# inspect (read-only)", *commands]
     fixes = fix_commands(incident)
     if fixes:
-        lines += ["# likely fix (not run)", *fixes]
+        lines += ["# likely fix (not executed)", *fixes]
     text = f"**Next commands**\n{fenced(lines, 'sh')}"
     return "\n".join((text, *(f"- {plain(each, 400)}" for each in looks)))
 
@@ -232,54 +233,54 @@ def object_list(refs: Sequence[ObjectRef]) -> str:
 
 
 _NEEDED: Final = ("Pod", "Deployment")
-"""Kinds without which a diagnosis has seen next to nothing."""
+"""A diagnosis without these kinds proves almost nothing."""
 
 _MOST_LINES_SHOWN = 25
 _NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
 _NO_TOOLS = (
-    "No tool that reads the cluster is available here, so nothing was looked at. `holmes toolset list` says which "
-    "toolsets are missing and why."
+    "No tool that reads the cluster is available, so the cluster was not read. `holmes toolset list` shows which "
+    "toolsets are unavailable and why."
 )
 
 
 def missing_object_text(located: Located, scope: Scope) -> str:
-    """That a named object does not exist, with the nearest names; or that this could not be looked up."""
+    """The answer for a named object that was not found or could not be looked up."""
     if located.state == "unknown" or located.missing is None:
-        reason = one_line(located.reason, 240) or "no tool can look it up"
-        return f"Whether {code(scope.names[0].name)} exists could not be looked up: {sentence(plain(reason))}"
+        reason = one_line(located.reason, 240) or "no tool is available for it"
+        return f"Could not check whether {code(scope.names[0].name)} exists: {sentence(plain(reason))}"
     named = located.missing
     if named.name == scope.guess:
-        nearest = f" The nearest namespace is {code(scope.nearest[0])}." if scope.nearest else ""
-        return f"**There is no namespace and no object called {code(named.name)}.**{nearest}"
+        nearest = f" Did you mean namespace {code(scope.nearest[0])}?" if scope.nearest else ""
+        return f"**No namespace or object named {code(named.name)} found.**{nearest}"
     kind = f"{named.kind} " if named.kind else ""
-    text = f"**There is no {kind}{code(named.name)} {scope.spoken}.**"
+    text = f"**{kind}{code(named.name)} not found {scope.spoken}.**"
     if located.nearest:
-        return f"{text} The nearest names are {object_list(located.nearest)}."
-    return f"{text} No name is like it."
+        return f"{text} Did you mean {object_list(located.nearest)}?"
+    return f"{text} No similar name found."
 
 
 def missing_namespace_text(scope: Scope) -> str:
-    """That the namespace of the question does not exist; empty when it does."""
+    """The answer for a namespace that does not exist; empty if it exists."""
     if not scope.missing:
         return ""
-    nearest = f" The nearest are {', '.join(map(code, scope.nearest))}." if scope.nearest else ""
-    return f"**There is no namespace {code(scope.missing)}.**{nearest} So this is about what was found {scope.spoken}."
+    nearest = f" Did you mean {', '.join(map(code, scope.nearest))}?" if scope.nearest else ""
+    return f"**Namespace {code(scope.missing)} not found.**{nearest} Searched {scope.spoken} instead."
 
 
 def nothing_found_text(report: DiagnosisReport, scope: Scope) -> str:
-    """That no incident was found, and how much that says."""
+    """The answer if no incident was found, with its limits."""
     unseen = [kind for kind in _NEEDED if any(kind in each.kinds for each in report.not_checked)]
     if unseen:
         kinds = " and ".join(counted(2, kind).partition(" ")[2] for kind in unseen)
-        return f"**Nothing can be said about what is broken {spoken_place(report, scope)}**: {kinds} could not be read."
-    text = f"**Nothing broken was found {spoken_place(report, scope)}.**"
+        return f"**No diagnosis possible {spoken_place(report, scope)}**: {kinds} could not be read."
+    text = f"**No faults found {spoken_place(report, scope)}.**"
     if report.complete:
-        return f"{text} All rules could be checked; a fault that leaves no trace in the cluster is not seen."
-    return f"{text} Not everything could be checked (see below), so this does not mean that all is healthy."
+        return f"{text} All rules were checked. Faults that leave no trace in the cluster are not detected."
+    return f"{text} Some checks were not possible (see below), so faults may remain."
 
 
 def spoken_place(report: DiagnosisReport, scope: Scope) -> str:
-    """For people: what the report is about."""
+    """The scope of the report in words."""
     if report.namespaces:
         return f"in {', '.join(code(each) for each in report.namespaces[:6])}"
     return "in the whole cluster" if scope.namespace in ("", WHOLE_CLUSTER) else scope.spoken
@@ -292,15 +293,19 @@ def spoken_symptoms(question: Question) -> str:
 
 
 def paragraphs(*parts: str) -> str:
-    """The parts that say something, as paragraphs."""
+    """The parts that are not empty, as paragraphs."""
     return "\n\n".join(part for part in parts if part)
 
 
 def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
-    """What could be seen all the same. Raises `Waiting`."""
+    """The answer without a diagnosis: pods that are not running, and warnings. Raises `Waiting`."""
     namespace = scope.namespace or WHOLE_CLUSTER
     calls: tuple[tuple[str, str, dict[str, JsonValue]], ...] = (
-        ("Pods that do not run", GET_TOOL, {"kind": "pods", "namespace": namespace, "field_selector": _NOT_RUNNING}),
+        (
+            "Pods that are not running",
+            GET_TOOL,
+            {"kind": "pods", "namespace": namespace, "field_selector": _NOT_RUNNING},
+        ),
         ("Warnings", EVENTS_TOOL, {"namespace": namespace, "warnings_only": True}),
     )
     parts = [f"**The cluster could not be diagnosed**: {sentence(plain(reason))}"]
@@ -311,18 +316,18 @@ def answer_undiagnosed(lookups: Lookups, scope: Scope, reason: str) -> str:
             continue
         outcome = lookups.ask(tool, **arguments)
         if outcome.failed:
-            parts.append(f"{title}: not read: {sentence(plain(outcome.reason))}")
+            parts.append(f"{title}: could not be read: {sentence(plain(outcome.reason))}")
         elif outcome.status == "success":
-            parts.append(f"**{title}**, as they are:\n{cited_excerpt(outcome)}")
+            parts.append(f"**{title}**:\n{cited_excerpt(outcome)}")
         else:
-            parts.append(f"{title}: none were found.")
+            parts.append(f"{title}: none found.")
     if not (lookups.has(DIAGNOSE_TOOL) or lookups.has(GET_TOOL)):
         parts.append(_NO_TOOLS)
-    return "\n\n".join((*parts, "Without a diagnosis this says nothing about causes.", NO_LLM))
+    return "\n\n".join((*parts, "Without a diagnosis, the cause cannot be determined.", NO_LLM))
 
 
 def cited_excerpt(outcome: Outcome, *, most_lines: int = _MOST_LINES_SHOWN) -> str:
-    """The first lines of a result as a code block with its citation, which proves the lines that are shown."""
+    """The first lines of a result as a code block, with a citation of these lines."""
     source = source_of(outcome)
     shown = min(most_lines, outcome.text.rstrip().count("\n") + 1)
     marker = source.marker(1, shown) if source.lines else source.marker(1)

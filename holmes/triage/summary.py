@@ -1,9 +1,8 @@
-"""Summarises a conversation by extraction, when the loop asks for that before it removes messages.
+"""Summarises a conversation by extraction, for compaction.
 
-The loop asks as text when the history itself is too large for a request (`holmes.core.truncation.transcript`); what the
-headings of that transcript say decides which message a piece is. Everything is quoted: the question, what the rules
-found, the calls that were made, and the lines that matter most by the measure with which the loop compares a summary
-with its source. A line of which a name would be cut off is left out, so nothing is ever invented.
+A history that is too large for one request arrives as a transcript; its headings show the role of each message. The
+summary quotes the question, the findings, the calls, and the most important lines by the measure that the loop uses to
+check a summary. A line is omitted if a name in it would be cut, so the summary never contains invented names.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _LINE_CHARACTERS: Final = 240
 
 
 def messages_of_transcript(text: str) -> tuple[Message, ...]:
-    """The messages of a transcript; a text that is none is one request."""
+    """The messages of a transcript. Text without headings is one request."""
     before = _PARTS_BEFORE.match(text)
     start = before or _FIRST.match(text)
     body = text[start.end() :] if start is not None else text
@@ -86,7 +85,7 @@ def _message(heading: re.Match[str], text: str) -> Message | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
-    """What the loop asks for: a summary of `messages`, or lines for what an earlier one left out."""
+    """The request of the loop: a summary of `messages`, or lines for names that an earlier summary omitted."""
 
     kind: Literal["summary", "repair"]
     cap_tokens: int
@@ -94,7 +93,7 @@ class SummaryRequest:
 
 
 def summary_request_of(request: ModelRequest) -> SummaryRequest | None:
-    """The summary that `request` asks for; None when it is a step of an investigation."""
+    """The summary that `request` asks for; None if it is a step of an investigation."""
     messages = tuple(request.messages)
     if request.tool_choice != "none" or not messages:
         return None
@@ -116,7 +115,7 @@ def _number(written: str) -> int:
 
 
 def summarise(request: SummaryRequest) -> str:
-    """The summary, of about `cap_tokens` at most. CPU work that grows with the conversation: call it in a thread."""
+    """The summary, of about `cap_tokens`. The CPU time grows with the conversation: call it in a thread."""
     room = int(request.cap_tokens * _BYTES_PER_TOKEN)
     if request.kind == "repair":
         return _added_lines(request.messages[0], room)
@@ -130,11 +129,11 @@ def summarise(request: SummaryRequest) -> str:
     left = room - sum(len(section) for section in sections)
     sections.insert(2, _section("## Evidence", _evidence(messages, found), left, found))
     text = "\n\n".join(section for section in sections if section)
-    return text or "## Question\nNothing was said yet."
+    return text or "## Question\nNo messages yet."
 
 
 def _section(heading: str, lines: Iterable[str], room: int, found: SourceSurvey) -> str:
-    """As many of `lines` as fit, each once; what would name something that the source never had is left out."""
+    """As many of `lines` as fit, each once. Lines with names that are not in the source are omitted."""
     kept: list[str] = []
     left = room - len(heading)
     for line in dict.fromkeys(lines):
@@ -147,14 +146,14 @@ def _section(heading: str, lines: Iterable[str], room: int, found: SourceSurvey)
 
 
 def _questions(messages: Sequence[Message]) -> Iterator[str]:
-    """What the user asked, the first and the newest question first."""
+    """The questions of the user: the first, then the others from newest to oldest."""
     asked = [each.text for each in messages if isinstance(each, UserMessage) and each.kind == "request"]
     for text in (*asked[:1], *reversed(asked[1:])):
         yield f"- {whole_words(text, 1_200)}"
 
 
 def _findings(messages: Sequence[Message]) -> Iterator[str]:
-    """What the newest diagnosis says, incident by incident."""
+    """The incidents of the newest diagnosis."""
     for message in reversed(messages):
         if not isinstance(message, ToolMessage) or message.tool_name != DIAGNOSE_TOOL or message.status != "success":
             continue
@@ -177,7 +176,7 @@ def _where(message: ToolMessage) -> str:
 
 
 def _evidence(messages: Sequence[Message], found: SourceSurvey) -> Iterator[str]:
-    """What was proved, with its citations, then the lines in which the most important names stand."""
+    """Checked claims with their citations, then the lines with the most important names."""
     for entry in written_ledger(messages).entries:
         yield entry.line()
     for item in with_distinct_lines(found.ranked):
@@ -189,7 +188,7 @@ def _evidence(messages: Sequence[Message], found: SourceSurvey) -> Iterator[str]
 
 
 def _label_of_line(line: str, messages: Sequence[Message]) -> str:
-    """The label of the newest result in which `line` stands, so that it can be read back."""
+    """The label of the newest result that contains `line`."""
     for message in reversed(messages):
         if isinstance(message, ToolMessage) and line in message.text:
             return _where(message)
@@ -197,7 +196,7 @@ def _label_of_line(line: str, messages: Sequence[Message]) -> str:
 
 
 def _calls(messages: Sequence[Message]) -> Iterator[str]:
-    """The calls that were made, the newest first, and what became of them."""
+    """The calls, newest first, with their status."""
     status: dict[str, str] = {each.call_id: each.status for each in messages if isinstance(each, ToolMessage)}
     calls = [call for each in messages if isinstance(each, AssistantMessage) for call in each.tool_calls]
     for call in reversed(calls[-_MOST_CALLS:]):
@@ -213,7 +212,7 @@ def _arguments(written: str) -> str:
 
 
 def whole_words(text: str, most_characters: int) -> str:
-    """`text` on one line, cut at a space: half a name is another name."""
+    """`text` on one line, cut at a space so that no name is cut."""
     line = one_line(text)
     if len(line) <= most_characters:
         return line
@@ -221,7 +220,7 @@ def whole_words(text: str, most_characters: int) -> str:
 
 
 def _added_lines(message: Message, room: int) -> str:
-    """A line for each name that a summary left out, as it stood in the source."""
+    """One line of the source for each name that a summary omitted."""
     text = message.text if isinstance(message, UserMessage) else ""
     lines: list[str] = []
     left = room

@@ -1,7 +1,7 @@
-"""Tables for inventory answers: rows of objects, read as tab-separated lines from one narrow jq call.
+"""Tables for inventory answers, from the tab-separated lines of one narrow jq call.
 
-Images, replicas, resources, where workloads and pods run, what state they are in: a table of exactly what the call
-gave. What a user may not list in the whole cluster is tried in the default namespace, and the answer says so.
+Shows images, replicas, resources, placement and states exactly as the call returned them. If listing the whole cluster
+is forbidden, the default namespace is read, and the answer says so.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NOT_READY: Final = '.status.phase != "Succeeded" and ($ready < (.spec.container
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """An inventory question with everything its plan needs."""
+    """An inventory question with the input of its plan."""
 
     lookups: Lookups
     question: Question
@@ -51,27 +51,27 @@ class Asked:
 
     @property
     def namespace(self) -> str:
-        """Where to look: the namespace of the question, the user's default, or the whole cluster."""
+        """The namespace of the question, the default namespace of the user, or the whole cluster."""
         return self.scope.namespace or WHOLE_CLUSTER
 
     def call(self, tool: str, **arguments: JsonValue) -> tuple[Outcome, str]:
-        """What `tool` gives in the scope, and where that was; in the default namespace if no more is allowed."""
+        """The result of `tool` and its scope. Falls back to the default namespace if the whole cluster is forbidden."""
         outcome = self.lookups.ask(tool, namespace=self.namespace, **arguments)
         if self.namespace == WHOLE_CLUSTER and outcome.is_forbidden:
             narrower = self.lookups.ask(tool, **arguments)
             if not narrower.failed:
-                return narrower, "in the default namespace (the whole cluster may not be read)"
+                return narrower, "in the default namespace (reading the whole cluster is forbidden)"
         return outcome, self.place
 
     @property
     def place(self) -> str:
-        """For people: where was looked."""
+        """The scope in words."""
         return "in the whole cluster" if self.namespace == WHOLE_CLUSTER else f"in namespace {code(self.namespace)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Cells of objects, one line each. `failure` is why there are none, empty when there just are none."""
+    """Cells of objects, one line each. `failure` is the reason if they could not be read."""
 
     cells: tuple[tuple[str, ...], ...] = ()
     place: str = ""
@@ -80,13 +80,13 @@ class Rows:
 
     @property
     def marker(self) -> str:
-        """The citation of all of them."""
+        """The citation of the shown rows."""
         last = min(len(self.cells), _MOST_ROWS_SHOWN)
         return self.source.marker(1, last) if self.source.lines else self.source.marker(1)
 
 
 def read_rows(asked: Asked, kinds: str, expression: str) -> Rows:
-    """The rows that a jq expression over objects of `kinds` gives. Raises `Waiting`."""
+    """The rows that a jq expression returns for objects of `kinds`. Raises `Waiting`."""
     outcome, place = asked.call(JQ_TOOL, kind=kinds, expression=expression)
     if outcome.failed:
         return Rows(failure=outcome.reason, place=place)
@@ -97,7 +97,7 @@ def read_rows(asked: Asked, kinds: str, expression: str) -> Rows:
 
 
 def _closest(cells: tuple[tuple[str, ...], ...], names: Sequence[Named]) -> tuple[tuple[str, ...], ...]:
-    """Only objects of these very names and their pods, if there are such: `cart` is not `cart-worker`."""
+    """Only objects with exactly these names and their pods, if any: `cart` is not `cart-worker`."""
     wanted = {each.name for each in names}
     exact = tuple(row for row in cells if _is_of(row[0].rpartition("/")[2], wanted))
     return exact or cells
@@ -108,9 +108,9 @@ def _is_of(name: str, wanted: set[str]) -> bool:
 
 
 def name_filter(names: Sequence[Named]) -> str:
-    """A jq condition that holds for the objects of these names and for what is named after them; `true` without names.
+    """A jq condition for objects with these names or derived names; `true` without names.
 
-    Names are DNS names, and are written as JSON texts, so that nothing in a question becomes part of the program.
+    Names are written as JSON strings, so a question cannot inject jq code.
     """
     conditions = []
     for named in names[:_MOST_NAMES]:
@@ -124,13 +124,13 @@ def name_filter(names: Sequence[Named]) -> str:
 
 
 def wanted_names(asked: Asked) -> tuple[Named, ...]:
-    """The names of the question that mean an object: the certain ones if there are any."""
+    """The names in the question that mean an object: the certain ones if any, else all."""
     names = [each for each in asked.scope.names if each.kind not in ("Namespace", "Node")]
     return tuple(each for each in names if each.certain) or tuple(names)
 
 
 def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead: str = "") -> str:
-    """A table of `rows` with what it is about; or that there is nothing, or why it could not be read."""
+    """A table of `rows` with its title, or the answer that there are none or that they could not be read."""
     if rows.failure:
         return failed_answer(asked, noun, rows.failure)
     if not rows.cells:
@@ -143,29 +143,29 @@ def rows_answer(asked: Asked, rows: Rows, noun: str, header: Sequence[str], lead
 
 
 def failed_answer(asked: Asked, what: str, reason: str) -> str:
-    """That something could not be looked up, and why."""
+    """The answer for a failed lookup, with the reason."""
     return answer(asked, f"**The {plain(what)} could not be looked up {asked.place}**: {sentence(plain(reason))}")
 
 
 def nothing_answer(asked: Asked, noun: str, place: str) -> str:
-    """That there is nothing of the kind; for a name that does not exist, what is called nearly so."""
+    """The answer for an empty result. For a name that does not exist, it suggests similar names."""
     names = wanted_names(asked)
     if names:
         located = locate(asked.lookups, names, asked.scope.namespace)
         if located.state != "found":
             return answer(asked, missing_object_text(located, asked.scope))
         said = ", ".join(code(str(ref)) for ref in located.objects[:3])
-        return answer(asked, f"No {noun} was found for {said} {place}.")
-    return answer(asked, f"No {noun} was found {place}.")
+        return answer(asked, f"No {noun} found for {said} {place}.")
+    return answer(asked, f"No {noun} found {place}.")
 
 
 def answer(asked: Asked, *parts: str) -> str:
-    """The parts of an answer, with what is always said."""
+    """The parts of an answer with the fixed texts around them."""
     return paragraphs(missing_namespace_text(asked.scope), *parts, NO_LLM)
 
 
 def images(asked: Asked) -> str:
-    """Which images workloads run."""
+    """The images of workloads."""
     chosen = f".items[] | select({name_filter(wanted_names(asked))})"
     expression = (
         f"{chosen} | {_WHO} as $who | {_TEMPLATE} as $spec | {_CONTAINERS.replace('{spec}', '$spec')} "
@@ -187,7 +187,7 @@ def images(asked: Asked) -> str:
 
 
 def replicas(asked: Asked) -> str:
-    """How many replicas workloads want and have."""
+    """The desired and ready replicas of workloads."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | [{_WHO}, "
         "(.spec.replicas // .status.desiredNumberScheduled // 0), "
@@ -198,7 +198,7 @@ def replicas(asked: Asked) -> str:
     if len(rows.cells) == 1:
         who, wanted, ready, updated = (*rows.cells[0], "", "", "")[:4]
         return answer(
-            asked, f"{code(who)} wants `{wanted}` replicas; `{ready}` are ready, `{updated}` up to date.{rows.marker}"
+            asked, f"{code(who)}: `{wanted}` replicas desired, `{ready}` ready, `{updated}` up to date.{rows.marker}"
         )
     return rows_answer(asked, rows, "workload", ("object", "wanted", "ready", "up to date"))
 
@@ -217,7 +217,7 @@ def resources(asked: Asked) -> str:
 
 
 def placement(asked: Asked) -> str:
-    """On which nodes pods run."""
+    """The nodes of pods."""
     expression = (
         f".items[] | select({name_filter(wanted_names(asked))}) | {_POD}"
         '| [.metadata.namespace + "/" + .metadata.name, .status.phase, (.spec.nodeName // "not scheduled"), '
@@ -228,7 +228,7 @@ def placement(asked: Asked) -> str:
 
 
 def pods(asked: Asked) -> str:
-    """Pods in the state that the question names, those with the most restarts first."""
+    """Pods in the state that the question names. Pods with the most restarts come first."""
     state, condition = _state(asked.question)
     named = wanted_names(asked)
     expression = (
@@ -243,7 +243,7 @@ def pods(asked: Asked) -> str:
     ordered = tuple(sorted(rows.cells, key=lambda cells: -_number(cells)))
     shown = Rows(cells=ordered, place=rows.place, failure=rows.failure, source=rows.source)
     lead = f"{counted(len(ordered), 'pod')} {state if len(ordered) == 1 else _plural(state)} {rows.place}:"
-    header = ("pod", "phase", "ready", "restarts", "now", "ended before with", "node")
+    header = ("pod", "phase", "ready", "restarts", "now", "last termination", "node")
     return rows_answer(asked, shown, f"pod that {state}", header, lead)
 
 
@@ -256,7 +256,7 @@ def _plural(state: str) -> str:
 
 
 def _state(question: Question) -> tuple[str, str]:
-    """The state that is asked for, in words and as a condition of jq."""
+    """The state in the question, in words and as a jq condition."""
     crashing = '($now | test("CrashLoopBackOff|Error|OOMKilled")) or ($restarts > 0 and $before != "")'
     tests: tuple[tuple[tuple[str, ...], str, str], ...] = (
         (("pending", "unscheduled", "unschedulable"), "is Pending", '.status.phase == "Pending"'),
@@ -280,11 +280,11 @@ def _state(question: Question) -> tuple[str, str]:
         return "is running", '.status.phase == "Running"'
     if question.says("ready"):
         return "is ready", '.status.phase == "Running" and $ready == (.spec.containers | length)'
-    return "is there", "true"
+    return "exists", "true"
 
 
 def changes(asked: Asked) -> str:
-    """What was created or rolled out last; of a named object what changed in the last day."""
+    """The newest objects; for a named object, its changes in the last 24 hours."""
     names = wanted_names(asked)
     if names and asked.lookups.has(RELATED_TOOL):
         located = locate(asked.lookups, names, asked.scope.namespace)
@@ -302,8 +302,8 @@ def changes(asked: Asked) -> str:
     kinds = "deployments,replicasets,statefulsets,daemonsets,cronjobs,configmaps,services"
     rows = read_rows(asked, kinds, expression)
     lead = (
-        f"The newest objects {rows.place}; a new ReplicaSet is a rollout of its Deployment. "
-        "An edit of an object that was there before leaves no time here."
+        f"Newest objects {rows.place}. A new ReplicaSet is a rollout of its Deployment. "
+        "Edits of existing objects are not shown."
     )
     return rows_answer(asked, rows, "object", ("created", "object", "revision", "images"), lead)
 
@@ -313,7 +313,7 @@ def _changes_of(asked: Asked, name: str, text: str) -> str:
     lines = text.split("\n")
     heading = next((index for index, line in enumerate(lines) if line.startswith("changed in")), None)
     if heading is None:
-        return answer(asked, f"No change of {code(name)} in the last 24 hours was found: {one_line(lines[0], 200)}.")
+        return answer(asked, f"No changes of {code(name)} found in the last 24 hours: {one_line(lines[0], 200)}.")
     end = next((i for i in range(heading + 1, len(lines)) if not lines[i].startswith(" ")), len(lines))
     return answer(
         asked, f"Changes of {code(name)} in the last 24 hours:\n{excerpt(chr(10).join(lines[heading + 1 : end]))}"

@@ -1,9 +1,8 @@
-"""The plan of a `why` question: diagnose the scope, look closer at what matches, and report.
+"""The plan of a `why` question: diagnose the scope, read details of the matching incident, and report.
 
-Runs for every request from its beginning; `Waiting` ends it while calls are pending. Never says that something is
-healthy: only that nothing was found at it, and what could not be checked. A report of `kubernetes_diagnose` that was
-spilled is read back with jq, smaller with each attempt; a call that failed is a value with its reason, never a report
-without incidents.
+Runs from its beginning for every request; `Waiting` ends it while calls are pending. The answer never says that an
+object is healthy, only that no faults were found and which checks were not possible. A stored report of
+`kubernetes_diagnose` is read with jq, in a smaller form with each attempt.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _NOTHING: Final = Outcome(tool="", status="no_data", text="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosed:
-    """A report, and where its lines can be cited."""
+    """A report and the source for its citations."""
 
     report: DiagnosisReport
     source: Source
@@ -62,7 +61,7 @@ class Diagnosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotDiagnosed:
-    """There is no report. `reason` is one line."""
+    """No report is available. `reason` is one line."""
 
     reason: str
 
@@ -81,12 +80,12 @@ def _read(text: str, source: Source) -> Diagnosed | NotDiagnosed:
     try:
         return Diagnosed(report=report_from_json(text), source=source)
     except ValueError as error:
-        return NotDiagnosed(reason=f"the answer of {DIAGNOSE_TOOL} could not be read: {one_line(str(error), 300)}")
+        return NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} could not be read:  {one_line(str(error), 300)}")
 
 
 def _read_back(lookups: Lookups, outcome: Outcome) -> Diagnosed | NotDiagnosed:
-    """The report from the store: most of it, then less of it."""
-    failed = NotDiagnosed(reason=f"the answer of {DIAGNOSE_TOOL} is no longer in the conversation")
+    """The stored report, in a shorter form with each attempt."""
+    failed = NotDiagnosed(reason=f"the result of {DIAGNOSE_TOOL} is no longer in the conversation")
     if not outcome.stored_id:
         return failed
     for incidents, findings in _ATTEMPTS:
@@ -108,7 +107,7 @@ def answer_why(lookups: Lookups, question: Question) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """What is known after the diagnosis. `matches` are all incidents, the best match first."""
+    """The diagnosis and its matches. `matches` contains all incidents, best match first."""
 
     question: Question
     scope: Scope
@@ -120,10 +119,10 @@ class _Case:
         lookups: Lookups,
         focus: Match | None,
         *leads: str,
-        others_title: str = "Also broken",
+        others_title: str = "Other incidents",
         failures: tuple[str, ...] = (),
     ) -> str:
-        """The report with a closer look at `focus`, and all other incidents in short."""
+        """The report with details of `focus` and one line for each other incident."""
         answered = focus.incident.id if focus is not None else ""
         others = tuple(each for each in self.diagnosis.report.incidents if each.id != answered)
         source = self.diagnosis.source
@@ -157,7 +156,7 @@ def _answer_in(lookups: Lookups, question: Question, scope: Scope) -> str:
 
 
 def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
-    """None of the names in the question is part of an incident: the object is well, or elsewhere, or not there."""
+    """The answer if no incident involves the named objects: they are healthy, elsewhere, or missing."""
     scope = case.scope
     located = locate(lookups, scope.names, scope.namespace)
     if located.state == "found":
@@ -165,13 +164,14 @@ def _answer_unmatched(lookups: Lookups, case: _Case) -> str:
     if located.state == "missing" and _may_widen(case):
         return _answer_in(lookups, case.question, replace(scope, namespace=WHOLE_CLUSTER))
     if any(each.certain for each in scope.names):
-        return case.report(lookups, None, missing_object_text(located, scope), _if_nothing(case), others_title="Broken")
+        lead = missing_object_text(located, scope)
+        return case.report(lookups, None, lead, _if_nothing(case), others_title="Incidents")
     lead = missing_object_text(located, scope) if len(scope.names) == 1 else ""
     return _report_worst(lookups, case, lead)
 
 
 def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Source]:
-    """An incident that a long report tells in one sentence, with its evidence."""
+    """The full incident with its evidence, if a long report contains only its summary."""
     culprit = match.incident.culprit
     closer = diagnose(lookups, culprit.namespace, resource_path(culprit))
     if isinstance(closer, Diagnosed):
@@ -182,27 +182,27 @@ def _in_full(lookups: Lookups, match: Match, source: Source) -> tuple[Match, Sou
 
 
 def _may_widen(case: _Case) -> bool:
-    """Whether only the user's default namespace was read, so that what is not there may be elsewhere."""
+    """Whether only the default namespace was read, so that the object may be in another one."""
     chosen = case.question.namespace or case.scope.namespace == case.question.perhaps_namespace
     return bool(case.diagnosis.report.namespaces) and not chosen and case.scope.namespace != WHOLE_CLUSTER
 
 
 def _report_worst(lookups: Lookups, case: _Case, first: str = "") -> str:
-    """The incident that has the symptom of the question, or the worst; or that nothing was found."""
+    """The incident with the symptom of the question, or the first one by severity, or the answer without faults."""
     worst = next((match for match in case.matches if match.incident.severity != "info"), None)
     if worst is None:
         return case.report(
-            lookups, None, first, nothing_found_text(case.diagnosis.report, case.scope), others_title="Remarks"
+            lookups, None, first, nothing_found_text(case.diagnosis.report, case.scope), others_title="Notes"
         )
     lead = _found_text(case)
     if case.question.symptoms and not worst.symptoms:
         place = spoken_place(case.diagnosis.report, case.scope)
-        lead = f"Nothing was found that is about {spoken_symptoms(case.question)}. The worst of what was found {place}:"
+        lead = f"No incident matches {spoken_symptoms(case.question)}. Most severe incident {place}:"
     return case.report(lookups, worst, first, lead)
 
 
 def _found_text(case: _Case) -> str:
-    """How much is broken, where more than one thing is."""
+    """The number of incidents, if there are several."""
     severities = [match.incident.severity for match in case.matches]
     omitted = case.diagnosis.report.omitted
     if len(severities) + omitted < 2 or case.question.symptoms:
@@ -210,7 +210,7 @@ def _found_text(case: _Case) -> str:
     counts = [f"{number} {severity}" for severity in SEVERITIES if (number := severities.count(severity))]
     more = f" and {omitted} more" if omitted else ""
     place = spoken_place(case.diagnosis.report, case.scope)
-    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}); the worst:"
+    return f"{counted(len(severities), 'incident')}{more} {place} ({', '.join(counts)}). Most severe:"
 
 
 def _if_nothing(case: _Case) -> str:
@@ -219,7 +219,7 @@ def _if_nothing(case: _Case) -> str:
 
 
 def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
-    """An object at which nothing was found: what it depends on, what it is connected with, what else is broken."""
+    """The answer for an object without incidents: related objects and other incidents."""
     ref = located.objects[0]
     resource, related = resource_path(ref), located.about or _NOTHING
     closer = diagnose(lookups, ref.namespace, resource)
@@ -227,26 +227,26 @@ def _report_healthy(lookups: Lookups, case: _Case, located: Located) -> str:
         named = (Named(name=ref.name, kind=ref.kind, namespace=ref.namespace),)
         matches = match_incidents(closer.report.incidents, parse_question(""), named)
         concerned = replace(case, diagnosis=closer, matches=matches)
-        lead = f"Nothing wrong was found at {code(str(ref))} itself, but at something that concerns it:"
+        lead = f"{code(str(ref))} itself has no fault, but a related object has one:"
         return concerned.report(lookups, matches[0], "" if is_about(matches[0]) else lead)
     shown = excerpt(related.text) if not related.failed and related.text.strip() else ""
     return replace(case, diagnosis=_with_gaps_of(case.diagnosis, closer)).report(
         lookups,
         None,
         _healthy_text(case, closer, located.objects),
-        f"What it is connected with:\n{shown}" if shown else "",
-        others_title="Broken elsewhere",
+        f"Related objects:\n{shown}" if shown else "",
+        others_title="Incidents elsewhere",
         failures=(f"diagnosis of {ref}: {closer.reason}",) if isinstance(closer, NotDiagnosed) else (),
     )
 
 
 def _healthy_text(case: _Case, closer: Diagnosed | NotDiagnosed, objects: tuple[ObjectRef, ...]) -> str:
-    text = f"**Nothing wrong was found at {code(str(objects[0]))}.**"
+    text = f"**No faults found in {code(str(objects[0]))}.**"
     is_complete = case.diagnosis.report.complete and isinstance(closer, Diagnosed) and closer.report.complete
     if not is_complete:
-        text += " Not everything could be checked (see below), so this does not mean that it is healthy."
+        text += " Some checks were not possible (see below), so faults may remain."
     if len(objects) > 1:
-        text += f" The name also stands for {object_list(objects[1:5])}."
+        text += f" Other objects with this name: {object_list(objects[1:5])}."
     return text
 
 

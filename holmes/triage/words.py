@@ -1,6 +1,6 @@
-"""The words of questions about a cluster: kinds and their other names, symptoms, and words that are never a name.
+"""The words of questions: kinds and their aliases, symptoms, and words that are never names.
 
-Read by `question`, `intents` and `matching`. Data only; everything is in lower case.
+Contains only data, in lower case.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindWord:
-    """A kind, its resource name for kubectl, and how people call it."""
+    """A kind, its resource name for kubectl, and its aliases."""
 
     kind: str
     resource: str
@@ -69,15 +69,15 @@ KINDS: Final = (
 )
 KIND_BY_WORD: Final = {name: kind for kind in KINDS for name in kind.names}
 KIND_BY_NAME: Final = {kind.kind: kind for kind in KINDS}
-# Abbreviations that are English words stand for a kind only before a slash.
+# Abbreviations that are also English words mean a kind only before a slash.
 ONLY_BEFORE_SLASH: Final = frozenset({"no", "po", "sc", "ds", "cm", "rs", "sa", "ing", "cj"})
-# Kinds that own pods, in the order in which a bare name is looked for.
+# Kinds that own pods, in the order of the search for a bare name.
 WORKLOAD_RESOURCES: Final = ("deployments", "statefulsets", "daemonsets", "cronjobs", "jobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptom:
-    """What people complain about, and how findings speak of it: words in the question, words in a finding."""
+    """A symptom: its words in questions and its words in findings."""
 
     name: str
     said: tuple[str, ...]
@@ -219,12 +219,12 @@ team template terminated test tests text there traffic trace tracebacks trigger 
 troubleshoot troubleshooting type types unhealthy unknown unstable usage value values variable variables version
 versions view warn warning warnings workload workloads write yaml zone poem joke story weather
 """
-# Symptom words that are as often the name of a workload.
+# Symptom words that are often names of workloads.
 _ALSO_NAMES: Final = frozenset({"coredns", "backup", "batch", "gateway", "registry", "nightly"})
 NEVER_NAMES: Final = (
     frozenset(_COMMON.split()) | frozenset(_TECHNICAL.split()) | (SYMPTOM_WORDS - _ALSO_NAMES) | KIND_BY_WORD.keys()
 )
-# What follows "in" and is no namespace.
+# Words after "in" that are not namespaces.
 _OFTEN_NAMESPACES: Final = frozenset({
     "default", "demo", "dev", "ingress", "internal", "prod", "production", "stage", "staging", "system", "test",
 })  # fmt: skip

@@ -115,8 +115,8 @@ def test_completion_knows_the_commands(bare: Home) -> None:
         (["ask"], "holmes: there is no question: give one as an argument, with --prompt-file, or on standard input "),
         (["ask", "-i", "why"], "holmes: --interactive needs a terminal"),
         (["ask", "why", "--max-steps", "0"], "holmes: --max-steps=0: must be greater than or equal to 1"),
-        (["ask", "why", "--config", "/nowhere.yaml"], "holmes: /nowhere.yaml: there is no such file"),
-        (["ask", "why", "-t", "/nowhere.yaml"], "holmes: custom toolset file '/nowhere.yaml': there is no such file"),
+        (["ask", "why", "--config", "/nowhere.yaml"], "holmes: /nowhere.yaml: file not found"),
+        (["ask", "why", "-t", "/nowhere.yaml"], "holmes: custom toolset file '/nowhere.yaml': file not found"),
         (["ask", "why", "-f", "/nowhere.log"], "holmes: the file '/nowhere.log' cannot be read: No such file"),
         (["ask", "-pf", "/nowhere.txt"], "holmes: the file '/nowhere.txt' cannot be read: No such file"),
         (

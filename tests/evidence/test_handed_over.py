@@ -87,7 +87,7 @@ async def test_results_of_other_conversations_are_neither_read_nor_named(tmp_pat
         assert answer.status == "error"
         assert "other conversation saw" not in answer.text
         assert theirs.id not in answer.text.replace(reference, "")
-        assert "no stored result" in answer.text or "is not a stored result" in answer.text
+        assert "not found in this conversation" in answer.text or "is not a stored result" in answer.text
 
 
 async def test_the_results_of_the_conversation_are_read_and_named(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
             "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the variable 'MISSING', which is not set",
         ),
         ("extra_headers: {X: [1]}\n", "~/.holmes/config.yaml:1: 'extra_headers.X': must be text"),
-        ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': there is no such file"),
+        ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': file not found"),
     ],
 )
 def test_a_mistake_in_the_file_is_one_line_with_the_place(tmp_path: Path, text: str, expected: str) -> None:
@@ -105,7 +105,7 @@ def test_a_mistake_in_the_file_is_one_line_with_the_place(tmp_path: Path, text: 
         ({"TEMPERATURE": "hot"}, "TEMPERATURE='hot': must be a number"),
         ({"THINKING": "{oops"}, "THINKING='{oops': not valid JSON"),
         ({"THINKING": "[]"}, "THINKING='[]': must be an object"),
-        ({"MODEL_LIST_FILE_LOCATION": "/nowhere/models.yaml"}, "/nowhere/models.yaml: there is no such file"),
+        ({"MODEL_LIST_FILE_LOCATION": "/nowhere/models.yaml"}, "/nowhere/models.yaml: file not found"),
     ],
 )
 def test_a_bad_variable_is_named_with_its_value_and_what_is_valid(
@@ -119,7 +119,7 @@ def test_a_bad_option_is_named_as_the_user_typed_it(tmp_path: Path) -> None:
 
 
 def test_a_config_file_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="file not found"):
         load_settings({"HOME": str(tmp_path)}, tmp_path / "mine.yaml")
 
 

@@ -92,7 +92,7 @@ def inventory(**changed: Any) -> RecordedCluster:  # noqa: ANN401
         ("show all images in namespace shop", "3 container images in namespace `shop`:"),
         (
             "how many replicas does cart have?",
-            "`Deployment shop/cart` wants `3` replicas; `3` are ready, `3` up to date.",
+            "`Deployment shop/cart`: `3` replicas desired, `3` ready, `3` up to date.",
         ),
         ("what are the memory limits of checkout?", "| Deployment shop/checkout | app | 10m | none | none | 64Mi |"),
         ("where does cart run?", "| shop/cart-5d8f6bb7c9-qwz7x | Running | worker-1 | 10.0.0.7 |"),
@@ -141,7 +141,7 @@ async def test_who_may_not_list_the_cluster_gets_the_default_namespace_and_is_to
         return FORBIDDEN if arguments.get("namespace") == "*" else "4\n"
 
     told = await ask(inventory(kubectl_count=count), "how many pods are there?")
-    assert "There are `4` Pods in the default namespace (the whole cluster may not be read)." in told.text
+    assert "There are `4` Pods in the default namespace (reading the whole cluster is forbidden)." in told.text
 
 
 async def test_the_default_namespace_of_the_user_is_the_scope() -> None:
@@ -190,24 +190,24 @@ async def test_a_log_without_matching_lines_says_what_was_looked_for() -> None:
         status="no_data", data="No log lines found. Logs of Deployment 'cart'; searched with include 'x'"
     )
     told = await ask(inventory(kubernetes_logs=nothing), "errors in the logs of cart")
-    assert told.text.startswith("There are no log lines that match `error|exception|fatal|panic|fail|critical|warn` of")
+    assert told.text.startswith("No log lines matching `error|exception|fatal|panic|fail|critical|warn` found for")
 
 
 async def test_an_unknown_name_is_answered_with_what_is_called_nearly_so() -> None:
     for question in ("logs of deployment paymints", "which image does deployment paymints run?"):
         told = await ask(inventory(), question)
-        assert "**There is no Deployment `paymints` in the whole cluster.**" in told.text
+        assert "**Deployment `paymints` not found in the whole cluster.**" in told.text
         assert "`Deployment payments`" in told.text
 
 
 async def test_without_a_name_it_asks_for_one() -> None:
     told = await ask(inventory(), "show the logs")
-    assert told.text.startswith("Name the pod or workload whose log you want")
+    assert told.text.startswith("Name the pod or workload, for example")
 
 
 async def test_an_unknown_question_gets_the_findings_and_what_can_be_asked() -> None:
     told = await ask(inventory(), "write me a poem")
-    assert "What the built-in rules can answer" in told.text
+    assert "The built-in rules answer these questions" in told.text
     assert "6 incidents" in told.text
 
 
@@ -241,7 +241,7 @@ async def test_containers_without_a_matching_line_are_left_out() -> None:
 @pytest.mark.parametrize("order", ["delete the cart pod", "please restart deployment/cart", "can you scale cart to 3"])
 async def test_an_order_to_change_the_cluster_is_refused_in_its_first_line(order: str) -> None:
     told = await ask(inventory(), order)
-    assert told.text.startswith("Holmes only reads: nothing was changed.\n\n")
+    assert told.text.startswith("Holmes is read-only: nothing was changed.\n\n")
     told = await ask(inventory(), "why did cart restart?")
     assert "nothing was changed" not in told.text
 

@@ -62,7 +62,7 @@ def test_json_on_one_line_is_cited_by_the_lines_that_the_store_counts() -> None:
 @pytest.mark.parametrize(
     ("incident", "commands"),
     [
-        (MISSING_SETTINGS, ("# create ConfigMap shop/checkout-settings, or correct what refers to it",)),
+        (MISSING_SETTINGS, ("# create ConfigMap shop/checkout-settings, or correct the reference to it",)),
         (OUT_OF_MEMORY, ("kubectl set resources deployment/cart -n shop --containers=app --limits=memory=<more>",)),
         (
             BAD_IMAGE,

@@ -23,14 +23,14 @@ from holmes.core.truncation.summary_message import (
     summary_message,
 )
 from holmes.core.truncation.summary_request import SummaryJob
-from holmes.evidence.ledger import ledger_of
+from holmes.evidence.verification import ledger_of
 from holmes.values.messages import AssistantMessage, CompactionMark
 from holmes.values.stats import RequestStats
 
 if TYPE_CHECKING:
     from holmes.core.truncation.context import CompactionContext, HistoryBudget
     from holmes.core.truncation.plan import Plan
-    from holmes.evidence.ledger import Ledger
+    from holmes.evidence.verification import Ledger
     from holmes.tokens.history import History
     from holmes.values.messages import StoredResult, UserMessage
 

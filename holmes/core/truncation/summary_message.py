@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from holmes.core.truncation.entity_check import with_distinct_lines
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shortened
-from holmes.evidence.ledger import LEDGER_HEADING
+from holmes.evidence.verification import LEDGER_HEADING
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
 from holmes.values.messages import Text, UserMessage
 from holmes.values.texts import after_placeholder, before_placeholder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holmes.core.truncation.plan import Room, plan_removal
 from holmes.core.truncation.removed import store_removed, where_removed_lie
 from holmes.core.truncation.summary_message import ledger_room_tokens, reminder_text
-from holmes.evidence.ledger import ledger_of
+from holmes.evidence.verification import ledger_of
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.messages import AssistantMessage, CompactionMark, Text, UserMessage
 

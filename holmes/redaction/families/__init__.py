@@ -1,1 +1,1 @@
-"""The kinds of secrets that are known by their own shape or place: one family per file, each with a tuple `KINDS`."""
+"""Kinds of secrets with a known shape or position. Each file contains one family in the tuple `KINDS`."""

@@ -1,4 +1,4 @@
-"""Passwords in statements of SQL, in the command lines of database programs, and in the files of their clients."""
+"""Passwords in SQL statements, in command lines of database clients and in their configuration files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from holmes.redaction.kinds import OPTION, PASSWORD, Kind
 from holmes.redaction.values import is_prose, is_reference, is_word, looks_random
 
-# What stands between the words of a command: blanks, or the commas, quotes and dashes of a list.
+# Separators between the words of a command: blanks, or commas, quotes and dashes of a list.
 _GAP = r"(?:[ \t]{1,8}|[\"'][ \t]{1,4}[\"']|\\{0,7}[\"']?,[ \t\n]{0,40}\\{0,7}[\"']?|[\"']?\n[ \t]{0,60}- {1,4}[\"']?)"
 _QUOTE = r"\\{0,7}[\"'`]"
 _ARGUMENT = r"(?P<secret>[^\s\"'\\,\]|;<>][^\s\"'\\,\]]{0,200})"
 _AT: Final = re.compile("@")
 
-# Programs, and the option behind which they take a password.
+# Programs and their password option.
 _PROGRAMS: Final = (
     (
         "p",

@@ -1,4 +1,4 @@
-"""Secrets that only their place gives away: URLs, headers, cookies, the words and the files of commands and clients."""
+"""Secrets with a known position: in URLs, headers, cookies, command lines and configuration files."""
 
 from __future__ import annotations
 

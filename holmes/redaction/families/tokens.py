@@ -1,4 +1,4 @@
-"""Keys and tokens with a shape of their own: of clouds and services, JWTs, encoded private keys, hashed passwords."""
+"""Keys and tokens with a known shape: cloud and service tokens, JWTs, encoded private keys, password hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holmes.redaction.kinds import BASE64, BASE64_EDGE, EDGE, END, LONG_ARGUMENT
 
 
 def _decoded_start(value: str, characters: int = 120) -> bytes:
-    """The first bytes of base64 text; empty when it is none."""
+    """The first bytes of base64 text; empty if the text is not base64."""
     start = value[: min(characters, len(value))]
     try:
         return base64.b64decode(start[: len(start) // 4 * 4])
@@ -142,7 +142,7 @@ _KEYS: Final = (
 
 
 def _mixed(value: str) -> bool:
-    """Whether random letters are likely: all of upper case, lower case and digits (a path or a hash has not all)."""
+    """Whether the letters are likely random: upper case, lower case and digits. A path or a hash lacks one of them."""
     return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
 
 
@@ -158,7 +158,7 @@ _CLOUDS: Final = (
         name="aws-secret-key",
         literals=("IA",),
         gate=re.compile(r"IA[A-Z2-7]{4}"),
-        # In tables and CSV files the secret follows its id without a name.
+        # In tables and CSV files, the secret follows its id without a name.
         pattern=re.compile(r"A[KS]IA[A-Z2-7]{16}[\"',;:\s|]{1,8}(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])"),
         accepts=_mixed,
     ),

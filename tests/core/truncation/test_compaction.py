@@ -15,7 +15,7 @@ from holmes.core.truncation.compaction import SUMMARY_HEADING, CompactionAttempt
 from holmes.core.truncation.context import CompactionContext, budget_of, measured
 from holmes.core.truncation.entity_check import NOT_IN_SOURCE
 from holmes.core.truncation.summary_message import largest_message_tokens
-from holmes.evidence.ledger import ledger_of
+from holmes.evidence.verification import ledger_of
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens.history import History
 from holmes.values.errors import ModelError

@@ -17,7 +17,7 @@ from holmes.core.truncation.summary_message import (
     summary_message,
 )
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, SHORTENED, shortened
-from holmes.evidence.ledger import LEDGER_HEADING, Ledger, ledger_of, written_ledger
+from holmes.evidence.verification import LEDGER_HEADING, Ledger, ledger_of, written_ledger
 from holmes.values.messages import AssistantMessage, ResultId, StoredResult, Text
 from holmes.values.tools import Tool
 from tests.core.truncation.summaries import COUNTER, TOOLS
