@@ -33,7 +33,7 @@ def make_keys(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (201, "Secret 'holmes' is created\n"),
+        (201, "Secret 'holmes' was created\n"),
         (409, "Secret 'holmes' already exists and was not changed\n"),
     ],
 )

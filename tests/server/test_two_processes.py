@@ -229,8 +229,8 @@ def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_serv
         messages = [each["message"] for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "says nothing for a minute and is killed" in messages[0]
-    assert "the server ends" in messages[1]
+    assert "did not respond for a minute and is killed" in messages[0]
+    assert "the server stops" in messages[1]
 
 
 def test_a_signal_during_the_start_ends_both(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_steps_and_the_answer_appear_while_the_page_is_open(browser: Browser, pa
         _finish(page_server, identity, "The **node** is full.")
         expect(page.locator("#answer .markdown strong")).to_have_text("node")
         expect(page.locator(".state")).to_have_text("answered")
-        expect(page.locator("#announce")).to_have_text("The answer is here.")
+        expect(page.locator("#announce")).to_have_text("The answer is available.")
         expect(page.locator("#cancel")).to_have_count(0)
         expect(step.locator(".output")).to_contain_text("LAST SEEN")  # what was open stays open
 
