@@ -1,7 +1,7 @@
-"""Fetches the alerts that fire from an Alertmanager. Called by `holmes investigate alertmanager`.
+"""Reads alerts from Alertmanager, and matches their labels.
 
-Gives back the bytes of its API, bounded in size and time; what they mean is read elsewhere. Whatever goes wrong is
-`SourceUnreachable` with one line that says what to do.
+Returns the bytes of the API, limited in size and time, without interpreting them. Every failure is a
+`SourceUnreachable` with one line that contains the next step.
 """
 
 from __future__ import annotations
@@ -30,18 +30,17 @@ _SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMatcher:
-    """One condition. A label that is missing is empty; an expression must match the whole value."""
+    """One condition. A missing label is empty. A regular expression must match the whole value."""
 
     label: str
     operator: Operator
     value: str
 
     def __str__(self) -> str:
-        """As Alertmanager's API takes it."""
+        """The form that the API of Alertmanager accepts."""
         return f"{self.label}{self.operator}{json.dumps(self.value, ensure_ascii=False)}"
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the condition holds."""
         value = labels.get(self.label, "")
         if self.operator in {"=", "!="}:
             return (value == self.value) is (self.operator == "=")
@@ -50,7 +49,7 @@ class LabelMatcher:
 
 
 def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> bool:
-    """Whether all conditions hold. Raises `ConfigError` for an expression that takes for ever."""
+    """Whether all conditions hold. Raises `ConfigError` for a regular expression that takes too long."""
     try:
         return all(matcher.matches(labels) for matcher in matchers)
     except TimeoutError:
@@ -58,10 +57,12 @@ def matches_all(matchers: Iterable[LabelMatcher], labels: Mapping[str, str]) -> 
 
 
 def parse_matcher(text: str) -> LabelMatcher:
-    """A matcher such as `severity=critical` or `namespace=~"shop|legacy"`. Raises `ConfigError`."""
+    """Parse a matcher such as `severity=critical` or `namespace=~"shop|legacy"`. Raises `ConfigError`."""
     match = _MATCHER.fullmatch(text)
     if match is None:
-        message = f'{text!r} is no matcher of labels: write for example severity=critical or namespace=~"shop|legacy"'
+        message = (
+            f'{text!r} is not a valid label matcher; expected for example severity=critical or namespace=~"shop|legacy"'
+        )
         raise ConfigError(message)
     operator: Operator = match[2]  # type: ignore[assignment]  # the expression allows nothing else
     value = _unquoted(match[3], text)
@@ -81,7 +82,7 @@ def _unquoted(value: str, text: str) -> str:
     except (ValueError, RecursionError):
         unquoted = None
     if not isinstance(unquoted, str):
-        raise ConfigError(f"{text!r}: the quotation marks do not close")
+        raise ConfigError(f"{text!r}: missing closing quotation mark")
     return unquoted
 
 
@@ -92,14 +93,14 @@ _PATH: Final = "/api/v2/alerts"
 
 
 class SourceUnreachable(HolmesError):
-    """The source of alerts does not answer, or not as it should."""
+    """The source of alerts does not answer, or its answer is not valid."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertmanagerAccess:
-    """Where it is (`http://host:9093`, with the path it is served under) and who asks."""
+    """`url` is for example `http://host:9093`, with a path prefix if it has one."""
 
     url: str
     username: str | None = None
@@ -107,9 +108,9 @@ class AlertmanagerAccess:
 
 
 async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatcher] = ()) -> bytes:
-    """The alerts that fire, match and are not kept quiet, as the JSON list of `/api/v2/alerts`.
+    """Read the firing alerts that match and are not silenced or inhibited, as the JSON list of `/api/v2/alerts`.
 
-    Raises `SourceUnreachable`, and `ConfigError` for an address that is none.
+    Raises `SourceUnreachable`, and `ConfigError` for a URL that is not valid.
     """
     import httpx
 
@@ -140,13 +141,13 @@ async def fetch_alerts(access: AlertmanagerAccess, matchers: Sequence[LabelMatch
 async def _content(response: httpx.Response, address: str) -> bytes:
     if response.status_code in {401, 403}:
         raise SourceUnreachable(
-            f"Alertmanager at {address} refuses with {response.status_code}; check --alertmanager-username and "
-            "--alertmanager-password"
+            f"Alertmanager at {address} rejected the request ({response.status_code}); check "
+            "--alertmanager-username and --alertmanager-password"
         )
     if not response.is_success:
         raise SourceUnreachable(
-            f"Alertmanager at {address} answered {response.status_code} to {_PATH}; is it an Alertmanager of version "
-            "0.16 or later?"
+            f"Alertmanager at {address} answered {response.status_code} to {_PATH}; "
+            "Alertmanager 0.16 or later is required"
         )
     content = bytearray()
     async for piece in response.aiter_bytes():
@@ -160,7 +161,7 @@ async def _content(response: httpx.Response, address: str) -> bytes:
 
 
 def _address(url: str) -> tuple[str, tuple[str, str]]:
-    """The address without the user that may stand in it, and that user; messages must not show the password."""
+    """The URL without user information, and the user information. Messages must not show the password."""
     try:
         parts = urlsplit(url.strip())
         host = parts.hostname
@@ -168,7 +169,9 @@ def _address(url: str) -> tuple[str, tuple[str, str]]:
     except ValueError:
         host, parts, port = None, urlsplit(""), ""
     if not host or parts.scheme not in {"http", "https"}:
-        raise ConfigError("alertmanager_url is no address: write for example http://alertmanager.monitoring:9093")
+        raise ConfigError(
+            "alertmanager_url is not a valid URL; expected for example http://alertmanager.monitoring:9093"
+        )
     shown = f"[{host}]" if ":" in host else host
     path = parts.path.rstrip("/").removesuffix(_PATH)
     return urlunsplit((parts.scheme, f"{shown}{port}", path, "", "")), (

@@ -13,11 +13,11 @@ from tests.support.shown_texts import ROOT, patterns, refused, texts_below
 # Folders and files whose texts are not rewritten yet.
 NOT_YET: Final = frozenset(
     {
-        *("app", "assets", "cli", "core", "destinations", "diagnosis", "investigations", "kubernetes"),
+        *("app", "assets", "cli", "core", "destinations", "investigations", "kubernetes"),
         *("llm", "prompts", "server", "settings", "snapshot", "sources", "stores"),
         *("telemetry", "tokens", "values", "yaml_documents"),
-        *("CHANGELOG.md", "configuration.md", "context-management.md", "deploy.md", "diagnosis.md", "models.md"),
-        *("observability.md", "rules.md", "serving.md", "snapshots.md", "toolsets.md"),
+        *("CHANGELOG.md", "configuration.md", "context-management.md", "deploy.md", "models.md"),
+        *("observability.md", "serving.md", "snapshots.md", "toolsets.md"),
         "helm/holmes",
         "help",
     }

@@ -1,1 +1,1 @@
-"""Finds what is broken in a cluster, and why, without a model: rules over a `ClusterState`, merged into incidents."""
+"""Finds faults of a cluster and their causes without a model: rules over a `ClusterState`, merged into incidents."""

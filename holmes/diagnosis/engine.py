@@ -1,6 +1,6 @@
-"""All rules of `holmes.diagnosis.rules`, and what one of them finds in a state.
+"""The rules of `holmes.diagnosis.rules`, and the findings of one rule in a state.
 
-The same fault of several pods is one finding. Pure: reads nothing but the state.
+Equal faults of several pods become one finding. Only the state is read.
 """
 
 from __future__ import annotations
@@ -40,25 +40,24 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def chosen_rules(ids: tuple[str, ...]) -> tuple[Rule, ...]:
-    """The rules with these ids, written in any case; all of them for none. Raises `ConfigError` for an unknown id."""
+    """The rules with these ids in any case, all rules for no ids. Raises `ConfigError` for an unknown id."""
     if not ids:
         return all_rules()
     known = {rule.id.lower(): rule for rule in all_rules()}
     for rule_id in ids:
         if rule_id.lower() not in known:
-            message = f"there is no rule {rule_id!r}; `holmes rules list` shows all"
+            message = f"unknown rule {rule_id!r}; `holmes rules list` shows all rules"
             raise ConfigError(message)
     wanted = {rule_id.lower() for rule_id in ids}
     return tuple(rule for rule_id, rule in known.items() if rule_id in wanted)
 
 
 def findings_of(rule: Rule, state: ClusterState) -> tuple[Finding, ...]:
-    """What one rule finds, merged by culprit, sorted by culprit."""
+    """The findings of one rule, merged and sorted by culprit."""
     return merged_findings(rule, rule.check(state), state)
 
 
 def merged_findings(rule: Rule, faults: Iterable[Fault], state: ClusterState) -> tuple[Finding, ...]:
-    """The findings that the faults of one rule stand for."""
     merged: dict[tuple[ObjectRef, str, str], Finding] = {}
     for fault in faults:
         finding = _finding(rule, fault, state)
@@ -85,13 +84,13 @@ def _finding(rule: Rule, fault: Fault, state: ClusterState) -> Finding:
 
 
 def workload_ref(ref: ObjectRef, state: ClusterState) -> ObjectRef:
-    """The outermost owner of an object, the object itself when it is not known or not owned."""
+    """The outermost owner of an object, or the object itself when it is unknown or has no owner."""
     found = state.find(ref)
     return ref if found is None else state.workload_of(found).ref
 
 
 def _merged(earlier: Finding, later: Finding) -> Finding:
-    """Two pods with the same fault: the worse, then the first by name stands for both, the earliest time counts."""
+    """Merges two pods with the same fault: the more severe finding, then the first by name, and the earliest time."""
     times: Iterable[str] = [since for since in (earlier.since, later.since) if since]
     first, second = sorted((earlier, later), key=lambda finding: (SEVERITIES.index(finding.severity), finding.subject))
     return replace(

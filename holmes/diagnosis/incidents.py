@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 _GENERIC_RULES: Final = frozenset({"P01", "P03", "P08a", "P09", "P10", "W01", "W02", "N-S02"})
-"""Rules that say that something fails, and not what is wrong: behind every other at the same culprit."""
+"""Rules that report a failure without its cause. They rank behind every other rule at the same culprit."""
 
 
 def _rank(finding: Finding) -> tuple[bool, int, bool, str, ObjectRef]:
-    """The most telling finding sorts first."""
+    """The most specific finding sorts first."""
     return (
         finding.role == "symptom",
         SEVERITIES.index(finding.severity),
@@ -52,11 +52,11 @@ class _Links:
         self._explained_by = [self._edges(index) for index in range(len(self._findings))]
 
     def roots(self) -> list[int]:
-        """For each finding the index of its root, its own when nothing explains it."""
+        """The index of the root of each finding; a finding without an explanation is its own root."""
         return [self._root(index) for index in range(len(self._findings))]
 
     def _root(self, index: int) -> int:
-        """Follows the most telling explanation to its end; in a circle its most telling member is the end."""
+        """Follows the most specific explanation to its end; in a cycle, the most specific member is the root."""
         path: list[int] = []
         while self._explained_by[index]:
             if index in path:
@@ -69,7 +69,6 @@ class _Links:
         return _rank(self._findings[index])
 
     def workload(self, ref: ObjectRef) -> ObjectRef:
-        """The outermost owner of an object."""
         if ref not in self._workloads:
             self._workloads[ref] = workload_ref(ref, self._state)
         return self._workloads[ref]
@@ -92,7 +91,7 @@ class _Links:
         return found - {index}
 
     def _behind(self, ref: ObjectRef) -> set[ObjectRef]:
-        """The object, its workload, and behind a Service the workloads that it sends to."""
+        """The object, its workload, and for a Service the workloads behind it."""
         found = {ref, self.workload(ref)}
         service = self._state.find(ref) if ref.kind == "Service" else None
         if service is not None:
@@ -129,7 +128,7 @@ def incidents_of(findings: Sequence[Finding], state: ClusterState) -> tuple[Inci
 
 
 def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
-    """Sorts by severity, then by how much suffers, then the newest first."""
+    """Sorts by severity, then by the number of affected objects, then newest first."""
     return (
         SEVERITIES.index(incident.severity),
         -len(incident.affected),
@@ -140,7 +139,7 @@ def _importance(incident: Incident) -> tuple[int, int, int, float, str]:
 
 
 def _trouble(root: Finding) -> ObjectRef:
-    """What makes two root findings one incident: the same culprit. What is only worth knowing stays apart."""
+    """Root findings with the same culprit form one incident, but findings of severity `info` stay separate."""
     if root.severity != "info":
         return root.culprit
     return ObjectRef(kind=f"info {root.culprit.kind}", namespace=root.culprit.namespace, name=root.culprit.name)
@@ -169,7 +168,7 @@ def _incident(causes: list[Finding], symptoms: list[Finding], links: _Links, sta
 
 
 def _incident_id(finding: Finding) -> str:
-    """The same for the same cause at the same culprit, in every scan."""
+    """The same for the same cause at the same culprit in every scan."""
     culprit = finding.culprit
     note = "info\n" if finding.severity == "info" else ""
     written = f"{note}{finding.rule_id}\n{culprit.group}\n{culprit.kind}\n{culprit.namespace}\n{culprit.name}"
@@ -178,7 +177,7 @@ def _incident_id(finding: Finding) -> str:
 
 
 def _affected_pods(affected: Iterable[ObjectRef], findings: Sequence[Finding], state: ClusterState) -> int:
-    """The pods of the affected workloads that are not ready, and those that the findings are about."""
+    """The pods that are not ready in affected workloads, and the pods that findings are about."""
     uids = {finding.subject for finding in findings if finding.subject.kind == "Pod"}
     for ref in affected:
         workload = state.find(ref)
@@ -196,7 +195,7 @@ def _fails(pod: ClusterObject) -> bool:
 
 
 def _changes(first: Finding, links: _Links, state: ClusterState, since: str) -> tuple[Change, ...]:
-    """What changed shortly before, at the culprit and at the workload where it shows."""
+    """Recent changes of the culprit and of the workload that shows the failure."""
     about = dict.fromkeys((first.culprit, links.workload(first.subject)))
     found = {change: None for ref in about for change in recent_changes(state, ref, moment(since))}
     return tuple(sorted(found, key=lambda change: change.at, reverse=True))[:_MOST_CHANGES]

@@ -1,4 +1,4 @@
-"""Chooses, compares and masks the incidents of reports.
+"""Selects, compares and masks the incidents of reports.
 
 An incident belongs to a namespace when any of its objects does: the culprit of a fault in `shop` may be elsewhere.
 """
@@ -30,10 +30,10 @@ _SHORT_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFilter:
-    """Which incidents are wanted. Empty fields want everything.
+    """Which incidents to include. An empty field includes everything.
 
-    `severity` is the mildest that is wanted, `labels` those of the affected objects, `resource` is `kind/name` or a
-    bare name.
+    `severity` is the lowest severity to include. `labels` are labels of affected objects. `resource` is `kind/name` or
+    a name.
     """
 
     severity: Severity = "info"
@@ -43,7 +43,6 @@ class IncidentFilter:
 
 
 def in_scope(incident: Incident, state: ClusterState, namespaces: Sequence[str], wanted: IncidentFilter) -> bool:
-    """Whether the incident is one of those that were asked for."""
     if SEVERITIES.index(incident.severity) > SEVERITIES.index(wanted.severity):
         return False
     refs = _involved(incident)
@@ -57,7 +56,6 @@ def in_scope(incident: Incident, state: ClusterState, namespaces: Sequence[str],
 
 
 def _involved(incident: Incident) -> tuple[ObjectRef, ...]:
-    """Every object that the incident names."""
     refs = [incident.culprit, *incident.affected]
     for finding in (*incident.findings, *incident.symptoms):
         refs += [finding.subject, finding.culprit, *finding.because]
@@ -65,7 +63,7 @@ def _involved(incident: Incident) -> tuple[ObjectRef, ...]:
 
 
 def plain_kind(written: str) -> str:
-    """A kind as kubectl takes it (`deploy`, `deployments`, `Deployment`), as one lower-case word."""
+    """A kind in any form that kubectl accepts (`deploy`, `deployments`, `Deployment`), as one lower-case word."""
     plain = written.strip().lower().partition(".")[0]
     if plain in _SHORT_NAMES:
         return _SHORT_NAMES[plain]
@@ -94,10 +92,9 @@ def _has_labels(ref: ObjectRef, state: ClusterState, labels: dict[str, str]) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Incidents by their ids.
+    """Incidents by comparison with an earlier report.
 
-    `gone` are those of the earlier report that the later one does not have although it looked; `unknown` those where it
-    did not look.
+    `gone` are incidents that the later report looked for and did not find. `unknown` are those it did not look for.
     """
 
     new: tuple[Incident, ...]
@@ -106,9 +103,9 @@ class Comparison:
 
 
 def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool = False) -> Comparison:
-    """How `later` differs from `earlier`; each part in its report's order.
+    """Compares two reports; each part keeps the order of its report.
 
-    `narrowed` says that the later report was asked for some rules, kinds or objects only.
+    `narrowed`: the later report covers only some rules, kinds or objects.
     """
     missing = [incident for incident in earlier.incidents if incident.id not in {each.id for each in later.incidents}]
     before = {incident.id for incident in earlier.incidents}
@@ -120,7 +117,7 @@ def compare(earlier: DiagnosisReport, later: DiagnosisReport, *, narrowed: bool 
 
 
 def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
-    """Whether the report would have the incident if it were still there."""
+    """Whether the report would contain the incident if it still existed."""
     namespace = incident.culprit.namespace
     if report.namespaces and namespace and namespace not in report.namespaces:
         return False
@@ -128,7 +125,7 @@ def _was_looked_at(incident: Incident, report: DiagnosisReport) -> bool:
 
 
 def masked_report(report: DiagnosisReport, mask: Callable[[str], str]) -> DiagnosisReport:
-    """The report with `mask` applied to everything that quotes the cluster, to equal texts once."""
+    """The report with `mask` applied to everything that quotes the cluster, once for equal texts."""
     mask = cache(mask)
     return replace(
         report,
@@ -148,7 +145,7 @@ def _masked_incident(incident: Incident, mask: Callable[[str], str]) -> Incident
 
 
 def _masked_finding(finding: Finding, mask: Callable[[str], str]) -> Finding:
-    """A value is masked together with its path: the name of a field says that its value is secret."""
+    """Masks a value together with its path, because a field name can show that its value is secret."""
     evidence = tuple(
         replace(each, value=mask(f"{each.path}: {each.value}").removeprefix(f"{each.path}: "))
         for each in finding.evidence

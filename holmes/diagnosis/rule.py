@@ -1,20 +1,20 @@
-"""What a rule is: data for people and for `holmes rules`, and a pure function of the cluster's state.
+"""Rules: a description for `holmes rules` and the documents, and a pure function of the cluster state.
 
     @Row(
         id="P03",
-        title="Container restarts although it runs",
+        title="Container restarted and runs again",
         severity="warning",
         kinds=("Pod",),
         reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
-        explanation="A container ended within the last hour and runs again. ...",
+        explanation="A container terminated within the last hour and runs again. ...",
     )
     def restarting(state: ClusterState) -> Iterator[Fault]:
         for pod in state.of("Pod"):
             ...
                 yield Fault(subject=pod.ref, cause="...", evidence=(...), next_check="...")
 
-The function yields a `Fault` for every object it finds; `holmes.diagnosis.engine` makes findings of them: fills in what
-the rule says, replaces a pod by its workload as the culprit, and merges the same fault of many pods.
+The function yields a `Fault` for every faulty object. `holmes.diagnosis.engine` turns faults into findings: it adds the
+defaults of the row, replaces a pod as the culprit by its workload, and merges equal faults of several pods.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What a rule found at one object.
+    """A fault that a rule found at one object.
 
-    `subject` is where it shows. `culprit` is what must be changed or created; left out, it is the workload that owns
-    the subject. The first piece of `evidence` is the decisive one: the wrong field with its value. `cause` is one
+    `subject` is the object that shows the fault. `culprit` is the object to change or create, by default the workload
+    that owns the subject. The first `evidence` is the decisive one: the wrong field with its value. `cause` is one
     sentence that names culprit, field and value. `because` are objects that explain this fault if they have faults
-    themselves (a Service that a crashing pod cannot reach; the PersistentVolumeClaim of a pending pod; the node).
-    `symptom` is for what only says that something does not work (not ready, not available, no endpoints): it steps
-    back behind every cause of the same workload. `logs` are worth reading to say more, in the order of their worth.
+    themselves: a Service that a crashing pod cannot reach, the PersistentVolumeClaim of a pending pod, the node. The
+    role `symptom` is for a failure without its cause (not ready, not available, no endpoints); it ranks behind every
+    cause at the same workload. `logs` can add detail, the most useful first.
     """
 
     subject: ObjectRef
@@ -60,25 +60,24 @@ Check: TypeAlias = Callable[[ClusterState], Iterable[Fault]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A row of the catalogue with the function that finds it. Made by decorating the function with a `Row`."""
+    """A row of the catalogue with the function that finds it. `Row` creates it as a decorator."""
 
     row: Row
     check: Check
 
     @property
     def id(self) -> str:
-        """The row's id."""
         return self.row.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of the catalogue, with a letter behind its id when it has several rules.
+    """A row of the catalogue. A letter follows its id when the row has several rules.
 
-    `severity` is the usual one. `kinds` are those whose objects the rule judges, `needs` further ones that it must be
-    able to list: when one of them is not covered, the report says that the rule could not be checked there. `reads` are
-    the fields and event reasons it looks at. `explanation` says for `holmes rules explain` what the fault is, how it is
-    told apart from what only looks like it, and what is usually done.
+    `severity` is the default. `kinds` are the kinds that the rule judges, `needs` further kinds that it must be able to
+    list. When one of them cannot be listed, the report says that the rule was not checked there. `reads` are its fields
+    and event reasons. `explanation` describes the fault for `holmes rules explain`, how to tell it from similar states,
+    and the usual fix.
     """
 
     id: str
@@ -90,7 +89,6 @@ class Row:
     needs: tuple[str, ...] = ()
 
     def __call__(self, check: Check) -> Rule:
-        """The rule: `@Row(...)` above the function."""
         return Rule(row=self, check=check)
 
     @property

@@ -1,7 +1,6 @@
-"""One scan: read the cluster, run the rules, read the logs they ask for, run them again, merge into incidents.
+"""One scan: reads the cluster, runs the rules, reads the logs they request, runs them again and merges the findings.
 
-Called by `holmes scan`, by the tool `kubernetes_diagnose` and by tests. What could not be looked at is in the report;
-an empty list of incidents alone never means healthy.
+The report lists everything that could not be read. An empty list of incidents alone never means healthy.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ if TYPE_CHECKING:
 
 _MOST_KINDS: Final = 24
 _MANY_GAPS: Final = 3
-"""More kinds that cannot be read for one reason in one place are one line."""
+"""When more kinds than this cannot be read for one reason in one place, they share a line."""
 
 _COUNTED: Final = (
     "Namespace", "Node", *WORKLOADS[:-1], "Pod", "Service", "Ingress", "PersistentVolumeClaim",
     "HorizontalPodAutoscaler",
 )  # fmt: skip
-"""What the report counts as looked at, besides custom resources."""
+"""Built-in kinds that the report counts; custom resources are added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """What to scan. No `namespaces` means the whole cluster; no `rules` means all.
+    """What to scan. No `namespaces` means the whole cluster; no `rules` means all rules.
 
-    `wanted` chooses among the incidents that were found; the reading is the same for all of them.
+    `wanted` filters the incidents that were found and does not change which objects are read.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -63,21 +62,21 @@ class ScanRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
-    """The report with the state it was made of, for those who want to look closer."""
+    """The report and the state that it was made from."""
 
     report: DiagnosisReport
     state: ClusterState
 
     def about(self, wanted: IncidentFilter) -> DiagnosisReport:
-        """The report with only the incidents that are wanted."""
+        """The report with only the matching incidents."""
         kept = tuple(each for each in self.report.incidents if in_scope(each, self.state, (), wanted))
         return replace(self.report, incidents=kept, resource=wanted.resource)
 
 
 async def scan(client: ClusterClient, request: ScanRequest, progress: Progress | None = None) -> ScanResult:
-    """Scan the cluster of `client`.
+    """Scans the cluster of `client`.
 
-    Raises `ClusterUnreachable` when nothing can be read, `ConfigError` for a rule or namespace that does not exist.
+    Raises `ClusterUnreachable` when nothing can be read, `ConfigError` for an unknown rule or namespace.
     """
     with _deferred_collections():
         return await _scan(client, request, progress)
@@ -85,7 +84,7 @@ async def scan(client: ClusterClient, request: ScanRequest, progress: Progress |
 
 @contextmanager
 def _deferred_collections() -> Iterator[None]:
-    """Nothing that a scan makes is garbage before its end, and looking for it in 100 MB takes a third of the time."""
+    """A scan creates no garbage before its end, and a collection over 100 MB takes a third of its time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -134,9 +133,9 @@ async def _scan(client: ClusterClient, request: ScanRequest, progress: Progress 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleRun:
-    """What the rules found, by rule, and the logs that would say more, those of the worst findings first.
+    """The findings of each rule, and the logs that would add detail, those of the most severe findings first.
 
-    `log_readers` are the rules that asked for a log: only they may find something else once logs were read.
+    `log_readers` are the rules that requested a log. Only their findings can change after logs are read.
     """
 
     by_rule: dict[str, tuple[Finding, ...]]
@@ -145,12 +144,11 @@ class RuleRun:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings."""
         return tuple(finding for found in self.by_rule.values() for finding in found)
 
 
 def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | None = None) -> RuleRun:
-    """Run all rules, or, after an earlier run on the same state without logs, those that want logs."""
+    """Runs all rules, or after an earlier run without logs only those that requested logs."""
     by_rule: dict[str, tuple[Finding, ...]] = {}
     wanted: list[tuple[int, int, str, str, LogKey]] = []
     readers: set[str] = set()
@@ -175,7 +173,7 @@ def run_rules(rules: Sequence[Rule], state: ClusterState, earlier: RuleRun | Non
 def _wanted_logs(
     rule: Rule, faults: Sequence[Fault], state: ClusterState
 ) -> Iterator[tuple[int, int, str, str, LogKey]]:
-    """The logs with their place in the queue: those of twenty pods of one workload say the same, so one comes first."""
+    """The requested logs with their priority. Pods of one workload log the same lines, so one pod comes first."""
     earlier: Counter[ObjectRef] = Counter()
     for fault in faults:
         workload = workload_ref(fault.subject, state)
@@ -194,7 +192,6 @@ def _require_namespaces(state: ClusterState, namespaces: Iterable[str]) -> None:
 
 
 def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Sequence[str]) -> tuple[KindCount, ...]:
-    """Counts of what was looked at in the scope."""
     affected = {
         ref
         for incident in incidents
@@ -216,7 +213,7 @@ def _checked(state: ClusterState, incidents: Sequence[Incident], namespaces: Seq
 def _not_checked(
     rules: Sequence[Rule], state: ClusterState, unread_logs: Sequence[NotChecked]
 ) -> tuple[NotChecked, ...]:
-    """What could not be looked at, with the rules that needed it."""
+    """Kinds and logs that could not be read, with the rules that need them."""
     alike: dict[tuple[str, GapCategory], list[Gap]] = defaultdict(list)
     for gap in sorted(state.reading.gaps, key=lambda gap: (gap.namespace, gap.kind)):
         alike[gap.namespace, gap.category].append(gap)

@@ -15,22 +15,26 @@ from holmes.diagnosis.engine import all_rules
 from holmes.settings.table import between_markers
 
 _NOT_DONE: Final[dict[str, str]] = {
-    "I01": "recognised, but not that no controller runs for a class: classes and controllers cannot be mapped to pods",
-    "I03": "recognised, but not a wrong type or missing keys of the Secret, nor an expired certificate: only names of "
+    "I01": "recognised, except a missing controller for a class: classes and controllers cannot be matched to pods",
+    "I03": "recognised, except a wrong type or missing keys of the Secret and expired certificates: only names of "
     "Secrets are read",
-    "N-S07": "recognised, but not externalTrafficPolicy Local: who calls from outside of the cluster is unknown",
-    "N-S08": "recognised, but not sessionAffinity and publishNotReadyAddresses, which are no faults in themselves",
-    "N06": "recognised between nodes, but not against the API server's version, nor kernels",
-    "N08": "recognised for promised memory; real usage needs the metrics API",
-    "P19": "not a rule of its own: every other rule quotes the decisive line of a log that it asked for",
-    "V04": "recognised, but not a missing CSIDriver: a provisioner is only known by the names that pods carry",
-    "V11": "recognised when a log says so; how full a volume is only the kubelet's statistics tell",
-    "W06": "recognised for partitions and OnDelete; maxSurge 0 with maxUnavailable 0 is refused by the API server, and "
-    "Recreate with a ReadWriteOnce volume is how it should be",
-    "W07": "recognised for images and resources, not for environment variables, which injectors add everywhere",
-    "W11": "recognised, but overdue runs only by a bound for plain schedules, not by a calendar",
-    "W12": "recognised, but not the adoption of ReplicaSets",
-    "G03": "not a rule of its own: every incident says what was changed shortly before",
+    "N-S07": "recognised, except `externalTrafficPolicy: Local`: clients outside the cluster are unknown",
+    "N-S08": (
+        "recognised, except `sessionAffinity` and `publishNotReadyAddresses`, which are not faults by themselves"
+    ),
+    "N06": "recognised between nodes, but not against the version of the API server or the kernel",
+    "N08": "recognised for requested and limited memory; actual usage requires the metrics API",
+    "P19": "not a separate rule: other rules quote the decisive line of the logs that they read",
+    "V04": "recognised, except a missing CSIDriver: a provisioner is known only by the names in its pods",
+    "V11": "recognised from logs; only the statistics of the kubelet show how full a volume is",
+    "W06": "recognised for partitions and `OnDelete`. The API server rejects `maxSurge: 0` with `maxUnavailable: "
+    "0`; `Recreate` with a ReadWriteOnce volume is correct",
+    "W07": (
+        "recognised for images and resources, but not for environment variables, because injectors add them everywhere"
+    ),
+    "W11": "recognised; overdue runs are detected by an upper bound for simple schedules, not by a calendar",
+    "W12": "recognised, except the adoption of ReplicaSets",
+    "G03": "not a separate rule: every incident lists recent changes",
 }
 
 
@@ -39,8 +43,8 @@ END: Final = "<!-- rules: end -->"
 
 
 def rules_text() -> str:
-    """A section for each rule, and the rows without one."""
-    lines = ["| rule | severity | what | judges |", "|---|---|---|---|"]
+    """A section for each rule, and the rows that are not recognised."""
+    lines = ["| rule | severity | title | kinds |", "|---|---|---|---|"]
     for rule in all_rules():
         row = rule.row
         lines.append(f"| {row.id} | {row.severity} | {_cell(row.title)} | {', '.join(row.kinds)} |")
@@ -72,17 +76,21 @@ def _cell(text: str) -> str:
 
 
 @click.command()
-@click.option("--check", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail if FILE is outdated.")
+@click.option(
+    "--check",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help=("Exit with an error if FILE is outdated."),
+)
 @click.option("--write", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Update FILE.")
 def main(check: Path | None, write: Path | None) -> None:
-    """Print the rules, or keep a file in step with them."""
+    """Print the rules, or check or update them in a file."""
     try:
         if write:
             write.write_text(with_rules(write.read_text(encoding="utf-8")), encoding="utf-8")
         elif check:
             document = check.read_text(encoding="utf-8")
             if with_rules(document) != document:
-                sys.exit(f"{check}: the rules are outdated: run python -m holmes.diagnosis.table --write {check}")
+                sys.exit(f"{check}: the rules are outdated; run python -m holmes.diagnosis.table --write {check}")
         else:
             click.echo(rules_text())
     except ValueError as error:

@@ -1,4 +1,4 @@
 """The cluster: configuration, credentials and read-only requests.
 
-The only package that imports the kubernetes client.
+Only this package imports the kubernetes client.
 """

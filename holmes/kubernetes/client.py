@@ -1,6 +1,6 @@
-"""The one client of the cluster: reads objects, lists and logs; has no method that could change anything.
+"""The client of the cluster: reads objects, lists and logs. It has no method that changes anything.
 
-Everything is bounded: concurrency, time, the size of an answer, the length of a list.
+Concurrency, time, the size of an answer and the length of a list are limited.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject
 
 RECORDED_NAMESPACES = "Holmes-Recorded-Namespaces"
-"""The header with which the server of a recording names its namespaces, when they are not all of the cluster's."""
+"""The header in which the server of a recording lists its namespaces, if it does not have all of the cluster."""
 
 _PARSE_IN_THREAD_BYTES = 256 * 1024
 _PROBE_TIMEOUT_SECONDS = 5.0
@@ -35,7 +35,7 @@ _PROBE_TIMEOUT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterInfo:
-    """What `probe()` found. `version` is like `v1.34.1`, empty when the credentials may not ask for it."""
+    """The result of `probe()`. `version` is like `v1.34.1`, or empty if the credentials do not allow reading it."""
 
     server: str
     context: str
@@ -45,9 +45,9 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectList:
-    """The objects of a list. `complete` is false when there are more than were asked for; `remaining` is how many.
+    """The objects of a list. `complete` is false if the list has more objects; `remaining` is their number.
 
-    `remaining` is None when the server did not say.
+    `remaining` is None if the server did not report it.
     """
 
     items: tuple[JsonObject, ...]
@@ -65,31 +65,30 @@ class ClusterClient:
 
     @classmethod
     async def connect(cls, environment: Environment, *, limits: ClientLimits | None = None) -> ClusterClient:
-        """A client for the context that `environment` chooses; nothing is sent yet.
+        """A client for the context that `environment` selects. Sends nothing.
 
-        KUBECONFIG, HOME, HOLMES_KUBE_CONTEXT, HOLMES_KUBE_NAMESPACE and KUBERNETES_SERVICE_HOST/PORT are read from it.
-        Raises `ClusterUnreachable` without a configuration, `ConfigError` for a wrong one.
+        Reads KUBECONFIG, HOME, HOLMES_KUBE_CONTEXT, HOLMES_KUBE_NAMESPACE and KUBERNETES_SERVICE_HOST/PORT from it.
+        Raises `ClusterUnreachable` without a configuration, `ConfigError` for one that is not valid.
         """
         return cls(await ClusterLogin.load(environment), limits)
 
     @property
     def context(self) -> str:
-        """The name of the context."""
         return self._login.access.context
 
     @property
     def namespace(self) -> str:
-        """The namespace that is meant when none is given."""
+        """The default namespace."""
         return self._login.access.namespace
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """The only namespaces that are read; empty for all."""
+        """The only namespaces to read; empty for all."""
         return scope_of(self._login.environment)
 
     @property
     def server(self) -> str:
-        """The address of the API server."""
+        """The URL of the API server."""
         return self._login.access.cluster.server
 
     async def __aenter__(self) -> Self:
@@ -101,25 +100,24 @@ class ClusterClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._sender.close()
 
     @property
     def server_seconds(self) -> float | None:
-        """The cluster's clock when it last answered, in seconds since the epoch; None before that.
+        """The clock of the cluster at its last answer, in seconds since the epoch; None before the first answer.
 
-        A recording answers with the time at which it was made.
+        A recording answers with the time of its creation.
         """
         return _seconds_of(self._sender.last_headers.get("Date", ""))
 
     @property
     def recorded_namespaces(self) -> tuple[str, ...]:
-        """The only namespaces of a recording, as its server says in every answer; empty for all, and on a cluster."""
+        """The only namespaces of a recording, from the headers of its server; empty for all, and for a cluster."""
         names = self._sender.last_headers.get(RECORDED_NAMESPACES, "")
         return tuple(name for name in names.split(",") if name)
 
     async def get(self, path: str, params: Mapping[str, str] | None = None, *, accept: str = "") -> JsonObject:
-        """One object, or one page of a list; `accept` asks for another form of it (a media type).
+        """One object, or one page of a list. `accept` requests another media type.
 
         Raises `NotFound`, `Forbidden`, `ApiError`, `ClusterUnreachable`.
         """
@@ -131,7 +129,7 @@ class ClusterClient:
         return document
 
     async def list(self, path: str, params: Mapping[str, str] | None = None, *, limit: int = 5_000) -> ObjectList:
-        """Up to `limit` objects, read in pages. A list that goes stale while it is paged is read again, once."""
+        """Up to `limit` objects, read in pages. A list that expires between two pages is read again once."""
         try:
             return await self._pages(path, params or {}, limit)
         except Gone:
@@ -142,16 +140,16 @@ class ClusterClient:
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The body of an answer as it arrives: `async with client.stream_text(path) as pieces`.
 
-        Opening it raises like `get()`; reading raises `ReadCutOff` when the connection breaks.
+        Opening it raises the errors of `get()`. Reading raises `ReadCutOff` if the connection breaks.
         """
         refuse_outside(path, self.scope)
         return self._sender.stream(path, params or {})
 
     async def probe(self, *, timeout_seconds: float = _PROBE_TIMEOUT_SECONDS) -> ClusterInfo:
-        """Make sure that the cluster answers and accepts the credentials, within `timeout_seconds`.
+        """Check within `timeout_seconds` that the cluster answers and accepts the credentials.
 
-        An exec plugin may take longer: it has its own limit, and its slowness is not the cluster's.
-        Raises `ClusterUnreachable` with the one line for the user when it does not.
+        An exec plugin has its own timeout, which is not included. Raises `ClusterUnreachable` with one line for the
+        user.
         """
         version = ""
         await self._login.credentials.current()
@@ -159,10 +157,12 @@ class ClusterClient:
             async with asyncio.timeout(timeout_seconds):
                 version = _git_version(await self.get("/version"))
         except Forbidden:
-            pass  # it answered and knows who asks, which is all that a probe is for
+            pass  # it answered and authenticated the user, which is enough
         except ToolError as error:
-            why = f"it does not answer as a Kubernetes API server does ({error})"
-            raise self._login.access.unreachable(why, "check the address and what stands before the server") from error
+            why = f"it does not answer like a Kubernetes API server ({error})"
+            raise self._login.access.unreachable(
+                why, "check the address and any proxy in front of the server"
+            ) from error
         except TimeoutError as error:
             why = f"no answer within {timeout_seconds:g} s"
             raise self._login.access.unreachable(why, "check the network, the VPN and the address") from error
@@ -192,7 +192,7 @@ def _seconds_of(date: str) -> float | None:
 def _git_version(answer: JsonObject) -> str:
     version = text(answer, "gitVersion")
     if not version:
-        raise ToolError("GET /version: the answer names no gitVersion")
+        raise ToolError("GET /version: the answer has no gitVersion")
     return version
 
 

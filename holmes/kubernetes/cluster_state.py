@@ -1,7 +1,6 @@
-"""The picture of a cluster in memory that rules read: objects, events and logs with indexes, and what is missing in it.
+"""The state of a cluster in memory for rules: objects, events and logs with indexes, and the gaps in them.
 
-Made by `holmes.kubernetes.state_reader` from a cluster, and by `ClusterState` itself from any objects. It never
-changes; a log that is read later makes a new state. Absence proves something only where `covers` says so.
+A state never changes; reading more logs creates a new one. A missing object proves something only if `covers` is true.
 """
 
 from __future__ import annotations
@@ -27,9 +26,10 @@ DEFINITION_KIND: Final = "CustomResourceDefinition"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A kind that could not be read, or not to its end. An empty `namespace` means everywhere.
+    """A kind that was not read completely. An empty `namespace` means all namespaces.
 
-    `category` sorts the reasons: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit`, `failed`.
+    `category` is the type of the reason: `forbidden`, `absent` (the cluster does not have the kind), `late`, `limit`,
+    `failed`.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """A log: of a container of a pod, of the instance that runs or of the one before (`previous`)."""
+    """The log of a container of a pod: of the current instance, or of the previous one (`previous`)."""
 
     pod: ObjectRef
     container: str
@@ -51,7 +51,8 @@ class LogKey:
 class Reading:
     """How a cluster was read. `now` is its clock in seconds since the epoch.
 
-    `namespaces` is what was read, empty for all of them. What is younger than `grace_seconds` may still be starting.
+    `namespaces` are the namespaces that were read, empty for all. Objects younger than `grace_seconds` may still be
+    starting.
     """
 
     now: float
@@ -61,7 +62,7 @@ class Reading:
 
 
 class ClusterState:
-    """Objects and events at one moment."""
+    """Objects and events at one point in time."""
 
     def __init__(
         self,
@@ -73,7 +74,8 @@ class ClusterState:
         self.reading = reading
         self._logs = dict(logs or {})
         self.log_questions = 0
-        """How often a log was asked for: a rule that never asks has nothing new to say when logs were read."""
+        """The number of requests for logs. Rules that never request one do not need to run again after logs are read.
+        """
 
         self._objects = tuple(objects)
         self._events = tuple(events)
@@ -99,58 +101,55 @@ class ClusterState:
             self._events_by_uid[event.uid].append(event)
 
     def with_logs(self, logs: Mapping[LogKey, str]) -> ClusterState:
-        """The same state with these logs as well."""
+        """The same state with additional logs."""
         return ClusterState(self.reading, self._objects, self._events, {**self._logs, **logs})
 
     @property
     def logs(self) -> Mapping[LogKey, str]:
-        """The logs that were read."""
         self.log_questions += 1
         return self._logs
 
     @property
     def now(self) -> float:
-        """The cluster's clock in seconds since the epoch."""
+        """The clock of the cluster in seconds since the epoch."""
         return self.reading.now
 
     @property
     def grace_seconds(self) -> float:
-        """What is younger may still be starting."""
+        """The age below which an object may still be starting."""
         return self.reading.grace_seconds
 
     def of(self, kind: str, namespace: str | None = None) -> tuple[ClusterObject, ...]:
-        """All objects of a kind, or those of one namespace, by name.
+        """All objects of a kind by name, optionally of one namespace.
 
-        Kinds of a group that Kubernetes does not bring itself are written `Kind.group`.
+        Kinds of groups that are not built into Kubernetes are written `Kind.group`.
         """
         return tuple(self._by_kind[kind] if namespace is None else self._by_place[kind, namespace])
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of which there is at least one object, sorted."""
+        """The kinds with at least one object, sorted."""
         return tuple(sorted(kind for kind, objects in self._by_kind.items() if objects))
 
     @property
     def custom_resources(self) -> tuple[ClusterObject, ...]:
-        """All objects of kinds that Kubernetes does not bring itself."""
+        """All objects of kinds that are not built into Kubernetes."""
         return tuple(each for key, objects in sorted(self._by_kind.items()) if "." in key for each in objects)
 
     def get(self, kind: str, namespace: str, name: str) -> ClusterObject | None:
-        """One object, or None; see `is_missing` before concluding anything from None."""
+        """One object, or None. Check `is_missing` before drawing a conclusion from None."""
         return self._by_name.get((kind, namespace, name))
 
     def find(self, ref: ObjectRef) -> ClusterObject | None:
-        """The object that `ref` names."""
         return self.get(f"{ref.kind}.{ref.group}" if ref.group else ref.kind, ref.namespace, ref.name)
 
     def by_uid(self, uid: str) -> ClusterObject | None:
-        """The object with this uid."""
         return self._by_uid.get(uid)
 
     def covers(self, kind: str, namespace: str = "") -> bool:
-        """Whether every object of the kind in the namespace was read, so that absence proves something.
+        """Whether all objects of the kind in the namespace were read, so that a missing object proves something.
 
-        Without a namespace: of the whole cluster, or of all namespaces that were read.
+        Without a namespace: whether this is true for the cluster, or for all namespaces that were read.
         """
         if namespace and self.reading.namespaces and namespace not in self.reading.namespaces:
             return False
@@ -161,7 +160,7 @@ class ClusterState:
         )
 
     def is_missing(self, kind: str, namespace: str, name: str) -> bool:
-        """Whether the object does certainly not exist."""
+        """Whether the object definitely does not exist."""
         return self.get(kind, namespace, name) is None and self.covers(kind, namespace)
 
     def owned_by(self, owner: ClusterObject, kind: str | None = None) -> tuple[ClusterObject, ...]:
@@ -169,16 +168,15 @@ class ClusterState:
         return tuple(each for each in self._by_owner.get(owner.uid, ()) if kind is None or each.kind == kind)
 
     def events_of(self, about: ClusterObject, *reasons: str) -> tuple[ClusterEvent, ...]:
-        """The events of the object by the time they were last seen, oldest first; only those with `reasons` if given.
+        """The events of the object, optionally only those with `reasons`, sorted by last occurrence.
 
-        Events expire, usually after an hour: that there are none proves nothing.
+        Events usually expire after one hour, so missing events prove nothing.
         """
         events = self._events_by_uid.get(about.uid, ())
         return tuple(event for event in events if not reasons or event.reason in reasons)
 
     @property
     def events(self) -> tuple[ClusterEvent, ...]:
-        """All events."""
         return self._events
 
     def selected(self, kind: str, namespace: str, selector: Mapping[str, str]) -> tuple[ClusterObject, ...]:
@@ -190,18 +188,18 @@ class ClusterState:
         return tuple(each for each in self._by_place[kind, namespace] if matches_selector(selector, each.labels))
 
     def workload_of(self, each: ClusterObject) -> ClusterObject:
-        """The outermost owner that is known: the Deployment of a pod. The object itself when nothing owns it."""
+        """The outermost known owner, for example the Deployment of a pod. Without an owner, the object itself."""
         seen = {each.uid}
         while each.owner is not None and each.owner.uid not in seen:
             seen.add(each.owner.uid)
             owner = self._by_uid.get(each.owner.uid)
-            if owner is None or owner.kind == "Node":  # a static pod names its node as the owner
+            if owner is None or owner.kind == "Node":  # a static pod has its node as the owner
                 break
             each = owner
         return each
 
     def pods_of(self, workload: ClusterObject) -> tuple[ClusterObject, ...]:
-        """The pods that belong to a workload, however many objects lie between."""
+        """The pods of a workload, through any number of owners."""
         if workload.kind == "Pod":
             return (workload,)
         pods: list[ClusterObject] = []
@@ -221,11 +219,11 @@ class ClusterState:
         )
 
     def log_of(self, pod: ClusterObject, container: str, *, previous: bool) -> str | None:
-        """The last lines of a log, or None when it was not read."""
+        """The last lines of a log, or None if it was not read."""
         return self.logs.get(LogKey(pod=pod.ref, container=container, previous=previous))
 
     def age_seconds(self, each: ClusterObject) -> float:
-        """How long the object exists, in seconds."""
+        """The age of the object in seconds."""
         return max(0.0, self.now - each.created)
 
 

@@ -1,7 +1,8 @@
-"""Proves who asks: gives the current credentials of a context and renews them before they expire.
+"""Provides the credentials of a context and renews them before they expire.
 
-Tokens never leave this package. A `ClusterLogin` is a context with its credentials, without any connection: what can be
-kept between calls and costs nothing to keep.
+Tokens never leave this package. A kubeconfig exec plugin (`aws eks get-token`, `gke-gcloud-auth-plugin`, …) sees the
+`Environment` and its own variables, and has no terminal. Its process group is killed after a timeout or a cancellation;
+the kubernetes package supports neither.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 30.0
 _OUTPUT_LIMIT_BYTES = 1_000_000
 _LONGEST_COMPLAINT = 300
-_LOGIN_ADVICE = "run it by hand to see more, or log in again"
+_LOGIN_ADVICE = "run it manually for details, or log in again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecCredential:
-    """What a plugin printed. `expires_at_seconds` is seconds since the epoch, None when it did not say."""
+    """The output of a plugin. `expires_at_seconds` is seconds since the epoch, or None."""
 
     token: str | None
     certificate: bytes | None
@@ -53,11 +54,11 @@ class ExecCredential:
 async def run_exec_plugin(
     plugin: ExecPlugin, access: ClusterAccess, environment: Environment, *, timeout_seconds: float = TIMEOUT_SECONDS
 ) -> ExecCredential:
-    """Run `plugin` and return its credentials. Raises `ClusterUnreachable` naming the command when it has none."""
+    """Run `plugin` and return its credentials. Raises `ClusterUnreachable` with the command if it has none."""
     if plugin.needs_terminal:
         raise access.unreachable(
-            f"the credential plugin {plugin.command!r} wants a terminal (interactiveMode: Always)",
-            "log in with kubectl first or use a plugin that works without one",
+            f"the credential plugin {plugin.command!r} needs a terminal (interactiveMode: Always)",
+            "log in with kubectl first, or use a plugin that does not need one",
         )
     variables = _variables(plugin, environment)
     process = await _start(plugin, access, variables)
@@ -111,7 +112,7 @@ async def _start(plugin: ExecPlugin, access: ClusterAccess, variables: Mapping[s
 
 
 async def _bounded(stream: asyncio.StreamReader | None) -> bytes:
-    """What the stream says until its end; beyond the limit it is read on, but forgotten."""
+    """The output of the stream, truncated at the limit. Reads the rest and discards it."""
     kept = bytearray()
     while stream is not None and (piece := await stream.read(65536)):
         kept += piece[: _OUTPUT_LIMIT_BYTES - len(kept)]
@@ -124,7 +125,7 @@ def _text(complaint: bytes) -> str:
 
 
 async def _end(process: Process) -> None:
-    """Leave nothing behind, also when the plugin started helpers of its own."""
+    """Kill the plugin and the processes that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await asyncio.shield(process.wait())
@@ -134,13 +135,12 @@ def _parsed(plugin: ExecPlugin, access: ClusterAccess, output: bytes) -> ExecCre
     try:
         document = json.loads(output)
     except (ValueError, RecursionError) as error:
-        why = f"the credential plugin {plugin.command!r} printed no JSON"
+        why = f"the credential plugin {plugin.command!r} did not print JSON"
         raise access.unreachable(why, _LOGIN_ADVICE) from error
     version = text(document, "apiVersion")
     if version != plugin.api_version:
-        why = (
-            f"the credential plugin {plugin.command!r} speaks {version!r}, the kubeconfig wants {plugin.api_version!r}"
-        )
+        versions = f"{version!r}, but the kubeconfig requires {plugin.api_version!r}"
+        why = f"the credential plugin {plugin.command!r} uses {versions}"
         raise access.unreachable(why, "update the plugin or the kubeconfig")
     status = child(document, "status")
     token, certificate = text(status, "token") or None, text(status, "clientCertificateData")
@@ -163,14 +163,14 @@ def _epoch_seconds(timestamp: str) -> float | None:
         return None
 
 
-_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # a kubelet replaces the file at any time; client-go reads it once a minute too
+_TOKEN_FILE_LIFETIME_SECONDS = 60.0  # the kubelet replaces the file at any time; client-go also reads it once a minute
 _RENEWAL_MARGIN_SECONDS = 30.0
 _SHORTEST_USE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What goes with a request. `renew_at_seconds` is seconds since the epoch; None means they do not expire."""
+    """The credentials of a request. `renew_at_seconds` is seconds since the epoch, or None if they do not expire."""
 
     authorization: str | None = field(default=None, repr=False)
     certificate: bytes | None = field(default=None, repr=False)
@@ -179,18 +179,18 @@ class Credentials:
 
 
 class CredentialSource:
-    """The credentials of one context, made on first use and shared by all requests."""
+    """The credentials of one context, created on first use and shared by all requests."""
 
     def __init__(self, access: ClusterAccess, environment: Environment) -> None:
         self._access = access
         self._environment = environment
         self._lock = asyncio.Lock()
         self._credentials: Credentials | None = None
-        # The kubernetes package writes renewed tokens into it, and the access must stay what the file says.
+        # The kubernetes package writes renewed tokens into it, and the access must not change.
         self._auth_provider = copy.deepcopy(access.user.auth_provider)
 
     async def current(self) -> Credentials:
-        """Credentials that are valid as far as is known. Raises `ClusterUnreachable` when there are none."""
+        """Credentials that have not expired. Raises `ClusterUnreachable` without any."""
         async with self._lock:
             credentials = self._credentials
             if credentials is None or _is_due(credentials):
@@ -198,7 +198,7 @@ class CredentialSource:
             return credentials
 
     async def renewed(self, rejected: Credentials) -> Credentials:
-        """Fresh credentials after the server refused `rejected`; requests that fail together renew only once."""
+        """New credentials after the server rejected `rejected`. Requests that fail together renew only once."""
         async with self._lock:
             credentials = self._credentials
             if credentials is None or credentials is rejected:
@@ -225,7 +225,7 @@ def _is_due(credentials: Credentials) -> bool:
 
 
 def _renewal(expires_at_seconds: float | None) -> float | None:
-    """A little before the end, but never so early that a short life, or a clock that is wrong, is spent renewing."""
+    """Shortly before the expiry. A short lifetime or a wrong clock must not cause constant renewal."""
     if expires_at_seconds is None:
         return None
     now = time.time()
@@ -234,7 +234,7 @@ def _renewal(expires_at_seconds: float | None) -> float | None:
 
 
 def _static_credentials(access: ClusterAccess, auth_provider: JsonObject | None) -> Credentials:
-    """What stands in the configuration or in files beside it."""
+    """The credentials in the configuration and the files that it names."""
     user = access.user
     authorization, renew_at_seconds = None, None
     if user.token_file is not None:
@@ -268,9 +268,9 @@ def _token_of_file(access: ClusterAccess) -> str:
 
 
 def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) -> str:
-    """Let the kubernetes package renew a token of the old auth providers (oidc, gcp); it knows their protocols.
+    """Renew the token of a deprecated auth provider (oidc, gcp) with the kubernetes package.
 
-    The file of the kubeconfig is left alone: a renewed token lives as long as this process.
+    The kubeconfig file does not change: a renewed token is kept as long as this process runs.
     """
     name = text(provider, "name")
     try:
@@ -283,7 +283,7 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
         advice = "switch the kubeconfig to an exec plugin, or: pip install 'holmes[auth-provider]'"
         raise access.unreachable(why, advice) from error
 
-    # The package copies host, token and TLS files into this object. A server without TLS keeps it from making files.
+    # The package copies host, token and TLS files to this object. Without TLS it does not create files.
     target = SimpleNamespace(api_key={})
     document = {
         "current-context": "only",
@@ -305,7 +305,7 @@ def _auth_provider_authorization(access: ClusterAccess, provider: JsonObject) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLogin:
-    """One context and the source of its credentials."""
+    """One context and its credentials, without a connection, so that it can be cached."""
 
     access: ClusterAccess
     credentials: CredentialSource
@@ -315,9 +315,9 @@ class ClusterLogin:
     async def load(
         cls, environment: Environment, *, previous: ClusterLogin | None = None, service_account: Path = SERVICE_ACCOUNT
     ) -> ClusterLogin:
-        """Read the configuration; `previous` is kept with its credentials when nothing changed.
+        """Read the configuration. If it did not change, return `previous` with its credentials.
 
-        Raises `ClusterUnreachable` when there is none, `ConfigError` when it is wrong.
+        Raises `ClusterUnreachable` without a configuration, `ConfigError` for one that is not valid.
         """
         access = await asyncio.to_thread(load_access, environment, service_account=service_account)
         if previous is not None and previous.access == access and previous.environment == environment:

@@ -1,6 +1,6 @@
-"""What the API server's refusals mean, in one line each. Raised by `holmes.kubernetes.sender`, read by tools.
+"""Errors of the API server about one request, each one line.
 
-`ClusterUnreachable` means that nothing works; the errors here are about one request.
+`ClusterUnreachable` means that no request works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SUBJECT = re.compile(r'User "([^"]+)"')
 
 
 class ApiError(ToolError):
-    """The API server answered with an error. `status_code` is HTTP's, `reason` and `detail` are Kubernetes' words."""
+    """An error of the API server. `status_code` is the HTTP status; `reason` and `detail` are from Kubernetes."""
 
     def __init__(self, message: str, *, status_code: int, reason: str = "", detail: str = "") -> None:
         super().__init__(message)
@@ -28,7 +28,7 @@ class ApiError(ToolError):
 
 
 class Forbidden(ApiError):
-    """The credentials work, but not for this."""
+    """The credentials are valid, but do not allow this request."""
 
 
 class NotFound(ApiError):
@@ -36,16 +36,16 @@ class NotFound(ApiError):
 
 
 class Gone(ApiError):
-    """The page of a list is too old (410)."""
+    """The page of a list has expired (410)."""
 
 
 class ReadCutOff(ToolError):
-    """The connection ended in the middle of an answer."""
+    """The connection ended before the answer was complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiPath:
-    """The parts of a path like `/apis/apps/v1/namespaces/shop/deployments/cart`; empty where it has none."""
+    """The parts of a path like `/apis/apps/v1/namespaces/shop/deployments/cart`. Missing parts are empty."""
 
     group: str = ""
     namespace: str = ""
@@ -55,7 +55,7 @@ class ApiPath:
 
     @classmethod
     def parse(cls, path: str) -> ApiPath:
-        """The parts of `path`; a path outside `/api` and `/apis` (such as `/version`) has none."""
+        """Parse `path`. A path outside `/api` and `/apis`, such as `/version`, has no parts."""
         parts = [unquote(part) for part in path.strip("/").split("/")]
         if parts[0] == "api":
             group, rest = "", parts[2:]
@@ -76,19 +76,19 @@ class ApiPath:
 
     @property
     def kind_of_thing(self) -> str:
-        """The resource as RBAC writes it: `pods/log`, `deployments.apps`."""
+        """The resource as in RBAC rules: `pods/log`, `deployments.apps`."""
         group = f".{self.group}" if self.group else ""
         subresource = f"/{self.subresource}" if self.subresource else ""
         return f"{self.resource}{group}{subresource}"
 
     @property
     def place(self) -> str:
-        """`in namespace 'shop'`, or the whole cluster."""
+        """`in namespace 'shop'`, or `in the whole cluster`."""
         return f"in namespace {self.namespace!r}" if self.namespace else "in the whole cluster"
 
 
 def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
-    """The error that an answer with `status_code` other than 2xx and 401 stands for."""
+    """The error for a `status_code` other than 2xx and 401."""
     parts = ApiPath.parse(path)
     reason, detail = _status(body)
     if status_code == 403:
@@ -102,7 +102,7 @@ def error_of_answer(path: str, status_code: int, body: bytes) -> ApiError:
 
 
 def _status(body: bytes) -> tuple[str, str]:
-    """Reason and message of a Kubernetes Status, or the first line of whatever a proxy wrote instead."""
+    """Reason and message of a Kubernetes Status, or the first line of the answer of a proxy."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -129,7 +129,7 @@ def _forbidden(path: str, parts: ApiPath, detail: str) -> str:
 
 def _not_found(path: str, parts: ApiPath, detail: str) -> str:
     if not parts.resource:
-        return f"Not found: the server has no {path!r}"
+        return f"Not found: the server does not have {path!r}"
     if not parts.name:
         explanation = detail or "no explanation"
         return f"Not found: the server does not know the resource {parts.kind_of_thing!r} ({explanation})"

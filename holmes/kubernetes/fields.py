@@ -1,6 +1,6 @@
-"""Reads fields of Kubernetes objects without trusting their shape: what is missing or of another type is empty.
+"""Reads fields, times and selectors of Kubernetes objects. Fields that are missing or have another type are empty.
 
-Objects are dicts, as JSON is read: asking for any mapping takes five times as long, and a scan asks a million times.
+Objects are dicts, as parsed from JSON: a check for any mapping takes five times as long, and a scan makes a million.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def at(value: JsonValue, *path: str) -> JsonValue:
-    """What lies under `path`, or None."""
+    """The value at `path`, or None."""
     for key in path:
         if not isinstance(value, dict):
             return None
@@ -25,47 +25,47 @@ def at(value: JsonValue, *path: str) -> JsonValue:
 
 
 def text(value: JsonValue, *path: str) -> str:
-    """The string under `path`, or an empty one."""
+    """The string at `path`, or an empty string."""
     found = at(value, *path)
     return found if isinstance(found, str) else ""
 
 
 def integer(value: JsonValue, *path: str) -> int:
-    """The integer under `path`, or 0."""
+    """The integer at `path`, or 0."""
     found = at(value, *path)
     return found if isinstance(found, int) and not isinstance(found, bool) else 0
 
 
 def boolean(value: JsonValue, *path: str) -> bool:
-    """Whether `true` is under `path`."""
+    """Whether the value at `path` is true."""
     return at(value, *path) is True
 
 
 def child(value: JsonValue, *path: str) -> JsonObject:
-    """The object under `path`, or an empty one."""
+    """The object at `path`, or an empty object."""
     found = at(value, *path)
     return found if isinstance(found, dict) else {}
 
 
 def children(value: JsonValue, *path: str) -> tuple[JsonObject, ...]:
-    """The objects of the list under `path`."""
+    """The objects of the list at `path`."""
     found = at(value, *path)
     return tuple(item for item in found if isinstance(item, dict)) if isinstance(found, list) else ()
 
 
 def texts(value: JsonValue, *path: str) -> tuple[str, ...]:
-    """The strings of the list under `path`."""
+    """The strings of the list at `path`."""
     found = at(value, *path)
     return tuple(item for item in found if isinstance(item, str)) if isinstance(found, list) else ()
 
 
 def text_map(value: JsonValue, *path: str) -> dict[str, str]:
-    """The strings of the object under `path`, by key."""
+    """The strings of the object at `path`, by key."""
     return {key: item for key, item in child(value, *path).items() if isinstance(item, str)}
 
 
 def moment(written: str) -> float | None:
-    """Seconds since the epoch of an RFC 3339 time; None for anything else."""
+    """Seconds since the epoch of an RFC 3339 time; None for other text."""
     if not written:
         return None
     try:
@@ -76,12 +76,12 @@ def moment(written: str) -> float | None:
 
 
 def written(seconds: float) -> str:
-    """RFC 3339 in UTC, whole seconds."""
+    """RFC 3339 in UTC, without fractions of a second."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(seconds: float) -> str:
-    """A duration as kubectl shows ages: `45s`, `12m`, `3h`, `5d`."""
+    """A duration in the format of kubectl ages: `45s`, `12m`, `3h`, `5d`."""
     whole = max(0, int(seconds))
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
         if whole >= 2 * size:
@@ -90,7 +90,7 @@ def duration(seconds: float) -> str:
 
 
 def matches_map(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-    """A Service's selector. An empty one matches nothing."""
+    """Whether the selector of a Service matches. An empty selector matches nothing."""
     return bool(selector) and all(labels.get(key) == value for key, value in selector.items())
 
 
@@ -120,7 +120,7 @@ _RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]
 
 
 def instant(text: str) -> datetime | None:
-    """The moment that RFC 3339 `text` names, to the microsecond; None when it names none."""
+    """The time of RFC 3339 `text`, to the microsecond; None for other text."""
     found = _RFC_3339.fullmatch(text)
     if found is None:
         return None
@@ -132,7 +132,7 @@ def instant(text: str) -> datetime | None:
 
 
 def nanoseconds(text: str) -> int | None:
-    """Nanoseconds since 1970 of RFC 3339 `text`: log lines are told apart by less than a microsecond."""
+    """Nanoseconds since the epoch of RFC 3339 `text`: log lines can differ by less than a microsecond."""
     found = _RFC_3339.fullmatch(text)
     whole = instant(f"{found[1]}{found[3]}") if found else None
     if found is None or whole is None:
@@ -141,5 +141,5 @@ def nanoseconds(text: str) -> int | None:
 
 
 def timestamp(value: datetime) -> str:
-    """`value` as Kubernetes writes it, to the second."""
+    """`value` in RFC 3339, in UTC and without fractions of a second."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,6 @@
-"""The kinds that a scan lists, in one place: name, where the API has it, whether it lies in a namespace.
+"""The kinds that a scan lists, and the API paths of resources.
 
-Read by `holmes.kubernetes.state_reader`; rules name kinds by `Kind.name`.
+Paths are built from names that a model wrote. A name that could change the path is rejected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holmes.values.errors import ToolError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind. `metadata_only` lists names and labels without the content: values of Secrets are never read."""
+    """A kind. With `metadata_only` only metadata is read: values of Secrets are never read."""
 
     name: str
     group_version: str
@@ -24,7 +24,7 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """The API group, empty for the core."""
+        """The API group, empty for the core group."""
         return self.group_version.partition("/")[0] if "/" in self.group_version else ""
 
 
@@ -86,10 +86,10 @@ KINDS: Final = (
     _in("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
     _in("coordination.k8s.io/v1", "Lease", "leases"),
 )
-"""Everything but events, which have their own index. Custom resources come from the CustomResourceDefinitions."""
+"""All kinds except events, which have their own index. Custom kinds come from CustomResourceDefinitions."""
 
 WORKLOADS: Final = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "ReplicaSet")
-"""The kinds that make pods, the outer before the inner."""
+"""The kinds that create pods, owners first."""
 
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._:-]{0,251}[A-Za-z0-9])?")
@@ -100,7 +100,7 @@ def api_path(
 ) -> str:
     """The path of a resource: `api_path("apps/v1", "deployments", namespace="shop", name="cart")`.
 
-    Raises `ToolError` when a name is empty or has characters that no Kubernetes name has.
+    Raises `ToolError` for a name that is empty or has characters that are not valid in Kubernetes names.
     """
     root = "api" if "/" not in group_version else "apis"
     parts = [root, group_version]
@@ -115,7 +115,7 @@ def api_path(
 
 
 def checked_name(name: str, what: str) -> str:
-    """`name` itself when Kubernetes could have given it to something."""
+    """`name`, if it is a valid name in Kubernetes."""
     if not _NAME.fullmatch(name):
-        raise ToolError(f"{name!r} cannot be a Kubernetes {what}: use letters, digits, '-' and '.' only")
+        raise ToolError(f"{name!r} is not a valid Kubernetes {what}: use only letters, digits, '-' and '.'")
     return name

@@ -1,7 +1,7 @@
-"""Reads the last lines of a few logs for the rules: bounded in number, bytes and time.
+"""Reads the last lines of some logs for the rules, limited in number, bytes and time.
 
-A log that cannot be read is left out with the reason; it never fails the scan. The toolset `kubernetes/logs` is the one
-that searches logs for people and models.
+A log that cannot be read is reported with the reason and never fails the scan. The toolset `kubernetes/logs` searches
+logs for users and models.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from holmes.kubernetes.client import ClusterClient
     from holmes.kubernetes.cluster_state import LogKey
 
-# The kubelet answers 200 with this one line when the container was removed already.
+# The kubelet answers 200 with this line if the container was already removed.
 _LOG_IS_GONE: Final = re.compile(r"unable to retrieve container logs for [a-z-]+://[0-9a-f]+\s*$")
 
 _THERE_IS_NONE: Final = 400
-"""The kubelet's answer for a container that never ran, or never ran before: no log is missing."""
+"""The status of the kubelet for a container that never ran, or has no previous instance: no log is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """Bounds. `logs` counts logs in all, `lines` and `bytes` hold for each, `seconds` for all together."""
+    """Limits. `logs` is the total number, `lines` and `bytes` apply to each log, `seconds` to all together."""
 
     logs: int = 20
     lines: int = 200
@@ -43,7 +43,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogReading:
-    """The logs by key, how many were asked for, and those that could not be read."""
+    """The logs by key, the number of requests, and the logs that could not be read."""
 
     logs: dict[LogKey, str]
     requests: int
@@ -51,7 +51,7 @@ class LogReading:
 
 
 async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: LogLimits) -> LogReading:
-    """The first `limits.logs` of the wanted logs. Raises nothing for a log that cannot be read."""
+    """The first `limits.logs` of the wanted logs. A log that cannot be read does not raise."""
     chosen = tuple(dict.fromkeys(wanted))
     reading, left_out = chosen[: limits.logs], chosen[limits.logs :]
     deadline = asyncio.get_running_loop().time() + limits.seconds
@@ -65,7 +65,7 @@ async def read_logs(client: ClusterClient, wanted: Sequence[LogKey], limits: Log
 
 
 async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline: float) -> tuple[str, str]:
-    """The text of a log, and why there is none."""
+    """The text of a log, or the reason why it is missing."""
     pod = key.pod
     params = {"container": key.container, "tailLines": str(limits.lines), "limitBytes": str(limits.bytes)}
     if key.previous:
@@ -86,7 +86,7 @@ async def _read(client: ClusterClient, key: LogKey, limits: LogLimits, deadline:
         return "", " ".join(str(error).split())
     text = body[: limits.bytes].decode("utf-8", "replace")
     text = without_last_word(text) if len(body) >= limits.bytes else text
-    return ("", "the node does not have this log any more") if _LOG_IS_GONE.match(text) else (text, "")
+    return ("", "the node has already deleted this log") if _LOG_IS_GONE.match(text) else (text, "")
 
 
 def _shown(key: LogKey) -> str:

@@ -1,8 +1,8 @@
-"""Masks the secrets of objects and alerts before anything is taken out of them, with the knowledge of their names.
+"""Masks the secrets of objects and alerts, using the names of their fields.
 
-A value that is looked at alone has lost its name, and encoded (`@base64`) it has lost its shape too. So every text is
-judged three times: by itself, as the file or command line that it may be; under its own name, which may stand in a
-field beside it; and within the whole document.
+A single value has lost its name, and an encoded one (`@base64`) also its form. So each text is checked three times:
+alone, as a possible file or command line; with its own name, which may be in a sibling field; and within the whole
+document.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from holmes.values.json_types import JsonObject, JsonValue
 
 REMOVED: Final = "(REDACTED)"
-_TORN: Final[dict[str, JsonValue]] = {}  # stands for JSON that is none any more; compared by identity
-# A text without these says the same alone and within the document, where it is looked at anyway.
+_TORN: Final[dict[str, JsonValue]] = {}  # marks JSON that masking broke; compared by identity
+# Text without these characters gives the same result alone and within the document, which is checked anyway.
 _SAYS_MORE_ALONE: Final = re.compile(r"[\s=\"'\\]|:(?![\d/])")
 _SHORTEST_TOKEN: Final = 20
 _LONGEST_REMEMBERED_CHARACTERS: Final = 400
@@ -32,10 +32,9 @@ _OPTION: Final = re.compile(r"-{1,2}[A-Za-z][\w.-]*")
 
 
 class ObjectMasker:
-    """Masks objects with `mask`, which hides the secrets of one text. Remembers texts, so it is made for one job.
+    """Masks objects with `mask`, which masks the secrets of one text. Caches texts, so use one for each job.
 
-    Names stay unless they are tokens themselves; with `mask_names`, for what any program may have sent, they are judged
-    like texts.
+    Names stay unless they are tokens. With `mask_names`, for data of unknown origin, names are checked like texts.
     """
 
     def __init__(self, mask: Callable[[str], str], *, mask_names: bool = False) -> None:
@@ -45,14 +44,14 @@ class ObjectMasker:
         self._known_pairs: dict[tuple[str, str], JsonValue] = {}
 
     def masked(self, value: JsonValue) -> JsonValue:
-        """A copy of `value` without secrets and of the same shape. CPU-bound: about 1 s for 10 MB."""
+        """A copy of `value` without secrets and with the same shape. CPU-bound: about 1 s for 10 MB."""
         named = self._within(value, "", every=False)
         whole = self._as_json(named)
-        # When a placeholder tears the document apart, each text is judged beside its own name instead.
+        # If a placeholder breaks the JSON of the document, check each text with its own name instead.
         return self._within(named, "", every=True) if whole is _TORN else whole
 
     def masked_arguments(self, text: str) -> str:
-        """A description, whose arguments stand one to a line, without the values of options like `--password`."""
+        """A description with one argument per line, without the values of options such as `--password`."""
         lines = text.split("\n")
         for number, (option, line) in enumerate(pairwise(lines), start=1):
             indentation, name = option[: len(option) - len(option.lstrip())], _option_name(option.strip())
@@ -90,7 +89,6 @@ class ObjectMasker:
         return masked
 
     def _text(self, text: str) -> str:
-        """A text by itself."""
         if _SAYS_MORE_ALONE.search(text) is None:
             return text
         return self._remembered(text)
@@ -103,14 +101,14 @@ class ObjectMasker:
         return self._known_texts[text]
 
     def _key(self, key: str) -> str:
-        """A key that is a token itself is masked; any other names what is below it and stays as it is."""
+        """Mask a key that is a token. Any other key stays, because it names the value."""
         if not self._mask_names and (len(key) < _SHORTEST_TOKEN or _SAYS_MORE_ALONE.search(key) is not None):
             return key
         masked = self._remembered(key)
         return key if masked == strip_escape_sequences(key) else masked
 
     def _beside(self, name: str, value: str | float) -> JsonValue:
-        """A value under its name; one that cannot be judged so is removed."""
+        """Mask a value with its name. A value that cannot be checked this way is removed."""
         known = (name, str(value))
         if known not in self._known_pairs:
             pair = self._as_json({name: value})
@@ -119,7 +117,7 @@ class ObjectMasker:
         return value if found == str(value) else found
 
     def _as_json(self, value: JsonValue) -> JsonValue:
-        """`value` masked as one JSON text; `_TORN` when what comes out is no longer of the same shape."""
+        """`value` masked as one JSON text. `_TORN` if the result has another shape."""
         before = json.dumps(value, ensure_ascii=False)
         after = self._mask(before)
         if after is before or after == before:
@@ -141,7 +139,7 @@ def _option_name(option: JsonValue) -> str:
 
 
 def _same_shape(one: JsonValue, other: JsonValue) -> bool:
-    """Whether both have the same names and lengths, and text in the same places."""
+    """Whether both have the same keys and lengths, and text at the same places."""
     if isinstance(one, dict):
         return isinstance(other, dict) and one.keys() == other.keys() and _same_values(one, other)
     if isinstance(one, list):

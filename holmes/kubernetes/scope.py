@@ -1,6 +1,6 @@
-"""The namespaces that may be read (SCOPED_NAMESPACES). Without any, all of the cluster may be read.
+"""The namespaces that Holmes reads (SCOPED_NAMESPACES). By default it reads the whole cluster.
 
-A limit of Holmes itself, on top of what the credentials allow; kinds that lie in no namespace are not limited.
+This limit of Holmes applies in addition to the permissions of the credentials. Cluster-scoped kinds are not limited.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from holmes.values.environment import Environment
 
 SCOPE_VARIABLE: Final = "HOLMES_SCOPED_NAMESPACES"
-"""Where tools find it in their `Environment`."""
+"""The variable in the `Environment` of tools."""
 
 _NAMESPACED: Final = frozenset((kind.group, kind.resource) for kind in (EVENT, *KINDS) if kind.namespaced)
 
 
 def scope_of(environment: Environment) -> tuple[str, ...]:
-    """The namespaces that may be read; empty for all."""
+    """The namespaces to read; empty for all."""
     return tuple(name for name in (environment.get(SCOPE_VARIABLE) or "").split(",") if name)
 
 
 def default_namespace(environment: Environment) -> str:
-    """The namespace that is meant when a scope is set and none is named; empty without a scope."""
+    """The default namespace within a scope; empty without a scope."""
     scope, chosen = scope_of(environment), environment.get("HOLMES_KUBE_NAMESPACE") or ""
     return chosen if chosen in scope else next(iter(scope), "")
 
 
 def objection(namespace: str, scope: Sequence[str]) -> str | None:
-    """Why `namespace` (empty or `*`: all of them) may not be read; None when it may."""
+    """Why `namespace` (empty or `*` for all) is not allowed; None if it is allowed."""
     if not scope or namespace in scope:
         return None
     what = f"namespace {namespace!r} is" if namespace not in {"", "*"} else "other namespaces are"
@@ -42,7 +42,7 @@ def objection(namespace: str, scope: Sequence[str]) -> str | None:
 
 
 def within(namespaces: tuple[str, ...], scope: tuple[str, ...]) -> tuple[str, ...]:
-    """The `namespaces` to read, all of the scope when none is named. Raises `ConfigError` for one outside."""
+    """The `namespaces` to read, by default the whole scope. Raises `ConfigError` for a namespace outside it."""
     for namespace in namespaces:
         if reason := objection(namespace, scope):
             raise ConfigError(reason)
@@ -50,12 +50,12 @@ def within(namespaces: tuple[str, ...], scope: tuple[str, ...]) -> tuple[str, ..
 
 
 def refuse_outside(path: str, scope: Sequence[str]) -> None:
-    """Raises `Forbidden` for a request that would read objects outside the scope."""
+    """Raise `Forbidden` for a request that reads objects outside the scope."""
     if not scope:
         return
     parts = ApiPath.parse(path)
     namespace = parts.name if (parts.group, parts.resource) == ("", "namespaces") else parts.namespace
-    # A node's kubelet answers for all of its pods.
+    # The kubelet of a node answers for all pods on the node.
     through_node = (parts.resource, parts.subresource) == ("nodes", "proxy")
     if namespace or through_node or (parts.group, parts.resource) in _NAMESPACED:
         reason = objection(namespace, scope)

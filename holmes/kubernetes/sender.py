@@ -1,6 +1,6 @@
-"""Sends one GET with credentials, limits and patience: the only place in Holmes that talks to the API server.
+"""Sends GET requests to the API server with credentials, limits and retries.
 
-There is no way to send anything but a GET. Answers other than 2xx become errors.
+No other module sends requests to it, and no other method is possible. Answers other than 2xx become errors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ERROR_BODY_LIMIT_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """Bounds of the client. `response_bytes` counts an answer after decompression."""
+    """Limits of the client. `response_bytes` applies to the decompressed answer."""
 
     concurrent_requests: int = 8
     request_timeout_seconds: float = 30.0
@@ -46,7 +46,7 @@ class ClientLimits:
 
 
 class _Again(Exception):
-    """The attempt failed, but the next one may succeed. `pause_seconds` is what the server asked for."""
+    """The attempt failed, but a retry may succeed. `pause_seconds` is the wait that the server asked for."""
 
     def __init__(self, final: HolmesError, pause_seconds: float | None = None) -> None:
         super().__init__(str(final))
@@ -55,7 +55,7 @@ class _Again(Exception):
 
 
 class RequestSender:
-    """One HTTP connection pool to one API server."""
+    """The HTTP connection pool of one API server."""
 
     def __init__(
         self, access: ClusterAccess, credentials: CredentialSource, environment: Environment, limits: ClientLimits
@@ -73,7 +73,6 @@ class RequestSender:
         """The headers of the last answer."""
 
     async def close(self) -> None:
-        """Close every connection."""
         for client in (*self._retired, self._http):
             if client is not None:
                 await client.aclose()
@@ -81,10 +80,10 @@ class RequestSender:
         self._http = None
 
     async def read(self, path: str, params: Mapping[str, str], accept: str = "") -> bytes:
-        """The whole body of the answer, in the form `accept` if one is given.
+        """The complete body of the answer, optionally with the media type `accept`.
 
-        Raises `ClusterUnreachable` when there is no answer, `ApiError` for one that is not 2xx, `ToolError` for one
-        that is too large. A cut-off answer is read again.
+        Raises `ClusterUnreachable` without an answer, `ApiError` for a status other than 2xx, `ToolError` if it is too
+        large. An incomplete answer is read again.
         """
         timeout_seconds, failures = self._limits.request_timeout_seconds, list[_Again]()
         async with self._slots:
@@ -94,12 +93,12 @@ class RequestSender:
             except TimeoutError as error:
                 if failures:
                     raise failures[-1].final from error
-                why = f"GET {path} had no complete answer within {timeout_seconds:g} s"
-                raise self._access.unreachable(why, "ask for less, or try again when it is less busy") from error
+                why = f"GET {path} did not complete within {timeout_seconds:g} s"
+                raise self._access.unreachable(why, "request less data, or try again later") from error
 
     @asynccontextmanager
     async def stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The body piece by piece. Reading raises `ReadCutOff` when it ends too early or stands still."""
+        """The body in chunks. Reading raises `ReadCutOff` if it ends early or stops."""
         async with self._slots:
             response = await self._with_patience(lambda: self._open(path, params), [])
             pieces = self._pieces(path, response)
@@ -116,14 +115,14 @@ class RequestSender:
             async for piece in response.aiter_bytes():
                 yield piece
         except httpx.TimeoutException as error:
-            raise ReadCutOff(f"GET {path}: the API server went silent in the middle of the answer") from error
+            raise ReadCutOff(f"GET {path}: the API server stopped sending before the answer was complete") from error
         except (httpx.TransportError, ssl.SSLError) as error:
-            raise ReadCutOff(f"GET {path}: the connection was cut in the middle of the answer") from error
+            raise ReadCutOff(f"GET {path}: the connection ended before the answer was complete") from error
         except httpx.DecodingError as error:
-            raise ReadCutOff(f"GET {path}: the answer is not compressed as it says ({error})") from error
+            raise ReadCutOff(f"GET {path}: the answer does not match its content encoding ({error})") from error
 
     async def _with_patience(self, attempt: Callable[[], Awaitable[T]], failures: list[_Again]) -> T:
-        """The result of the first attempt that succeeds; `failures` collects the others, for whoever gives up early."""
+        """The result of the first successful attempt. `failures` collects the others for callers that stop early."""
         for pause_seconds in _PAUSES_SECONDS:
             try:
                 return await attempt()
@@ -156,7 +155,7 @@ class RequestSender:
         return bytes(body)
 
     async def _open(self, path: str, params: Mapping[str, str], accept: str = "") -> httpx.Response:
-        """A good answer whose body is still to be read; a refused credential is renewed once."""
+        """A successful answer with an unread body. Rejected credentials are renewed once."""
         credentials = await self._credentials.current()
         response = await self._send(path, params, credentials, accept)
         if response.status_code == 401:
@@ -187,7 +186,7 @@ class RequestSender:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.TimeoutException, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
             raise connection_error(self._access, error) from error
-        except ssl.SSLError as error:  # a client certificate that is refused after the handshake; httpx lets it through
+        except ssl.SSLError as error:  # a client certificate rejected after the handshake; httpx does not wrap it
             raise connection_error(self._access, error) from error
         except httpx.TransportError as error:
             raise _Again(connection_error(self._access, error)) from error
@@ -211,20 +210,20 @@ class RequestSender:
         return self._access.unreachable(f"it does not accept {who} (401 Unauthorized)", "log in to the cluster again")
 
     async def _client(self, credentials: Credentials) -> httpx.AsyncClient:
-        """The HTTP client that shows the certificate of `credentials`; a new one when the certificate changed."""
+        """The HTTP client with the certificate of `credentials`; a new one if the certificate changed."""
         shown = (credentials.certificate, credentials.key)
         async with self._opening:
             if self._http is not None and shown == self._shown:
                 return self._http
             fresh = await asyncio.to_thread(open_http_client, self._access, credentials, self._environment)
             if self._http is not None:
-                self._retired.append(self._http)  # others may still be reading from it
+                self._retired.append(self._http)  # other requests may still read from it
             self._http, self._shown = fresh, shown
             return fresh
 
 
 def _retry_after_seconds(header: str | None) -> float | None:
-    """Seconds to wait, from a number or an HTTP date."""
+    """The wait in seconds, from a number or an HTTP date."""
     if header is None:
         return None
     if header.isascii() and header.strip().isdigit():

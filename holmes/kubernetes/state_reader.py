@@ -1,8 +1,8 @@
-"""Reads a cluster into a `ClusterState`: one list of every kind, all at once, in pages, bounded in time and number.
+"""Reads a cluster into a `ClusterState`: one list for each kind, concurrently, in pages, limited in time and number.
 
-Whatever cannot be read becomes a `Gap` with the reason; only a cluster that answers nothing at all raises. Secrets are
-listed by name, their content is not even asked for. Of custom resources the served and stored version is listed, up to
-a number of kinds. What no rule reads is taken out of an object, so that a large cluster fits into memory.
+A list that cannot be read becomes a `Gap` with the reason; only a cluster that does not answer at all raises an error.
+For Secrets only metadata is requested. For custom resources the served and stored version is listed, up to a number of
+kinds. Fields that no rule reads are removed, so that a large cluster fits into memory.
 """
 
 from __future__ import annotations
@@ -34,10 +34,12 @@ _LONGEST_VALUE_CHARACTERS: Final = 16_384
 
 
 def slim(body: JsonObject, kind: str) -> JsonObject:
-    """The object without bulk.
+    """The object without large fields.
 
-    Of `managedFields` the manager, operation and time stay (who changed it when); of a ConfigMap every key, but at most
-    16,384 characters of a value; of a CustomResourceDefinition no schema; the last applied configuration goes.
+    - `managedFields` keeps manager, operation and time.
+    - A ConfigMap keeps all keys, with at most 16,384 characters of a value.
+    - A CustomResourceDefinition loses its schema.
+    - The last applied configuration is removed.
     """
     slimmer: dict[str, JsonValue] = dict(body)
     metadata: dict[str, JsonValue] = dict(child(body, "metadata"))
@@ -77,14 +79,14 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKinds:
-    """The kinds to list, and those left out as gaps."""
+    """The kinds to list, and the kinds that are omitted as gaps."""
 
     kinds: tuple[Kind, ...]
     gaps: tuple[Gap, ...]
 
 
 def custom_kinds(objects: Sequence[ClusterObject], limit: int) -> CustomKinds:
-    """At most `limit` kinds, by group and name; only those with a status can tell that they fail."""
+    """At most `limit` kinds, by group and name. Kinds without a status are omitted: they cannot show failures."""
     kinds = sorted(
         (
             kind
@@ -95,7 +97,7 @@ def custom_kinds(objects: Sequence[ClusterObject], limit: int) -> CustomKinds:
         ),
         key=lambda kind: (kind.group, kind.name),
     )
-    why = f"there are more than {limit} custom kinds; only the first {limit} were read"
+    why = f"more than {limit} custom kinds; only the first {limit} were read"
     left_out = tuple(Gap(kind=f"{kind.name}.{kind.group}", why=why) for kind in kinds[limit:])
     return CustomKinds(kinds=tuple(kinds[:limit]), gaps=left_out)
 
@@ -108,7 +110,7 @@ def _kind(definition: ClusterObject) -> Kind | None:
     names = definition.text("spec", "names", "kind"), definition.text("spec", "names", "plural")
     place = definition.text("spec", "group"), text(version, "name")
     if not all(map(_NAME.fullmatch, (*names, *place))):
-        return None  # no API server accepts it, and no path may be made of it
+        return None  # no API server accepts it, and no path may be built from it
     return Kind(
         name=names[0],
         group_version="/".join(place),
@@ -118,20 +120,20 @@ def _kind(definition: ClusterObject) -> Kind | None:
 
 
 _NAMES_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-"""Without a second choice: a server that does not know this form must not send the content instead."""
+"""No alternative type: a server that does not know this one must not send the content."""
 
 LEASES: Final = "kube-node-lease"
 SYSTEM_NAMESPACE: Final = "kube-system"
 NODE_EVENTS: Final = "default"
-"""Where the events of nodes lie, which belong to no namespace."""
+"""The namespace of events about nodes, which have no namespace."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""What was just read, how many lists are done, and of how many."""
+"""The current list, the number of finished lists, and the total."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadLimits:
-    """Bounds of a reading. `objects` and `events` are per list; `seconds` is for all lists together."""
+    """Limits of a reading. `objects` and `events` apply to each list; `seconds` to all lists together."""
 
     seconds: float = 60.0
     objects: int = 50_000
@@ -142,7 +144,7 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadCost:
-    """What a reading took: lists, and requests including every page."""
+    """The cost of a reading: lists, and requests including all pages."""
 
     list_calls: int
     requests: int
@@ -150,8 +152,6 @@ class ReadCost:
 
 @dataclass(slots=True)
 class _Harvest:
-    """What has been read so far."""
-
     objects: list[ClusterObject] = field(default_factory=list)
     events: list[ClusterEvent] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
@@ -161,7 +161,7 @@ class _Harvest:
 
 
 class StateReader:
-    """Reads one cluster. `namespaces` is what is asked about; empty means all."""
+    """Reads one cluster. `namespaces` are the namespaces in question; empty means all."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class StateReader:
         self._planned = 0
 
     async def read(self) -> tuple[ClusterState, ReadCost]:
-        """The state, and what it took. Raises `ClusterUnreachable` when nothing at all could be read."""
+        """The state and its cost. Raises `ClusterUnreachable` if nothing could be read."""
         deadline = time.monotonic() + self._limits.seconds
         await self._read_all([(kind, place) for kind in (EVENT, *KINDS) for place in self._places(kind)], deadline)
         if not self._harvest.answers:
@@ -195,7 +195,7 @@ class StateReader:
 
     def _nothing_read(self) -> ClusterUnreachable:
         why = self._harvest.gaps[0].why if self._harvest.gaps else "no answer"
-        message = f"Nothing could be read from the cluster at {self._client.server}: {why}"
+        message = f"Cannot read anything from the cluster at {self._client.server}: {why}"
         return ClusterUnreachable(message)
 
     def _state(self) -> ClusterState:
@@ -203,10 +203,10 @@ class StateReader:
         now = self._client.server_seconds
         newest = max((each.created for each in harvest.objects), default=0.0)
         namespaces = frozenset((*self._asked, SYSTEM_NAMESPACE) if self._asked else recorded)
-        # Nobody asked a recording for these namespaces: that it does not have them is no news.
+        # The recording was not asked for these namespaces, so their absence is expected.
         unasked = {SYSTEM_NAMESPACE, NODE_EVENTS} - {*recorded, *self._asked} if recorded else set()
         reading = Reading(
-            # What exists is not of the future, whatever a proxy writes into the answer: it would count as just made.
+            # No object can be newer than now. A wrong date header of a proxy would make objects look new.
             now=max(time.time() if now is None else now, newest),
             namespaces=namespaces - unasked,
             gaps=tuple(gap for gap in harvest.gaps if gap.namespace not in unasked),
@@ -215,9 +215,9 @@ class StateReader:
         return ClusterState(reading, harvest.objects, harvest.events)
 
     def _places(self, kind: Kind) -> tuple[str, ...]:
-        """The namespaces to list a kind in; an empty one stands for all, or for none.
+        """The namespaces to list a kind in. An empty one means all namespaces, or a cluster-scoped kind.
 
-        The system's own namespace is read as well: without its DNS and its webhooks nothing else works.
+        Includes the system namespace: everything depends on its DNS and webhooks.
         """
         if kind.name == "Lease":
             return (LEASES,)
@@ -233,7 +233,7 @@ class StateReader:
                 group.create_task(self._read_one(kind, place, deadline))
 
     async def _read_one(self, kind: Kind, place: str, deadline: float) -> None:
-        """One list, or a gap that says why not."""
+        """One list, or a gap with the reason."""
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 await self._read_pages(kind, place)
@@ -252,7 +252,7 @@ class StateReader:
             self._progress(kind.resource, self._done, self._planned)
 
     async def _read_pages(self, kind: Kind, place: str) -> None:
-        """Read to the end. What was read before a failure stays; a list that went stale is read again, once."""
+        """Read to the end. Objects read before a failure stay. A list that expires is read again once."""
         self._harvest.list_calls += 1
         try:
             await self._pages(kind, place, set())
@@ -271,18 +271,16 @@ class StateReader:
             self._harvest.answers += 1
             items = children(page, "items")
             if not _is_list(page):
-                self._gap(
-                    kind, place, f"GET {path}: the API server answered with more, or less, than a list of objects"
-                )
+                self._gap(kind, place, f"GET {path}: the API server did not answer with a list of objects")
             await asyncio.to_thread(self._keep, kind, items, known)
             count += len(items)
             before, token = token, text(child(page, "metadata"), "continue")
             if not token:
                 return
             if token == before:
-                raise ToolError(f"GET {path}: the API server named the same page twice; {count:,} were read")
+                raise ToolError(f"GET {path}: the API server returned the same page twice; {count:,} objects were read")
             if count >= limit:
-                self._gap(kind, place, f"there are more than {limit:,}; the first {count:,} were read", "limit")
+                self._gap(kind, place, f"more than {limit:,} objects; the first {count:,} were read", "limit")
                 return
 
     def _keep(self, kind: Kind, items: tuple[JsonObject, ...], known: set[str]) -> None:
@@ -301,6 +299,6 @@ class StateReader:
 
 
 def _is_list(page: JsonObject) -> bool:
-    """Whether it holds objects and nothing else. An empty list may be null; a status is no empty list."""
+    """Whether it contains only objects. An empty list may be null. A Status is not an empty list."""
     items = page.get("items", "")
     return items is None or (isinstance(items, list) and all(isinstance(item, dict) for item in items))

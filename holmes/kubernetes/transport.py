@@ -1,7 +1,7 @@
-"""Opens the way to the API server: TLS as the kubeconfig wants it, a proxy where there is one, no other environment.
+"""Opens connections to the API server: TLS by the kubeconfig, a proxy if configured, no other environment.
 
-A client certificate touches the disk for the moment in which OpenSSL reads it, in a folder of its own that only this
-user can enter.
+OpenSSL reads a client certificate only from a file. The file exists for that moment, in a folder that only this user
+can read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ IDLE_TIMEOUT_SECONDS = 30.0
 
 
 def open_http_client(access: ClusterAccess, credentials: Credentials, environment: Environment) -> httpx.AsyncClient:
-    """An HTTP client for this server. Blocks on files and on importing httpx: call it in a thread.
+    """An HTTP client for this server. Reads files and imports httpx, so call it in a thread.
 
-    Raises `ClusterUnreachable` when certificates or the proxy are unusable.
+    Raises `ClusterUnreachable` if certificates or the proxy are not valid.
     """
     import httpx
 
@@ -50,7 +50,7 @@ def open_http_client(access: ClusterAccess, credentials: Credentials, environmen
 
 
 def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLContext:
-    """Whom to trust and what to show, from the bytes in the kubeconfig or in its files."""
+    """The trusted authority and the client certificate, from the kubeconfig or its files."""
     cluster = access.cluster
     authority = cluster.authority.read()
     try:
@@ -58,7 +58,7 @@ def tls_context(access: ClusterAccess, credentials: Credentials) -> ssl.SSLConte
     except (ssl.SSLError, UnicodeDecodeError, ValueError) as error:
         why = f"its certificate-authority is not a PEM certificate ({error})"
         raise access.unreachable(why, "correct it in the kubeconfig") from error
-    # Python 3.13 refuses authorities without a key identifier; clusters have them, and kubectl takes them.
+    # Python 3.13 rejects authorities without a key identifier. Clusters have them, and kubectl accepts them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if cluster.skip_tls_verify:
         context.check_hostname = False
@@ -82,7 +82,7 @@ def _show_certificate(context: ssl.SSLContext, access: ClusterAccess, certificat
 
 
 def environment_proxy(server: str, environment: Environment) -> str | None:
-    """The proxy that HTTPS_PROXY and NO_PROXY ask for, read from the `Environment` as kubectl reads them."""
+    """The proxy of HTTPS_PROXY and NO_PROXY in the `Environment`, by the rules of kubectl."""
     parts = urlsplit(server)
     name = f"{parts.scheme}_proxy"
     proxy = environment.get(name.upper()) or environment.get(name)
@@ -112,19 +112,19 @@ def _is_excluded(host: str, port: int | None, entry: str) -> bool:
 
 
 def connection_error(access: ClusterAccess, error: httpx.TransportError | ssl.SSLError) -> ClusterUnreachable:
-    """The line for a connection that was not made, with the cause that lies deepest in `error`."""
+    """The error for a failed connection, with the deepest cause in `error`."""
     import httpx
 
     if isinstance(error, httpx.TimeoutException):
         waited = CONNECT_TIMEOUT_SECONDS if isinstance(error, httpx.ConnectTimeout) else IDLE_TIMEOUT_SECONDS
         return access.unreachable(f"no answer within {waited:g} s", "check the network, the VPN and the address")
     if isinstance(error, httpx.ProxyError):
-        return access.unreachable(f"the proxy refused ({error})", "check proxy-url, HTTPS_PROXY and NO_PROXY")
+        return access.unreachable(f"the proxy failed ({error})", "check proxy-url, HTTPS_PROXY and NO_PROXY")
     cause = _root_cause(error)
     cut = isinstance(error, httpx.ReadError | httpx.WriteError | httpx.RemoteProtocolError)
     if cut and access.cluster.encrypted and not isinstance(cause, ssl.SSLError):
-        # In TLS 1.3 a client certificate is judged after the handshake, and the verdict may be lost in the closing.
-        why = f"the connection was cut before an answer ({_why_and_advice(cause)[0]})"
+        # In TLS 1.3 a client certificate is checked after the handshake, and its rejection can be lost.
+        why = f"the connection ended before an answer ({_why_and_advice(cause)[0]})"
         return access.unreachable(why, "check the network, the VPN, and the client certificate in the kubeconfig")
     return access.unreachable(*_why_and_advice(cause))
 
@@ -139,13 +139,13 @@ def _why_and_advice(cause: BaseException) -> tuple[str, str]:
         case socket.gaierror():
             return "its host name cannot be resolved", "check the address, DNS and the VPN"
         case ConnectionRefusedError():
-            return "connection refused", "check that the cluster runs and that the address is right"
+            return "connection refused", "check that the cluster is running and that the address is correct"
         case _:
             return str(cause) or type(cause).__name__, "check the network, the VPN and the address"
 
 
 def _root_cause(error: BaseException) -> BaseException:
-    """Down the causes to the error of the operating system or of TLS."""
+    """Follow the causes to the error of the operating system or of TLS."""
     seen: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in seen:

@@ -1,6 +1,6 @@
-"""Finds pods: one by name, or those of a workload, however many objects lie between the two.
+"""Finds pods: one by name, or the pods of a workload through any number of owners.
 
-A name that does not exist is answered with the names that come closest.
+If a name does not exist, the error lists similar names. Views contain the fields that explain a state, not the object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROLES: tuple[tuple[ContainerRole, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """What a container does or did. Times are RFC 3339 as Kubernetes writes them, empty when unknown."""
+    """The state of a container. Times are RFC 3339, empty if unknown."""
 
     status: Literal["waiting", "running", "terminated", "unknown"]
     reason: str = ""
@@ -43,7 +43,7 @@ class ContainerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerView:
-    """A container of a pod. `last` is the instance before the current one, when Kubernetes still knows it."""
+    """A container of a pod. `last` is the previous instance, if Kubernetes still reports it."""
 
     name: str
     role: ContainerRole
@@ -56,9 +56,9 @@ class ContainerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """A pod. `containers` are in the order in which they start: init, main, ephemeral.
+    """A pod. `containers` are in their start order: init, main, ephemeral.
 
-    `problem` is why it does not run as a whole (not scheduled, evicted), empty when there is no such reason.
+    `problem` is the reason why the pod as a whole does not run (not scheduled, evicted), or empty.
     """
 
     name: str
@@ -70,19 +70,18 @@ class PodView:
 
     @property
     def ready(self) -> bool:
-        """Whether every main container is ready, or the pod has done its work."""
+        """Whether every main container is ready, or the pod has completed."""
         return self.phase == "Succeeded" or all(
             container.ready for container in self.containers if container.role == "container"
         )
 
     @property
     def restarts(self) -> int:
-        """The restarts of all containers together."""
+        """The sum of the restarts of all containers."""
         return sum(container.restarts for container in self.containers)
 
 
 def pod_view(pod: JsonObject) -> PodView:
-    """The view of a Pod object."""
     metadata, spec, status = child(pod, "metadata"), child(pod, "spec"), child(pod, "status")
     containers = [
         _container(role, container, statuses.get(text(container, "name"), {}))
@@ -151,7 +150,7 @@ _POD_LIMIT = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """A kind whose pods can be found. `between` is the kind that it makes and that in turn makes the pods."""
+    """A kind with pods. `between` is the kind that it creates and that creates the pods."""
 
     name: str
     group_version: str
@@ -180,7 +179,7 @@ KIND_NAMES = tuple(kind.name for kind in _KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPods:
-    """Pods of `kind`/`name`. `complete` is false when there are more pods than were read."""
+    """The pods of `kind`/`name`. `complete` is false if more pods exist than were read."""
 
     kind: str
     name: str
@@ -192,8 +191,8 @@ class FoundPods:
 async def find_pods(client: ClusterClient, *, kind: str, name: str, namespace: str) -> FoundPods:
     """The pods of a workload, or one pod.
 
-    `kind` may be written as kubectl takes it (`deploy`). Without a kind, `name` is a pod, or else a workload. Raises
-    `ToolError` for a kind without pods and `NotFound`, with the nearest names, for a name that does not exist.
+    `kind` accepts the names of kubectl (`deploy`). Without a kind, `name` is a pod or a workload. Raises `ToolError`
+    for a kind without pods, and `NotFound` with similar names for a name that does not exist.
     """
     if "/" in name:
         kind, _, name = name.partition("/")
@@ -208,7 +207,7 @@ def _kind(written: str) -> _Kind:
         if plain == kind.name.lower() or plain in kind.aliases:
             return kind
     known = ", ".join(KIND_NAMES)
-    raise ToolError(f"{written!r} is not a kind whose pods can be found; use one of {known}, or the name of a pod")
+    raise ToolError(f"{written!r} is not a kind with pods; use one of {known}, or the name of a pod")
 
 
 async def _found(client: ClusterClient, kind: _Kind, name: str, namespace: str) -> FoundPods:
@@ -231,7 +230,7 @@ async def _found_of(client: ClusterClient, kind: _Kind, document: JsonObject, na
 
 
 async def _pod_or_workload(client: ClusterClient, name: str, namespace: str) -> FoundPods:
-    """Models often give the workload's name for the pod's, so one more round of questions saves them a mistake."""
+    """Models often use the name of the workload for the pod, so another lookup prevents an error."""
     by_name = {kind.name: kind for kind in _KINDS}
     try:
         return await _found_of(
@@ -262,7 +261,7 @@ async def _get_or_none(client: ClusterClient, kind: _Kind, name: str, namespace:
 async def _pods_of_selector(
     client: ClusterClient, kind: _Kind, document: JsonObject, namespace: str
 ) -> tuple[tuple[PodView, ...], bool]:
-    """Pods that match the selector and belong to the workload: selectors of two workloads may overlap."""
+    """Pods that match the selector and belong to the workload: selectors of two workloads can overlap."""
     selector = {"labelSelector": label_selector(child(document, "spec", "selector"))}
     pods_path = api_path("v1", "pods", namespace=namespace)
     owner_uids = {text(document, "metadata", "uid")}
@@ -300,7 +299,7 @@ def _is_owned(document: JsonObject, owner_uids: set[str]) -> bool:
 
 
 def label_selector(selector: JsonObject) -> str:
-    """A `matchLabels`/`matchExpressions` selector as the `labelSelector` parameter wants it."""
+    """A `matchLabels`/`matchExpressions` selector as a value of the `labelSelector` parameter."""
     terms = [f"{key}={value}" for key, value in text_map(selector, "matchLabels").items()]
     for expression in children(selector, "matchExpressions"):
         key, values = text(expression, "key"), ",".join(texts(expression, "values"))
@@ -321,7 +320,7 @@ def label_selector(selector: JsonObject) -> str:
 async def _with_nearest_names(
     client: ClusterClient, error: NotFound, kinds: tuple[_Kind, ...], name: str, namespace: str
 ) -> NotFound:
-    """`error` with what does exist; the error alone when that may not be listed."""
+    """`error` with the existing names; unchanged if they cannot be listed."""
     existing: list[str] = []
     for kind in kinds:
         prefix = "" if kind is kinds[0] else f"{kind.name.lower()}/"
@@ -335,7 +334,7 @@ async def _about_namespace(client: ClusterClient, namespace: str) -> str:
     listed = await _names(client, api_path("v1", "namespaces"))
     namespaces = [name for name in listed if not client.scope or name in client.scope]
     if not namespaces or namespace in namespaces:
-        return "nothing of that kind was found there"
+        return "no objects of that kind exist there"
     return f"namespace {namespace!r} does not exist either; {_nearest(namespace, namespaces, 'namespaces are')}"
 
 
@@ -348,7 +347,7 @@ async def _names(client: ClusterClient, path: str) -> list[str]:
 
 
 def _nearest(name: str, existing: list[str], some: str) -> str:
-    """The names that contain `name` or look like it; else a few of all."""
+    """The names that contain `name` or resemble it; otherwise some of all names."""
     plain = {candidate: candidate.rpartition("/")[2] for candidate in existing}
     containing = [candidate for candidate in existing if name in plain[candidate] or plain[candidate] in name]
     similar = difflib.get_close_matches(name, list(plain.values()), n=5, cutoff=0.6)

@@ -1,1 +1,1 @@
-"""The model provider. The only package that imports litellm, and only when a model is asked."""
+"""The model providers. Only this package imports litellm, and only when a model is called."""

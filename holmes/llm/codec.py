@@ -1,8 +1,9 @@
-"""Messages and tools to the OpenAI wire format that litellm takes. Called by `LitellmModel` before each request.
+"""Converts messages and tools to the OpenAI wire format that litellm accepts.
 
-Encoding a message depends on nothing but that message, so what was sent once keeps its bytes and the provider's prompt
-cache holds. Tool messages are text on the wire: their images follow all results of the round in one user message.
-Reasoning goes back untouched, and only to the provider it came from. Nothing is cut or dropped here.
+The encoding of a message depends only on that message. Messages that were sent before keep their bytes, so the prompt
+cache of the provider stays valid. Tool messages are text on the wire: their images follow all results of the turn in
+one user message. Reasoning is returned unchanged, and only to the provider that sent it. This module never shortens or
+drops content.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _IMAGES_HEADER = "Images of the tool results above:"
 
 
 class MessageCodec:
-    """Encodes conversations for one provider; keeps the encoded form of the messages of the last request."""
+    """Encodes conversations for one provider. Caches the encoded messages of the last request."""
 
     def __init__(self, *, provider: str, vision: bool) -> None:
         self._provider = provider
@@ -44,7 +45,7 @@ class MessageCodec:
         self._tools: tuple[tuple[Tool, ...], list[Wire]] = ((), [])
 
     def encode(self, messages: Sequence[Message]) -> list[Wire]:
-        """The messages on the wire. The caller owns the result: litellm changes what it is given."""
+        """Encode the messages. litellm modifies its input, so the result is a copy."""
         wire: list[Wire] = []
         round_results: list[ToolMessage] = []
         encoded: dict[int, tuple[Message, Wire]] = {}
@@ -62,7 +63,7 @@ class MessageCodec:
         return wire
 
     def encode_tools(self, tools: tuple[Tool, ...]) -> list[Wire]:
-        """The tools on the wire, in their order. The caller owns the result."""
+        """Encode the tools in their order. The result is a copy, as for `encode`."""
         if self._tools[0] is not tools:
             self._tools = (tools, [_encode_tool(tool) for tool in tools])
         return [_copied(tool) for tool in self._tools[1]]
@@ -91,7 +92,7 @@ class MessageCodec:
                 for call in message.tool_calls
             ]
         elif not message.text:
-            wire["content"] = "(empty reply)"  # several providers refuse an assistant message without any content
+            wire["content"] = "(empty reply)"  # several providers reject an assistant message without content
         return wire
 
     def _encode_result(self, message: ToolMessage) -> Wire:
@@ -102,7 +103,7 @@ class MessageCodec:
         return {"role": "tool", "tool_call_id": message.call_id, "name": message.tool_name, "content": text}
 
     def _images_of(self, results: list[ToolMessage]) -> list[Wire]:
-        """One user message with the images of a round, or nothing."""
+        """One user message with the images of a turn, or nothing."""
         if not self._vision:
             return []
         parts: list[Part] = []
@@ -134,7 +135,7 @@ def _encode_part(part: Part) -> Wire:
 
 @lru_cache(maxsize=8)
 def _data_url(image: Image) -> str:
-    """Cached, because images are large and travel in every request that follows."""
+    """Cached: images are large, and every later request contains them."""
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
@@ -148,7 +149,7 @@ def _image_note(image: Image) -> str:
 
 
 def _whole(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
-    """`value` without halves of characters, for which a request has no place."""
+    """`value` without unpaired surrogates, which a request cannot contain."""
     if isinstance(value, dict):
         return {key: _whole(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -157,7 +158,7 @@ def _whole(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401  any JSON in, the same out
-    """A copy of the containers; the strings, which are all of the size, are shared."""
+    """A copy of the containers. The strings are shared."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""How one model is reached: what the application hands to `holmes.app.models.build_model`.
+"""How to reach a model: the input of `holmes.app.models.build_model`.
 
-The application makes it from the settings and the model list; nothing here reads variables or files. Values that may
-be secret (key, headers, further arguments) never show in `repr`.
+This module does not read variables or files. Values that may be secret (key, headers, extra arguments) never appear in
+`repr`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per token, for models whose price litellm does not know or knows wrongly.
+    """US dollars per token, for models whose price litellm does not know or has wrong.
 
-    Cached tokens cost as much as fresh ones when their price is None.
+    Cached tokens cost the same as other tokens if their price is None.
     """
 
     input_per_token: float
@@ -30,11 +30,11 @@ class Prices:
 class LitellmModelConfig:
     """A model behind litellm.
 
-    `name` is what users call it; `model` is litellm's id, for example `gpt-4o`, `anthropic/claude-sonnet-4-5`, or
-    `openai/qwen` with an `api_base`. `request_timeout_seconds` bounds the wait for the first byte and between two
-    pieces of a stream, not the whole reply. `context_window_tokens` and `max_output_tokens` override what litellm
-    knows; a window of 0 asks the server at `api_base` (servers on the user's own machines are asked anyway).
-    `prompt_caching` marks where providers with explicit caches shall cache. `extra_arguments` go to litellm unchanged.
+    `name` is the name that users see. `model` is the litellm id, for example `gpt-4o`, `anthropic/claude-sonnet-4-5`,
+    or `openai/qwen` with an `api_base`. `request_timeout_seconds` limits the wait for the first byte and between two
+    chunks of a stream, not the whole reply. `context_window_tokens` and `max_output_tokens` override the values of
+    litellm. A window of 0 asks the server at `api_base`; local servers are always asked. `prompt_caching` marks cache
+    points for providers with explicit caches. litellm receives `extra_arguments` unchanged.
     """
 
     name: str

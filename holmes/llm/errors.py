@@ -1,6 +1,6 @@
-"""The provider's errors as `ModelError` or `ContextOverflow`: one line that says what, why and what to do.
+"""Converts errors of a provider to `ModelError` or `ContextOverflow`, each one line: problem, reason, next step.
 
-Called by `LitellmModel` with whatever litellm raised. It never shows the API key, and retries nothing itself.
+The line never contains the API key. This module does not retry.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_REASON_CHARACTERS = 300
 _MAX_JUDGED_CHARACTERS = 4_000
 _MAX_CAUSES = 10
 _MAX_SCANNED_CHARACTERS = 100_000
-_TRACEBACK = "Traceback (most recent call last)"  # litellm puts it into messages of its own
+_TRACEBACK = "Traceback (most recent call last)"  # litellm includes it in its own messages
 _REPETITION = "The model is repeating the same chunk"
 _NOISE = re.compile(r"^(litellm\.)?\w*(Error|Exception|Timeout)( -|:)\s*")
 _RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
@@ -33,27 +33,27 @@ _PASSING_TROUBLE = re.compile(r"overloaded|rate.?limit|429|503|529", re.IGNORECA
 _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current quota", re.IGNORECASE)
 
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
-_REFUSED = ("refused the request for {model}", "check the model's settings")
-_NO_RIGHT = ("does not let this key use {model}", "check the account's plan and rights")
+_REFUSED = ("refused the request for {model}", "check the settings of the model")
+_NO_RIGHT = ("denies this key access to {model}", "check the plan and the permissions of the account")
 _STATUS_OF_TYPES = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),
     402: _NO_RIGHT,
     403: _NO_RIGHT,
-    404: ("does not know {model}", "check the model's name and the API base address"),
-    429: ("limits the rate of {model}", "wait, or use another model"),
+    404: ("does not know {model}", "check the name of the model and the API base address"),
+    429: ("rate-limits {model}", "wait, or use another model"),
 }
 
 
 class StreamCut(ConnectionError):
-    """The stream ended without a finish reason: the connection or the server died in the middle of the reply."""
+    """The stream ended without a finish reason: the connection or the server failed during the reply."""
 
 
 class UnusableAnswer(Exception):
-    """The provider answered, but not with a reply. `advice` is what the user can do about it.
+    """The provider answered, but not with a reply. `advice` tells the user what to do.
 
-    `max_attempts` is how often the request is sent in all: once when another answer would be no better, None where the
-    usual patience is right. `status` is the HTTP status that the answer names in its text, None when it names none.
+    `max_attempts` is the total number of attempts: 1 if a retry cannot help, None for the default. `status` is the HTTP
+    status that the text of the answer names, or None.
     """
 
     def __init__(self, reason: str, advice: str, *, max_attempts: int | None = 1, status: int | None = None) -> None:
@@ -65,9 +65,9 @@ class UnusableAnswer(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderFailure:
-    """What went wrong. `status` is None when there was no HTTP error; `reason` is the provider's own text.
+    """A failed request. `status` is None if no HTTP error occurred. `reason` is the text of the provider.
 
-    `unusable` is set when an answer came that is no reply. `max_attempts` is None where the usual patience is right.
+    `unusable` is set if an answer arrived that is not a reply. `max_attempts` is None for the default.
     """
 
     status: int | None
@@ -78,12 +78,12 @@ class ProviderFailure:
 
     @property
     def max_attempts(self) -> int | None:
-        """How often the request may be sent in all, when that is less than usual."""
+        """The total number of attempts, if lower than the default."""
         return None if self.unusable is None else self.unusable.max_attempts
 
 
 def describe_failure(error: BaseException) -> ProviderFailure:
-    """The facts in an error of litellm, of the HTTP client, or of the clock."""
+    """The details of an error of litellm, the HTTP client or the clock."""
     unusable = unusable_answer(error)
     if unusable is not None:
         return ProviderFailure(
@@ -109,10 +109,10 @@ def describe_failure(error: BaseException) -> ProviderFailure:
 
 
 def unusable_answer(error: BaseException) -> UnusableAnswer | None:
-    """What was wrong with an answer that came, when `error` is about that and not about the connection or the clock.
+    """The problem with an answer that arrived; None if `error` is about the connection or the clock.
 
-    Known are our own findings, litellm's about repetition, an error that was sent in the middle of a stream, and what
-    is not HTTP at all.
+    Covers our own findings, repetition as detected by litellm, errors sent inside a stream, and answers that are not
+    HTTP.
     """
     for below in causes(error):
         kind = (type(below).__module__.partition(".")[0], type(below).__name__)
@@ -120,7 +120,7 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
             return below if isinstance(below, UnusableAnswer) else _missing_package(below)
         if _REPETITION in str(below)[:_MAX_REASON_CHARACTERS]:
             return UnusableAnswer(
-                "the model repeats the same piece of text without end", "ask in other words, or use another model"
+                "the model repeats the same text endlessly", "rephrase the question, or use another model"
             )
         if kind == ("openai", "APIError"):
             return _told_in_the_stream(below)
@@ -132,7 +132,7 @@ def unusable_answer(error: BaseException) -> UnusableAnswer | None:
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """`error` and what lies below it, the deepest last; litellm keeps the original in an attribute of its own."""
+    """`error` and its causes, the deepest last."""
     found: list[BaseException] = []
     below: BaseException | None = error
     while below is not None and len(found) < _MAX_CAUSES and below not in found:
@@ -142,13 +142,13 @@ def causes(error: BaseException) -> list[BaseException]:
 
 
 def provider_text(text: str) -> str | None:
-    """The message in an error that was written as JSON, however its fields are called; None for any other text."""
+    """The message of an error in JSON, for any known field names; None for other text."""
     written = _from_brace(text)
     return _message_in_json(written) if written else None
 
 
 def named_status(body: object) -> int | None:
-    """The HTTP status that an error names in its `body`, a JSON value or its text: some come with a status of 200."""
+    """The HTTP status that the `body` of an error names, as JSON or text. Some errors arrive with status 200."""
     value = _decoded(_from_brace(body)) if isinstance(body, str) else body
     while isinstance(value, dict):
         named = (_as_status(value.get(name)) for name in ("code", "status", "status_code", "http_code"))
@@ -160,7 +160,6 @@ def named_status(body: object) -> int | None:
 
 
 def model_error(error: BaseException, config: LitellmModelConfig, provider: str) -> ModelError:
-    """The error that the loop understands."""
     failure = describe_failure(error)
     reason = _without_secrets(failure.reason, config)
     words = failure.reason if failure.unusable is not None else _told(_deciding(error))[:_MAX_JUDGED_CHARACTERS]
@@ -175,27 +174,27 @@ def model_error(error: BaseException, config: LitellmModelConfig, provider: str)
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """How long the provider asks to wait: `retry-after-ms`, seconds, or a date; None when it does not say."""
+    """The wait that the provider asks for: `retry-after-ms`, seconds, or a date. None without one."""
     milliseconds, value = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds is not None:
             return max(0.0, float(milliseconds) / 1000)
         return None if value is None else max(0.0, float(value))
     except ValueError:
-        import email.utils  # a date here is rare, and the module is slow to load
+        import email.utils  # a date is rare here, and the module is slow to load
 
         parsed = email.utils.parsedate_tz(value) if value else None
         return None if parsed is None else max(0.0, email.utils.mktime_tz(parsed) - time.time())
 
 
 def _deciding(error: BaseException) -> BaseException:
-    """What litellm made its own error of, else `error`."""
+    """The error that litellm wrapped, else `error`."""
     original = getattr(error, "original_exception", None)
     return original if isinstance(original, BaseException) else error
 
 
 def _without_secrets(text: str, config: LitellmModelConfig) -> str:
-    """`text` without the key and the headers of the configuration, which some providers quote."""
+    """`text` without the key and headers of the configuration, which some providers quote."""
     return without_known_keys(text, [config.api_key or "", *(value for _, value in config.extra_headers)])
 
 
@@ -209,11 +208,11 @@ def _overflow(config: LitellmModelConfig, provider: str, reason: str, window: in
 
 
 def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, provider: str) -> tuple[str, bool]:
-    """The message and whether the same request may succeed later."""
+    """The message, and whether the same request may succeed later."""
     model, status = f"model {config.name!r}", failure.status
     where = f" at {config.api_base}" if config.api_base else ""
     if failure.unusable is not None:
-        line = f"No usable answer from {provider!r}{where} for {model}: {reason}; {failure.unusable.advice}."
+        line = f"No usable reply from {provider!r}{where} for {model}: {reason}; {failure.unusable.advice}."
         return line, failure.unusable.max_attempts != 1
     if failure.timed_out:
         wait = f"{config.request_timeout_seconds:g} s"
@@ -234,12 +233,12 @@ def _missing_package(error: ModuleNotFoundError) -> UnusableAnswer:
 
 def _redirected(error: BaseException) -> UnusableAnswer:
     if type(error).__name__ == "TooManyRedirects":
-        return UnusableAnswer("it redirects without end", "check the API base address")
-    return UnusableAnswer(_reason(error), "if that is the right address, set it as the API base")
+        return UnusableAnswer("it redirects endlessly", "check the API base address")
+    return UnusableAnswer(_reason(error), "if this address is correct, set it as the API base")
 
 
 def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
-    """An error that was sent where a piece of the reply should be. Overload passes; the rest is asked once more."""
+    """An error that was sent inside the stream. Overload is temporary; any other error allows one retry."""
     body: Any = getattr(error, "body", None)
     passing = _PASSING_TROUBLE.search(f"{body.get('code')} {body.get('type')}") if isinstance(body, dict) else None
     advice, attempts = "try again later, or use another model", None if passing else 2
@@ -247,12 +246,12 @@ def _told_in_the_stream(error: BaseException) -> UnusableAnswer:
 
 
 def _reason(error: BaseException) -> str:
-    """The provider's own words on one line, without the names of litellm's classes."""
+    """The message of the provider on one line, without class names of litellm."""
     return shortened(masked(_told(error)), _MAX_REASON_CHARACTERS)
 
 
 def _told(error: BaseException) -> str:
-    """All of the provider's own words on one line."""
+    """The complete message of the provider on one line."""
     text = str(getattr(error, "message", None) or error)[:_MAX_SCANNED_CHARACTERS].partition(_TRACEBACK)[0]
     while (shorter := _NOISE.sub("", text, count=1)) != text:
         text = shorter
@@ -273,7 +272,7 @@ def _decoded(text: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _as_status(value: object) -> int | None:
-    """`value` as the status of an HTTP error, None when it is something else."""
+    """`value` as an HTTP error status, or None."""
     status = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
     return status if isinstance(status, int) and 400 <= status < 600 else None
 
@@ -292,24 +291,24 @@ def _message_in_json(text: str) -> str | None:
 
 
 def _complaint(item: dict[str, Any]) -> str:
-    """One finding of a validator, without the input that it quotes."""
+    """One validation error, without the quoted input."""
     place = item.get("loc")
     where = ".".join(map(str, place)) if isinstance(place, list) else ""
     return f"{where}: {item.get('msg')}"
 
 
 def _transport_error(error: BaseException) -> BaseException | None:
-    """The failure of the connection below `error`; litellm calls it an answer of status 500."""
+    """The connection failure below `error`. litellm reports it as status 500."""
     for below in causes(error):
         if any(base.__name__ == "HTTPStatusError" for base in type(below).__mro__):
-            return None  # an answer came
+            return None  # an answer arrived
         if isinstance(below, OSError) or type(below).__module__.partition(".")[0] == "httpx":
             return below
     return None
 
 
 def _asides(error: BaseException) -> str:
-    """What the body says beside its text: the code, for example `context_length_exceeded`, and llama.cpp's window."""
+    """Other fields of the body: the code, for example `context_length_exceeded`, and the window of llama.cpp."""
     bodies: list[Any] = [getattr(below, "body", None) for below in causes(error)]
     body = next((found for found in bodies if isinstance(found, dict)), None)
     if body is None:

@@ -1,8 +1,7 @@
-"""How large a model's window is (C6). Called by `LitellmModel`; pure.
+"""The context window of a model.
 
-The order is: what the user set, what the server says when it was asked, what litellm's map says, a table by name for
-models the map does not know, then 32,768 for models on the user's own machines (their servers rarely offer more) and
-200,000 for the rest.
+Sources, in this order: the user, the server, litellm's map, a table of model families. The default is 32,768 for local
+models, whose servers rarely offer more, and 200,000 for other models.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ _LOCAL_WINDOW_TOKENS = 32_768
 _DEFAULT_WINDOW_TOKENS = 200_000
 _DEFAULT_OUTPUT_TOKENS = 4_096
 
-# (beginning of a part of the name, window, output, vision); the first that matches counts. Octo's and Digitorn's tables
-# are in here.
+# (start of a part of the name, window, output, vision); the first match counts.
 _KNOWN_FAMILIES: tuple[tuple[str, int, int, bool], ...] = (
     ("claude-3-", 200_000, 8_192, True),
     ("claude", 200_000, 32_000, True),
@@ -66,7 +64,7 @@ _OLD_ENCODING_FAMILIES = ("gpt-4-", "gpt-3.5", "claude", "llama", "qwen", "deeps
 def resolve_limits(
     config: LitellmModelConfig, facts: ModelFacts, *, served_window_tokens: int | None = None
 ) -> ModelLimits:
-    """The limits of a model, each from the best source that knows it. 0 in the configuration is the same as None."""
+    """The limits of a model, each from the best source that knows it. 0 in the configuration equals None."""
     family = None if facts.is_local else _family(facts.model)
     window = config.context_window_tokens or served_window_tokens or facts.context_window_tokens
     output = config.max_output_tokens or facts.max_output_tokens
@@ -92,7 +90,7 @@ def _family(model: str) -> tuple[str, int, int, bool] | None:
 
 
 def _image_formula(facts: ModelFacts) -> ImageFormula:
-    """By the maker of the model, wherever it runs; the dearest formula for makers whose own is not known."""
+    """Chosen by the vendor of the model, wherever it runs. Unknown vendors get the most expensive formula."""
     name = facts.model.lower()
     if facts.provider == "anthropic" or "claude" in name:
         return "anthropic"
@@ -121,13 +119,13 @@ _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
 
 
 async def served_window_tokens(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """The window in tokens, or None when there is no need to ask, nobody to ask, or no answer."""
+    """The window in tokens. None if no question is necessary, no server can be asked, or no answer arrives."""
     address = address_to_ask(config, facts)
     if address is None:
         return None
     try:
         client = _client(config, address)
-    except ValueError:  # a key or a proxy that cannot be written into a request; the request itself will say so
+    except ValueError:  # the key or proxy is not valid in a request; the model request will report it
         return None
     async with client:
         server = _Server(client, address, facts.model)
@@ -144,13 +142,13 @@ def _client(config: LitellmModelConfig, address: str) -> httpx.AsyncClient:
     headers = dict(config.extra_headers)
     if config.api_key:
         headers.setdefault("Authorization", f"Bearer {config.api_key}")
-    # Reading the certificates of the world takes longer than the answer, so not for an address that needs none.
+    # Loading the system certificates takes longer than the answer, so skip it for addresses that do not need them.
     verify = True if address.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(headers=headers, timeout=TIMEOUT_SECONDS, verify=verify)
 
 
 def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """Whom to ask, or None. A public provider is only asked by a window of 0: its models are in the price map."""
+    """The server to ask, or None. Public providers are asked only for a window of 0: the price map has their models."""
     is_somebodys_server = config.api_base is not None and facts.provider == "openai"
     is_unknown = is_somebodys_server and facts.context_window_tokens is None
     if config.context_window_tokens or (config.context_window_tokens is None and not (facts.is_local or is_unknown)):
@@ -160,7 +158,7 @@ def address_to_ask(config: LitellmModelConfig, facts: ModelFacts) -> str | None:
 
 
 class _Server:
-    """One address, asked for JSON."""
+    """One address that returns JSON."""
 
     def __init__(self, client: httpx.AsyncClient, address: str, model: str) -> None:
         self._client = client
@@ -168,7 +166,7 @@ class _Server:
         self.model = model
 
     async def ask(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:  # noqa: ANN401  any JSON
-        """The answer as JSON; None for anything but an answer in time, of status 200, that is JSON and not huge."""
+        """The answer as JSON. None if it is late, too large, not JSON, or has another status than 200."""
         import httpx
 
         try:
@@ -187,7 +185,7 @@ class _Server:
 
 
 async def _ollama(server: _Server) -> int | None:
-    """What the model file sets, else what the model was trained for."""
+    """The value of the model file, else the training context length."""
     answer = await server.ask("POST", "/api/show", {"model": server.model})
     parameters = _NUM_CTX.search(str(_field(answer, "parameters")))
     if parameters is not None:
@@ -198,7 +196,7 @@ async def _ollama(server: _Server) -> int | None:
 
 
 async def _vllm(server: _Server) -> int | None:
-    """The entry of the model, or the only one there is."""
+    """The entry of the model, or the only entry."""
     entries = _field(await server.ask("GET", "/v1/models"), "data")
     if not isinstance(entries, list):
         return None
@@ -207,12 +205,12 @@ async def _vllm(server: _Server) -> int | None:
 
 
 async def _llama_cpp(server: _Server) -> int | None:
-    """What one slot of the server holds."""
+    """The capacity of one server slot."""
     return _window(_field(await server.ask("GET", "/props"), "default_generation_settings", "n_ctx"))
 
 
 async def _lm_studio(server: _Server) -> int | None:
-    """What the model is loaded with, else what it could be loaded with."""
+    """The loaded context length, else the maximum of the model."""
     answer = await server.ask("GET", f"/api/v0/models/{quote(server.model, safe='/')}")
     return _window(_field(answer, "loaded_context_length")) or _window(_field(answer, "max_context_length"))
 
@@ -228,13 +226,13 @@ _PROBES: dict[str, Probe] = {
 
 
 def _probes(provider: str) -> tuple[Probe, ...]:
-    """The one for a server whose kind is known; all of them for an address that speaks OpenAI's language."""
+    """The probe for a known kind of server; all probes for an OpenAI-compatible address."""
     known = _PROBES.get(provider)
     return (known,) if known is not None else (_lm_studio, _llama_cpp, _ollama, _vllm)
 
 
 def _requested_num_ctx(config: LitellmModelConfig, facts: ModelFacts) -> int | None:
-    """Ollama serves the window that each request asks for."""
+    """Ollama uses the window of each request."""
     return _window(dict(config.extra_arguments).get("num_ctx")) if _PROBES.get(facts.provider) is _ollama else None
 
 
@@ -245,7 +243,7 @@ def _field(value: Any, *names: str) -> Any:  # noqa: ANN401  any JSON
 
 
 def _window(value: object) -> int | None:
-    """`value` when it can be a window."""
+    """`value`, if it is a plausible window."""
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if MIN_WINDOW_TOKENS <= value <= MAX_WINDOW_TOKENS else None

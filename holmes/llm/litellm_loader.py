@@ -1,8 +1,10 @@
-"""The one place that imports litellm. Called by the modules of `holmes.llm`, and early by the application.
+"""Imports litellm once, in a daemon thread, and configures it.
 
-The import takes seconds, so it happens once, in a daemon thread, while toolsets are checked; nobody has to wait for it
-in order to give up. Nothing is fetched (the price map is the packaged one), nothing is reported, nothing is printed. It
-refuses to be imported at the top of another module.
+The import takes seconds and runs while toolsets are checked. Callers can stop waiting for it. litellm fetches nothing
+(the price map is the bundled one), reports nothing and prints nothing. No module imports litellm at its top.
+
+At its end Python does not wait for a daemon thread, and an extension module that is just being imported then prints
+errors. So the import is stopped before: at its next module. An import that was stopped cannot be started again.
 """
 
 from __future__ import annotations
@@ -28,31 +30,30 @@ _STOP_TIMEOUT_SECONDS = 2.0
 
 
 class ImportGivenUp(BaseException):
-    """Unwinds the import. Not an `Exception`: modules that can do without another one would swallow it."""
+    """Stops the import. Not an `Exception`, because modules with optional imports would catch it."""
 
 
 class _Gate(MetaPathFinder):
-    """Asked for every module that is imported; refuses those of one thread once it is closed."""
+    """Sees every import. Once closed, it rejects the imports of one thread."""
 
     def __init__(self) -> None:
         self.thread_id: int | None = None
         self.is_closed = False
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002  the interface
-        """Never finds anything."""
         if self.is_closed and threading.get_ident() == self.thread_id:
             raise ImportGivenUp(fullname)
 
 
 class BackgroundImport(Generic[T]):
-    """Calls `load`, which imports, in a daemon thread as soon as it is made. `future` gets what it returns or raises.
+    """Runs `load`, which imports modules, in a daemon thread. `future` receives its result or its error.
 
-    Whoever stops waiting for the future does not stop the import; the end of the interpreter does.
+    Only the end of the interpreter stops the import. A caller that stops waiting does not.
     """
 
     def __init__(self, load: Callable[[], T], *, name: str) -> None:
         self.future: Future[T] = Future()
-        self.future.set_running_or_notify_cancel()  # a waiter that is cancelled must not cancel it for the others
+        self.future.set_running_or_notify_cancel()  # a cancelled waiter must not cancel the others
         self._gate = _Gate()
         self._thread = threading.Thread(target=self._run, args=(load,), name=name, daemon=True)
         atexit.register(self.give_up)
@@ -60,12 +61,12 @@ class BackgroundImport(Generic[T]):
 
     @property
     def result(self) -> T | None:
-        """What `load` returned, None as long as there is nothing."""
+        """The result of `load`, or None while it is missing."""
         future = self.future
         return future.result() if future.done() and future.exception() is None else None
 
     def give_up(self) -> None:
-        """Stop at the next module. Waits for that, which takes milliseconds, and at most 2 seconds."""
+        """Stop at the next module. Waits at most 2 seconds, usually milliseconds."""
         self._gate.is_closed = True
         self._thread.join(_STOP_TIMEOUT_SECONDS)
 
@@ -77,21 +78,21 @@ class BackgroundImport(Generic[T]):
         except (ImportError, ImportGivenUp) as error:
             self.future.set_exception(error)
         finally:
-            if not self.future.done():  # a library that fails in its own way: nobody must wait for it for ever
+            if not self.future.done():  # the library failed in another way: do not let anyone wait forever
                 self.future.set_exception(sys.exception())
             sys.meta_path.remove(self._gate)
             atexit.unregister(self.give_up)
 
 
 LitellmModule: TypeAlias = Any
-"""litellm ships no types that strict checking accepts; its values are narrowed where they enter."""
+"""The types of litellm do not pass strict checking, so its values are narrowed where they enter."""
 
 _lock = threading.Lock()
 _imports: list[BackgroundImport[LitellmModule]] = []
 
 
 def preload() -> Future[LitellmModule]:
-    """Start the import, unless it was started before, so that it is under way while other things are prepared."""
+    """Start the import unless it already runs. It continues in the background."""
     with _lock:
         if not _imports:
             _prepare_environment()
@@ -100,28 +101,28 @@ def preload() -> Future[LitellmModule]:
 
 
 def load_litellm() -> LitellmModule:
-    """The configured litellm; the first call takes seconds and must not run on the event loop."""
+    """The configured litellm. The first call takes seconds and must not run on the event loop."""
     return preload().result()
 
 
 async def litellm_module() -> LitellmModule:
-    """The configured litellm. Cancelling it returns at once; the import goes on by itself."""
+    """The configured litellm. Cancellation returns immediately; the import continues."""
     return await asyncio.wrap_future(preload())
 
 
 async def close_connections() -> None:
-    """Close the connections of every model of this process; those used later open new ones. Does not import litellm."""
+    """Close the connections of all models of this process. Later requests open new ones. Does not import litellm."""
     litellm = _imports[0].result if _imports else None
     if litellm is None:
         return
     await litellm.close_litellm_async_clients()
-    # litellm has no public way to forget its clients: both would be used again, although they are closed.
+    # litellm has no public way to drop its closed clients, and it would use both again.
     litellm.in_memory_llm_clients_cache.flush_cache()
     litellm.__dict__.pop("module_level_aclient", None)
 
 
 def transport_errors() -> tuple[type[BaseException], ...]:
-    """What litellm and the HTTP client below it raise when a request fails."""
+    """The errors that litellm and the HTTP client raise for a failed request."""
     import httpx
     import openai
 
@@ -129,9 +130,9 @@ def transport_errors() -> tuple[type[BaseException], ...]:
 
 
 def _prepare_environment() -> None:
-    """Before the thread starts: variables must not change while another thread copies them."""
+    """Called before the thread starts: variables must not change while another thread copies them."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
-    os.environ["LITELLM_MODE"] = "PRODUCTION"  # or its import reads a .env file that nobody named
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise the import reads a .env file
     _unset_empty_keys()
 
 
@@ -142,14 +143,14 @@ def _import_litellm() -> LitellmModule:
 
     from holmes.llm.watched_answer import watch_clients
 
-    # What odd providers send is judged where it is read; a warning about it on stderr helps nobody.
+    # Replies are validated where they are read, so these warnings do not help the user.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
-    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # of what it imports for some providers
+    warnings.filterwarnings("ignore", "Items? '.*' on TypedDict", UserWarning)  # raised by imports for some providers
     watch_clients(litellm)
     litellm.suppress_debug_info = True
     litellm.disable_streaming_logging = True
-    litellm.disable_hf_tokenizer_download = True  # or it fetches one to count what a provider did not count
-    # An abandoned aiohttp session complains on stderr when the process ends; an httpx client does not.
+    litellm.disable_hf_tokenizer_download = True  # otherwise it downloads one if a provider reports no token counts
+    # An abandoned aiohttp session prints an error when the process ends; an httpx client does not.
     litellm.disable_aiohttp_transport = True
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -157,7 +158,7 @@ def _import_litellm() -> LitellmModule:
 
 
 def _unset_empty_keys() -> None:
-    """An empty variable counts as unset, here as in the settings; litellm would take it for a key and send it."""
+    """Empty variables count as unset, as in the settings. litellm would send them as keys."""
     for name in [name for name, value in os.environ.items() if not value.strip() and name.endswith("_API_KEY")]:
         del os.environ[name]
 
@@ -165,7 +166,7 @@ def _unset_empty_keys() -> None:
 class _PausedCollector:
     """No garbage collection while thousands of classes are created, none of which is garbage.
 
-    They are then taken out of later collections, whose pauses would otherwise be felt in the terminal.
+    Later collections ignore them, so that they do not pause the terminal.
     """
 
     def __enter__(self) -> None:

@@ -1,8 +1,7 @@
-"""A model behind litellm: one request, streamed, retried, and paid for. Called by the loop through `ChatModel`.
+"""A model behind litellm: one request with streaming, retries and cost.
 
-Everything that differs between providers is in the modules around this one; this one reads as the algorithm. It never
-asks a model twice for an answer that came whole, and never decides about the conversation: a request that is too long
-raises `ContextOverflow`, and what to do then is the loop's business.
+The other modules of the package contain the differences between providers. This module never repeats a request that got
+a complete reply, and never changes the conversation. A request that is too long raises `ContextOverflow`.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ready:
-    """What is known once litellm is there and the model is checked."""
+    """The state after litellm is imported and the model is checked."""
 
     litellm: LitellmModule
     facts: ModelFacts
@@ -67,7 +66,7 @@ class _Ready:
 
 
 class LitellmModel:
-    """A `ChatModel`. Any number of conversations may use it at the same time."""
+    """A `ChatModel` that several conversations can use at the same time."""
 
     def __init__(
         self,
@@ -88,26 +87,25 @@ class LitellmModel:
 
     @property
     def name(self) -> str:
-        """The name users know it by."""
         return self._config.name
 
     @property
     def limits(self) -> ModelLimits:
-        """Sizes in tokens. Imports litellm, which takes seconds, unless `check` ran before.
+        """Sizes in tokens. Imports litellm, which takes seconds, unless `check` was called before.
 
-        What a server says about its window (C3) is only known after `check` or the first request.
+        The window that a server reports is known only after `check` or the first request.
         """
         return self._prepare().limits
 
     async def check(self) -> None:
-        """Make ready without a request to the model; servers that report their window are asked for it, once.
+        """Prepare the model without a model request. Servers that report their context window are asked once.
 
-        Raises `ConfigError` for an unknown model or a missing key, in one line.
+        Raises `ConfigError` for an unknown model or a missing key.
         """
         await self._ready()
 
     async def aclose(self) -> None:
-        """Close the connections. They are shared by all models of the process, so call it when no request runs."""
+        """Close the connections. All models of the process share them, so call this when no request runs."""
         await litellm_loader.close_connections()
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
@@ -136,7 +134,9 @@ class LitellmModel:
 
     async def _ready(self) -> _Ready:
         if self._prepared is None:
-            await litellm_loader.litellm_module()  # seconds, and not in the thread pool, which nobody can leave early
+            await (
+                litellm_loader.litellm_module()
+            )  # takes seconds; not in the thread pool, whose threads cannot be abandoned
             self._prepared = await asyncio.to_thread(self._prepare)
         if not self._has_asked_the_server:
             served = await served_window_tokens(self._config, self._prepared.facts)
@@ -189,7 +189,7 @@ class LitellmModel:
             try:
                 async with asyncio.timeout(timeout_seconds):
                     stream = await ready.litellm.acompletion(**self._arguments(ready, request))
-                    if stream is None:  # litellm lost a second 422; without dropping of parameters it raises it
+                    if stream is None:  # litellm swallows a second 422; without drop_params it raises it
                         again = {**self._arguments(ready, request), "drop_params": False}
                         stream = await ready.litellm.acompletion(**again)
                 return await read_stream(stream, assembler, emit, watch=watch, timeout_seconds=timeout_seconds)
@@ -198,7 +198,7 @@ class LitellmModel:
                     await stream.aclose()
 
     def _arguments(self, ready: _Ready, request: ModelRequest) -> dict[str, Any]:
-        """What litellm is called with; fresh for each attempt, because litellm changes what it is given."""
+        """The arguments of litellm, new for each attempt because litellm modifies them."""
         messages, tools = ready.codec.encode(request.messages), ready.codec.encode_tools(request.tools)
         mark_for_cache(messages, tools, ready.marks)
         arguments: dict[str, Any] = {
@@ -221,7 +221,7 @@ class LitellmModel:
         return ready.billing.stats(counts, estimated=not usage.reported, billed_cost=usage.billed_cost)
 
     def _estimate(self, ready: _Ready, request: ModelRequest, assembler: ReplyAssembler) -> RequestStats:
-        """What a reply cost whose usage never came: it was cut, or the provider does not say."""
+        """The estimated cost of a reply without usage: it was interrupted, or the provider reports none."""
         size = prompt_characters(self._arguments(ready, request))
         counts = estimated_counts(prompt_characters=size, completion_characters=assembler.characters)
         return ready.billing.stats(counts, estimated=True)
@@ -256,7 +256,7 @@ class LitellmModel:
         )
 
     def _may_write_calls(self, facts: ModelFacts) -> bool:
-        """Whether a call in the text can be meant: some servers hand out the calls of their models as text."""
+        """Whether text can contain a tool call: some servers return the calls of their models as text."""
         if self._has_called_natively:
             return False
         return facts.provider in LOCAL_PROVIDERS or not facts.native_calls

@@ -1,8 +1,8 @@
-"""Reads one streamed reply of litellm into a `ReplyAssembler`. Called by `LitellmModel`.
+"""Reads one streamed reply of litellm into a `ReplyAssembler`.
 
-Every wait is bounded: the first piece, each one after it, and the whole reply, whose size is bounded too. A stream
-that ends without a finish reason is a cut stream, which litellm hides behind a finish reason of its own. An answer that
-is no reply (a login page, an error, data of the wrong shape) is `UnusableAnswer`, whatever choked on it.
+Every wait has a limit: the first chunk, each later chunk, and the whole reply, whose size is limited too. A stream
+without a finish reason was interrupted; litellm hides this behind its own finish reason. An answer that is not a reply
+(a login page, an error, data of another shape) raises `UnusableAnswer`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from holmes.llm.watched_answer import AnswerLimits, AnswerWatch
     from holmes.values.model import EmitEvent
 
-# What code says that meets data of another shape than it was written for; the errors of JSON, Unicode and pydantic are
-# ValueErrors. Only reading a stream turns them into a broken answer: anywhere else they are bugs and shall be seen.
+# Errors of code that receives data of another shape. JSON, Unicode and pydantic errors are ValueErrors. Only here they
+# mean a broken answer; anywhere else they are bugs.
 _WRONG_SHAPE = (AttributeError, KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamUsage:
-    """`usage` is litellm's object, or None. `reported` says whether the provider sent it; else litellm counted.
+    """`usage` is the litellm object, or None. `reported` is false if litellm counted the tokens itself.
 
-    `billed_cost` is in US dollars, when the provider says what it charges.
+    `billed_cost` is in US dollars, if the provider reports its charge.
     """
 
     usage: Any
@@ -46,9 +46,10 @@ async def read_stream(
     watch: AnswerWatch,
     timeout_seconds: float,
 ) -> StreamUsage:
-    """Read to the end, emitting `TextDelta`.
+    """Read to the end and emit `TextDelta`.
 
-    `timeout_seconds` is for each piece. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or what litellm raises.
+    `timeout_seconds` applies to each chunk. Raises `UnusableAnswer`, `StreamCut`, `TimeoutError`, or an error of
+    litellm.
     """
     reader = _Reader(stream, assembler, watch.limits, timeout_seconds)
     try:
@@ -66,10 +67,10 @@ async def read_stream(
 
 
 class _Reader:
-    """Takes the stream apart, piece by piece.
+    """Reads the chunks of a stream.
 
-    The pieces do not say whether the provider ended the reply or litellm did, nor who counted the tokens. Only the
-    stream's `received_finish_reason` and `chunks` do, which litellm does not document. So its version is pinned.
+    The chunks do not show whether the provider or litellm ended the reply, or who counted the tokens. Only the
+    undocumented `received_finish_reason` and `chunks` of the stream do, so the version of litellm is pinned.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class _Reader:
         self._usage: Any = None
 
     async def next_text(self) -> str | None:
-        """The text of the next piece, which may be empty; None at the end."""
+        """The text of the next chunk, which may be empty; None at the end."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 chunk = await anext(self._chunks, None)
@@ -105,20 +106,20 @@ class _Reader:
         return text
 
     def usage(self) -> StreamUsage:
-        """What is known about usage at the end."""
+        """The usage at the end of the stream."""
         reported = self._reported()
         cost: Any = getattr(reported[-1], "cost", None) if reported else None
         is_sum = isinstance(cost, int | float) and math.isfinite(cost) and cost >= 0
         return StreamUsage(usage=self._usage, reported=bool(reported), billed_cost=float(cost) if is_sum else None)
 
     def _add(self, chunk: Any) -> str:  # noqa: ANN401  litellm's
-        """Hand the parts of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` for what is no chunk."""
+        """Pass the parts of `chunk` to the assembler. Raises one of `_WRONG_SHAPE` if it is not a chunk."""
         self._pieces += 1
         self._usage = getattr(chunk, "usage", None) or self._usage
         return "".join(_add_choice(choice, self._assembler) for choice in chunk.choices[:1])
 
     def _judge(self, error: BaseException) -> None:
-        """Raise what `error` means, unless it came after a reply that is whole: then it is about numbers beside it."""
+        """Raise the meaning of `error`. An error after a complete reply concerns only the usage and is ignored."""
         unusable = unusable_answer(error)
         if unusable is not None:
             raise unusable from error
@@ -128,7 +129,7 @@ class _Reader:
         finish_reason = getattr(self._stream, "received_finish_reason", None)
         if finish_reason is None:
             raise UnusableAnswer(
-                f"its reply cannot be read ({type(wrong).__name__}: {wrong})",
+                f"cannot read its reply ({type(wrong).__name__}: {wrong})",
                 "check the API base address, or try again later",
                 max_attempts=2,
             ) from error
@@ -140,7 +141,7 @@ class _Reader:
 
     def _check_end(self) -> None:
         if getattr(self._stream, "received_finish_reason", "unknown") is None and not self._reported():
-            raise StreamCut("the stream ended in the middle of the reply")
+            raise StreamCut("the stream ended before the reply was complete")
 
     def _check_size(self) -> None:
         too_large = self._assembler.characters > self.limits.characters or self._pieces > self.limits.pieces
@@ -181,7 +182,7 @@ def _text(value: object) -> str:
 
 
 def _failures() -> tuple[type[BaseException], ...]:
-    """Everything that reading may raise, apart from the clock and the operating system."""
+    """All errors of reading, except timeouts and errors of the operating system."""
     import httpx
     import openai
 
@@ -189,7 +190,7 @@ def _failures() -> tuple[type[BaseException], ...]:
 
 
 def _wrong_shape(error: BaseException) -> BaseException | None:
-    """What choked on the data, when `error` is that, or litellm's name for everything that it does not know."""
+    """The error in the data, if `error` is one, or the litellm error for unknown problems."""
     chain = causes(error)
     if any(isinstance(cause, OSError) or type(cause).__module__.partition(".")[0] == "httpx" for cause in chain):
         return None

@@ -1,7 +1,10 @@
-"""What litellm knows about a model: provider, size, price, vision. Called by limits, usage and the check before a run.
+"""The facts that litellm knows about a model: provider, sizes, price, vision. Also checks that its key is present.
 
-Asks only the packaged price map and, for addresses, litellm, which would ask an Ollama server over the network for its
-models; so those are looked up in the map directly. Refuses to guess: an unknown fact is None.
+Reads only the bundled price map. litellm would ask an Ollama server over the network, so Ollama models are looked up in
+the map directly. Unknown facts are None.
+
+A missing key is one line that names the variable to set. Clouds that find credentials themselves (instance roles,
+profiles, application defaults) are not checked: their own error is clearer.
 """
 
 from __future__ import annotations
@@ -31,11 +34,11 @@ _ROOM_FOR_ANY_BUDGET = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """`model` is litellm's id without its provider. `is_local` says that it runs on the user's own machine or network.
+    """`model` is the litellm id without the provider. `is_local` is true for a model on the user's machine or network.
 
-    `api_base` is the address that litellm will use when none is configured, as far as it tells. The sizes are in
-    tokens. `native_calls` says whether the model makes tool calls by itself. `thinking_tokens` is the budget that the
-    configured thinking or effort becomes for this provider. `is_priced` says whether litellm's map has a price.
+    `api_base` is the default address of litellm, if known. Sizes are in tokens. `native_calls` is whether the model
+    supports tool calls. `thinking_tokens` is the budget of the configured thinking or effort for this provider.
+    `is_priced` is whether the litellm map has a price.
     """
 
     provider: str
@@ -53,14 +56,14 @@ class ModelFacts:
 def model_facts(litellm: LitellmModule, config: LitellmModelConfig) -> ModelFacts:
     """The facts about a configured model.
 
-    Raises `ConfigError` when litellm cannot tell its provider, and for a provider whose requests cannot be watched.
+    Raises `ConfigError` if litellm does not know its provider, or if its requests cannot be watched.
     """
     try:
         model, provider, _, api_base = litellm.get_llm_provider(model=config.model, api_base=config.api_base)
     except litellm.exceptions.BadRequestError:
         raise ConfigError(unknown_model_message(litellm, config.model)) from None
     if provider == _UNWATCHED:
-        raise ConfigError(f"{provider!r} does not stream and follows redirects: name the model 'openai/{model}'")
+        raise ConfigError(f"{provider!r} does not stream and follows redirects; name the model 'openai/{model}'")
     info = _map_entry(litellm, model, provider)
     calls = info.get("supports_function_calling")
     window, output = info.get("max_input_tokens"), info.get("max_output_tokens")
@@ -91,27 +94,28 @@ def is_loopback(api_base: str | None) -> bool:
 
 
 def unknown_model_message(litellm: LitellmModule, model: str) -> str:
-    """One line with the nearest known names; takes about a tenth of a second."""
+    """One line with the most similar known names. Takes about 0.1 s."""
     near = nearest_models(litellm, model)
     if near:
         return f"Unknown model {model!r}: did you mean {' or '.join(map(repr, near))}?"
     return (
-        f"Unknown model {model!r}: litellm knows no provider for it;"
-        " name it PROVIDER/MODEL, for example 'anthropic/claude-sonnet-4-5' or 'openai/NAME' with --api-base."
+        f"Unknown model {model!r}: litellm does not know its provider;"
+        " use PROVIDER/MODEL, for example 'anthropic/claude-sonnet-4-5' or 'openai/NAME' with --api-base."
     )
 
 
 def nearest_models(litellm: LitellmModule, model: str) -> list[str]:
-    """Up to two names of the price map that look like `model`."""
+    """Up to two similar names of the price map."""
     import difflib
 
     return difflib.get_close_matches(model, litellm.model_cost.keys(), n=2, cutoff=0.75)
 
 
 def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: str, provider: str) -> int:
-    """The budget in what litellm would send; 0 where it sends none, as for models that think at their own discretion.
+    """The thinking budget that litellm sends. 0 if it sends none, as for models that choose their own.
 
-    A router gets the effort itself and makes a budget of it for models that need one, with litellm's numbers at most.
+    A router receives the effort and converts it to a budget for models that need one, at most with the numbers of
+    litellm.
     """
     wishes = {"thinking": config.thinking, "reasoning_effort": config.reasoning_effort}
     wishes = {name: value for name, value in wishes.items() if value is not None}
@@ -121,7 +125,7 @@ def _thinking_tokens(litellm: LitellmModule, config: LitellmModelConfig, model: 
         sent: Mapping[str, Any] = litellm.utils.get_optional_params(
             model=model, custom_llm_provider=provider, max_tokens=_ROOM_FOR_ANY_BUDGET, drop_params=True, **wishes
         )
-    except (litellm.exceptions.BadRequestError, ValueError):  # the request itself will say what is wrong
+    except (litellm.exceptions.BadRequestError, ValueError):  # the request itself will report the error
         return 0
     budgets = (
         _budget(sent.get("thinking"), "budget_tokens"),
@@ -155,9 +159,9 @@ _NO_KEY_NEEDED = "not-needed"
 
 
 def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> str | None:
-    """The key to send: the configured one, None when litellm finds it itself, a filler for a server on this machine.
+    """The key to send: the configured one, None if litellm finds it, or a placeholder for a local server.
 
-    Raises `ConfigError` when a key or address is missing, or the address is none.
+    Raises `ConfigError` for a missing key or address, or an address that is not valid.
     """
     fault = fault_of_address(config.api_base) if config.api_base else None
     if fault is not None:
@@ -174,7 +178,7 @@ def usable_api_key(litellm: LitellmModule, config: LitellmModelConfig, facts: Mo
 
 
 def _refuse_missing(litellm: LitellmModule, config: LitellmModelConfig, facts: ModelFacts) -> None:
-    """With a key given, only addresses can be missing, and only Azure cannot do without."""
+    """With a key given, only addresses can be missing, and only Azure requires them."""
     missing = _missing_variables(litellm, config, facts) if facts.provider == "azure" else []
     if missing:
         raise ConfigError(_missing_line(config, missing))

@@ -1,8 +1,8 @@
-"""Is this provider's error "the request is too long"? Called by `holmes.llm.errors`; pure.
+"""Detects whether an error of a provider means "the request is too long".
 
-Providers say it in many words and under many codes; the table of known texts is `tests/llm/data/provider_errors.tsv`.
-A rate limit is never an overflow, except when it says that this one request is larger than a minute's allowance: then
-waiting never helps and the allowance is the real window.
+Providers use many texts and codes; `tests/llm/data/provider_errors.tsv` lists the known ones. A rate limit is not an
+overflow, unless a single request is larger than the limit per minute: then waiting never helps, and that limit is the
+real window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FLAGS = re.IGNORECASE | re.DOTALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """The request was too long. `window_tokens` is the limit when the message states it."""
+    """The request was too long. `window_tokens` is the limit, if the message contains it."""
 
     window_tokens: int | None
 
@@ -35,10 +35,10 @@ _ABOUT_THE_MESSAGES = re.compile(r"invalid '(messages|input)\b[^']*(content|text
 _ABOUT_AN_ATTACHMENT = re.compile(
     r"\b(image|file|pdf|audio|video)s?\b.{0,60}(too large|too big|exceed|larger than|maximum)", _FLAGS
 )
-# Validators quote what they were given, and what was given may be a log about another model's window.
+# Validators quote their input, which may be a log about the context window of another model.
 _QUOTED_INPUT = re.compile(r"(['\"]input['\"]: |\binput_value=).*", _FLAGS)
 
-# With the window, most telling first.
+# Patterns with the window, the most specific first.
 _WITH_WINDOW = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -63,7 +63,7 @@ _WITH_WINDOW = tuple(
         rf"range of input length should be \[\d+, {_NUMBER}\]",
     )
 )
-# Many things have a size and a limit; only a number that can be a window makes these an overflow.
+# Many things have a size and a limit. These mean an overflow only with a number that can be a window.
 _GENERIC_WITH_WINDOW = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -84,16 +84,16 @@ _WITHOUT_WINDOW = re.compile(
     r"|too large for model with|^\s*400 status code \(no body\)|error code: 400\s*$",
     _FLAGS,
 )
-# A wrong key, a missing right or model: a shorter conversation changes none of it.
+# A wrong key, permission or model: a shorter conversation does not help.
 _ABOUT_THE_CALLER = frozenset({401, 403, 404, 407})
 _STATED_ASIDE = re.compile(rf"\bn_ctx={_NUMBER}")
 _MIN_WINDOW_TOKENS = 1_000
 
 
 def overflow_window(message: str, status: int | None) -> Overflow | None:
-    """What `message` says about the length of the request, or None when the error is about something else.
+    """The overflow that `message` describes, or None if the error has another cause.
 
-    `status` is the HTTP status when there was one.
+    `status` is the HTTP status, if any.
     """
     message = _QUOTED_INPUT.sub("", message)
     if status in _ABOUT_THE_CALLER or _ABOUT_THE_REPLY.search(message):
@@ -112,7 +112,7 @@ def overflow_window(message: str, status: int | None) -> Overflow | None:
 
 
 def _stated_window(message: str) -> str | None:
-    """The digits in the most telling pattern that `message` has."""
+    """The digits of the most specific pattern in `message`."""
     found = next((match for pattern in _WITH_WINDOW if (match := pattern.search(message))), None)
     if found is not None:
         return found["window"]
@@ -121,9 +121,9 @@ def _stated_window(message: str) -> str | None:
 
 
 def names_another_cause(message: str, status: int | None) -> bool:
-    """Whether `message` is about something that a shorter conversation would not change.
+    """Whether `message` has a cause that a shorter conversation does not remove.
 
-    litellm takes some of these for an overflow.
+    litellm classifies some of these as an overflow.
     """
     if status == 429 or status in _ABOUT_THE_CALLER:
         return True
@@ -135,7 +135,7 @@ def names_another_cause(message: str, status: int | None) -> bool:
 
 
 def _larger_than_allowance(message: str) -> Overflow | None:
-    """A per-minute limit that is smaller than this single request."""
+    """A per-minute limit that is smaller than this request."""
     found = _LARGER_THAN_ALLOWANCE.search(message)
     if found is None or _number(found["requested"]) <= _number(found["window"]):
         return None
@@ -143,7 +143,7 @@ def _larger_than_allowance(message: str) -> Overflow | None:
 
 
 def _overflow(digits: str) -> Overflow:
-    """A number that can be no window (an error code, a count of something else) is left out."""
+    """Ignores a number that cannot be a window, such as an error code."""
     window = _number(digits)
     return Overflow(window_tokens=window if window >= _MIN_WINDOW_TOKENS else None)
 

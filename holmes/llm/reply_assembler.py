@@ -1,8 +1,7 @@
-"""Puts a streamed reply together from its pieces. Called by `LitellmModel`; pure, knows no HTTP and no litellm.
+"""Assembles a streamed reply from its chunks, independent of HTTP and litellm.
 
-Providers disagree about streamed tool calls: some send the id once, some in every piece, some never, and some give all
-calls the same index or the same id. It refuses to guess about the arguments: what does not parse is judged in
-`tool_call_repair`.
+Providers stream tool calls differently: some send the id once, some in every chunk, some never; some give all calls the
+same index or id. This module does not guess arguments; `tool_call_repair` handles arguments that do not parse.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Two calls of one tool that have neither ids nor indexes are told apart by parsing, again and again while they grow.
+# Calls of one tool without ids and indexes are separated by parsing, repeatedly while they grow.
 _PARSED_CHARACTERS = 16_384
 
 
 @dataclass(slots=True, kw_only=True)
 class RawToolCall:
-    """A tool call as the provider wrote it; `id` may be empty."""
+    """A tool call as the provider wrote it. `id` may be empty."""
 
     id: str = ""
     name: str = ""
@@ -30,11 +29,10 @@ class RawToolCall:
 
     @property
     def arguments_text(self) -> str:
-        """All argument pieces together."""
         return "".join(self.arguments)
 
     def is_complete(self) -> bool:
-        """Whether the arguments are valid JSON already; very long ones never are, so that this stays quick."""
+        """Whether the arguments are valid JSON. False for very long ones, so that the check stays fast."""
         if self.characters > _PARSED_CHARACTERS:
             return False
         try:
@@ -59,36 +57,31 @@ class ReplyAssembler:
 
     @property
     def text(self) -> str:
-        """The text so far."""
         return "".join(self._text)
 
     @property
     def characters(self) -> int:
-        """How much was written so far, text, reasoning and calls together."""
+        """The size of text, reasoning and calls so far."""
         return self._characters
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was written at all."""
         return not self._characters and not self.calls
 
     @property
     def has_text(self) -> bool:
-        """Whether any text came."""
         return bool(self._text)
 
     def add_text(self, piece: str) -> None:
-        """A piece of the text."""
         self._text.append(piece)
         self._characters += len(piece)
 
     def add_reasoning(self, piece: str) -> None:
-        """A piece of the readable reasoning."""
         self._reasoning.append(piece)
         self._characters += len(piece)
 
     def add_thinking_blocks(self, blocks: Sequence[dict[str, Any]]) -> None:
-        """Pieces of opaque blocks: the text of a block comes in pieces, its signature ends it."""
+        """Add parts of opaque blocks: the text of a block arrives in parts, its signature ends it."""
         for block in blocks:
             self._characters += sum(len(value) for value in block.values() if isinstance(value, str))
             last = self._thinking_blocks[-1] if self._thinking_blocks else None
@@ -103,7 +96,6 @@ class ReplyAssembler:
                 last.update(_signature(block))
 
     def add_tool_call(self, *, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> None:
-        """A piece of a tool call."""
         call = self._call_for(index, call_id or "", name or "")
         call.id = call.id or call_id or ""
         self._last_by_id[call.id] = call
@@ -114,7 +106,7 @@ class ReplyAssembler:
             self._characters += len(arguments)
 
     def reasoning_payload(self) -> str | None:
-        """The reasoning as the JSON that goes back to the provider, or None."""
+        """The reasoning as JSON to return to the provider, or None."""
         payload: dict[str, Any] = {}
         if self._reasoning:
             payload["reasoning_content"] = "".join(self._reasoning)
@@ -138,7 +130,7 @@ class ReplyAssembler:
 
 
 def _starts_another(current: RawToolCall, call_id: str, name: str) -> bool:
-    """Whether a piece with the same index belongs to a new call."""
+    """Whether a chunk with the same index belongs to a new call."""
     if call_id and current.id:
         return call_id != current.id
     return bool(name and current.name) and (name != current.name or current.is_complete())

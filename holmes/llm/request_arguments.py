@@ -1,4 +1,4 @@
-"""What litellm is called with, apart from the conversation. Called by `LitellmModel`; pure."""
+"""The arguments of a litellm request, except the conversation, and the cache marks of its messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str, Any]:
-    """The arguments that are the same in every request. What is not configured is left out."""
+    """The arguments that all requests share, without those that are not configured."""
     optional: dict[str, Any] = {
         "api_key": api_key,
         "api_base": config.api_base,
@@ -31,8 +31,8 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
         "stream_options": {"include_usage": True},
         "timeout": config.request_timeout_seconds,
         "drop_params": True,
-        "max_retries": 0,  # ours know Retry-After, and say that text is void
-        # Not documented, but without it litellm imports its MCP gateway for every request with tools: half a second.
+        "max_retries": 0,  # our own retries respect Retry-After and discard the streamed text
+        # Undocumented. Without it, litellm imports its MCP gateway (0.5 s) for requests with tools.
         "_skip_mcp_handler": True,
         **{name: value for name, value in optional.items() if value is not None},
         **dict(config.extra_arguments),
@@ -40,7 +40,7 @@ def fixed_arguments(config: LitellmModelConfig, api_key: str | None) -> dict[str
 
 
 def thinking_tokens(config: LitellmModelConfig) -> int:
-    """The thinking budget, which providers take out of the reply; 0 when none is set."""
+    """The thinking budget, which is part of the reply; 0 without one."""
     thinking = config.thinking
     if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
         return 0
@@ -49,10 +49,10 @@ def thinking_tokens(config: LitellmModelConfig) -> int:
 
 
 def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
-    """How long the reply may be: what was kept free for it, and never more, or the request would leave the window.
+    """The maximum length of the reply: the reserved tokens, so that the request stays within the window.
 
-    Where that has no room for the thinking budget (a short summary, a small window), the model is not asked to think,
-    by `thinking` or by an effort: providers refuse a budget that is not below max_tokens.
+    If this leaves no room for the thinking budget (a short summary, a small window), thinking is disabled. Providers
+    reject a budget that is not below max_tokens.
     """
     if budget_tokens and max_tokens <= budget_tokens:
         return {"max_tokens": max_tokens, "thinking": None, "reasoning_effort": None}
@@ -60,7 +60,7 @@ def reply_arguments(budget_tokens: int, max_tokens: int) -> dict[str, Any]:
 
 
 def prompt_characters(arguments: Mapping[str, Any]) -> int:
-    """The size of messages and tools, without images, which are not paid by the character."""
+    """The size of messages and tools. Images are excluded because they are not billed per character."""
     return characters_of(arguments["messages"]) + characters_of(arguments.get("tools", []))
 
 
@@ -86,7 +86,7 @@ _MARK = {"type": "ephemeral"}
 
 
 def cache_marks(facts: ModelFacts) -> CacheMarks:
-    """Which marks this model understands."""
+    """The kind of marks that this model supports."""
     name = facts.model.lower()
     if facts.provider in _CLAUDE_PROVIDERS and ("claude" in name or facts.provider == "anthropic"):
         return "conversation"
@@ -94,7 +94,7 @@ def cache_marks(facts: ModelFacts) -> CacheMarks:
 
 
 def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -> None:
-    """Put the marks into `messages`. A prefix below 1,024 tokens, which no provider caches, is not marked."""
+    """Add marks to `messages`. A prefix below 1,024 tokens is not marked, because no provider caches it."""
     if marks == "none" or not messages:
         return
     start = 1 if messages[0]["role"] == "system" else 0
@@ -108,14 +108,14 @@ def mark_for_cache(messages: list[Wire], tools: list[Wire], marks: CacheMarks) -
 
 
 def _ends(messages: list[Wire]) -> list[int]:
-    """The last message that is not the model's, of this request and of the one before."""
+    """The last message not written by the model, of this request and of the previous one."""
     last_reply = next((at for at in range(len(messages) - 1, -1, -1) if messages[at]["role"] == "assistant"), 0)
     ends = (_last_marked(messages, 1, last_reply), _last_marked(messages, max(1, last_reply + 1), len(messages)))
     return [end for end in ends if end is not None]
 
 
 def _last_marked(messages: list[Wire], start: int, end: int) -> int | None:
-    """The last message before `end` that can carry a mark: not the model's own, and not empty."""
+    """The last message before `end` that can have a mark: not empty, and not written by the model."""
     for position in range(end - 1, start - 1, -1):
         message = messages[position]
         content = message["content"]
@@ -129,13 +129,13 @@ def _text(part: Wire) -> bool:
 
 
 def _mark(message: Wire) -> None:
-    """On the last part when there are parts, else on the message, from where litellm takes it to the right place."""
+    """Mark the last part if the message has parts, else the message; litellm moves the mark."""
     content = message["content"]
     (content[-1] if isinstance(content, list) else message)["cache_control"] = dict(_MARK)
 
 
 def _is_worth_caching(prefix: Iterable[Wire]) -> bool:
-    """Reads only as far as it takes: the beginning of a long conversation says it."""
+    """Stops reading when the prefix is long enough."""
     characters = 0
     for part in prefix:
         characters += characters_of(part)

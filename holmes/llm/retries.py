@@ -1,7 +1,7 @@
-"""Retries of one model request. Called by `LitellmModel`; knows nothing of litellm.
+"""Retries of one model request.
 
-Waits with jittered exponential backoff, or as long as the provider asks for, if that is short enough to be worth it.
-It retries only what `AttemptFailed` calls retryable, and never swallows the last failure.
+Waits with exponential backoff and jitter, or as long as the provider asks for within a limit. Retries only errors that
+are marked as retryable. The last failure is always raised.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long. The n-th wait is about `backoff_seconds` * 2**(n-1), plus up to as much again.
+    """How often and how long to retry. Wait n is `backoff_seconds` * 2**(n-1), plus up to 100% jitter.
 
-    A provider that asks for more than `retry_after_cap_seconds` is not waited for: another model is faster.
+    A provider that asks for more than `retry_after_cap_seconds` is not retried: another model is faster.
     """
 
     max_attempts: int = 5
@@ -35,9 +35,9 @@ class RetryPolicy:
 
 
 class AttemptFailed(Exception):
-    """One attempt failed with `error`. `stats` is what it cost, `streamed_text` whether text must be taken back.
+    """One attempt failed with `error`. `stats` is its cost. `streamed_text` is whether text must be discarded.
 
-    `max_attempts` is how often such a request may be sent in all, when that is less than the policy allows.
+    `max_attempts` is the total number of attempts, if lower than in the policy.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ async def with_retries(
     policy: RetryPolicy,
     before_wait: Callable[[AttemptFailed, float], Awaitable[None]],
 ) -> T:
-    """What `attempt` returns, after as many attempts as `policy` allows.
+    """The result of `attempt`, with as many attempts as `policy` allows.
 
-    `before_wait` is told the failure and the seconds until the next attempt. Raises the last `AttemptFailed`.
+    `before_wait` receives the failure and the seconds until the next attempt. Raises the last `AttemptFailed`.
     """
     import tenacity
 
@@ -96,7 +96,7 @@ async def with_retries(
 def _failure(state: RetryCallState) -> AttemptFailed:
     failure = state.outcome.exception() if state.outcome is not None else None
     if not isinstance(failure, AttemptFailed):
-        raise TypeError(f"retrying on {failure!r}, which is not AttemptFailed")
+        raise TypeError(f"cannot retry {failure!r}: expected AttemptFailed")
     return failure
 
 

@@ -1,12 +1,12 @@
-"""`ScriptedModel`: a `ChatModel` that plays given replies. For tests, docs and demos; shipped, so that all can use it.
+"""`ScriptedModel`: a `ChatModel` that plays given replies, for tests, documentation and demos.
 
     model = ScriptedModel([
         ScriptedReply(tool_calls=(scripted_call("kubectl_get", kind="pod", namespace="shop"),)),
         ScriptedReply(text="The pod cannot pull its image."),
     ])
 
-An entry may also be an error to raise, or a function of the request that returns an entry. `ScriptedModel.from_file`
-reads the same from YAML or JSON. It asks nobody, needs no key, and refuses to go on when the script is over.
+An entry can also be an error to raise, or a function of the request that returns an entry. `ScriptedModel.from_file`
+reads the same from YAML or JSON. It sends nothing, needs no key, and fails at the end of the script.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DEFAULT_LIMITS = ModelLimits(context_window_tokens=128_000, max_output_tokens=4_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedCall:
-    """A tool call of the script. Without an `id` it gets one that is unique within the model."""
+    """A tool call of the script. A missing `id` is generated, unique within the model."""
 
     name: str
     arguments: str = "{}"
@@ -42,13 +42,12 @@ class ScriptedCall:
 
 
 def scripted_call(tool_name: str, /, **arguments: object) -> ScriptedCall:
-    """A call with these arguments."""
     return ScriptedCall(name=tool_name, arguments=json.dumps(arguments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedReply:
-    """One reply. Without a `finish_reason` it is `tool_calls` or `stop`, whichever fits."""
+    """One reply. The default `finish_reason` is `tool_calls` or `stop`."""
 
     text: str = ""
     tool_calls: tuple[ScriptedCall, ...] = ()
@@ -61,7 +60,7 @@ ScriptedEntry: TypeAlias = ScriptedReply | HolmesError | Callable[[ModelRequest]
 
 
 class ScriptedModel:
-    """Plays `replies` in order, one per request. `requests` keeps what was asked."""
+    """Plays `replies` in order, one per request. `requests` keeps the requests."""
 
     def __init__(
         self,
@@ -80,30 +79,28 @@ class ScriptedModel:
 
     @classmethod
     def from_file(cls, path: Path, *, name: str = "scripted") -> ScriptedModel:
-        """The script of a YAML or JSON file: a list of `text`, `tool_calls` (`name`, `arguments`), `error`.
+        """Read a YAML or JSON file: a list of `text`, `tool_calls` (`name`, `arguments`), `error`.
 
-        Raises `ConfigError` naming the file and the entry.
+        Raises `ConfigError` with the file and the entry.
         """
         return cls(_read_script(path), name=name)
 
     @property
     def name(self) -> str:
-        """The name given."""
         return self._name
 
     @property
     def limits(self) -> ModelLimits:
-        """The limits given."""
         return self._limits
 
     async def check(self) -> None:
-        """Nothing to check."""
+        pass
 
     async def aclose(self) -> None:
-        """Nothing to close."""
+        pass
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """The next reply of the script. Raises its errors, and `ModelError` when the script is over."""
+        """The next reply of the script. Raises scripted errors, and `ModelError` at the end of the script."""
         reply = self._next(request)
         if isinstance(reply, HolmesError):
             raise reply
@@ -123,7 +120,7 @@ class ScriptedModel:
         if callable(self._replies):
             return self._replies(request)
         if position >= len(self._replies):
-            return self._error(f"The script of model {self._name!r} is over after {len(self._replies)} replies.")
+            return self._error(f"The script of model {self._name!r} has only {len(self._replies)} replies.")
         entry = self._replies[position]
         return entry(request) if callable(entry) else entry
 
@@ -153,7 +150,7 @@ def _read_script(path: Path) -> list[ScriptedEntry]:
 
 
 def _text_of(path: Path) -> str:
-    """The content of a regular file: a device may never end."""
+    """The content of a regular file: reading a device may never end."""
     if path.exists() and not path.is_file():
         raise ConfigError(f"Cannot read the script {str(path)!r}: it is not a regular file; check the path.")
     with path.open("rb") as file:
@@ -166,7 +163,7 @@ def _text_of(path: Path) -> str:
 def _read_entry(entry: Any, place: str) -> ScriptedEntry:  # noqa: ANN401  any YAML
     known = ("text", "tool_calls", "error", "overflow_window_tokens")
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{place}: must have one of the keys {', '.join(known)}, and is {entry!r}.")
+        raise ConfigError(f"{place}: expected one of the keys {', '.join(known)}, found {entry!r}.")
     unknown = [key for key in entry if key not in known]
     if unknown:
         raise ConfigError(f"{place}: unknown key {unknown[0]!r}; known are {', '.join(known)}.")
@@ -182,8 +179,8 @@ def _read_entry(entry: Any, place: str) -> ScriptedEntry:  # noqa: ANN401  any Y
 
 def _read_call(call: Any, place: str) -> ScriptedCall:  # noqa: ANN401  any YAML
     if not isinstance(call, Mapping) or not isinstance(call.get("name"), str):
-        raise ConfigError(f"{place}: a tool call needs a name, and is {call!r}.")
+        raise ConfigError(f"{place}: expected a tool call with a name, found {call!r}.")
     arguments = call.get("arguments") or {}
     if not isinstance(arguments, Mapping):
-        raise ConfigError(f"{place}: the arguments of {call['name']!r} must be a mapping, and are {arguments!r}.")
+        raise ConfigError(f"{place}: the arguments of {call['name']!r} must be a mapping, found {arguments!r}.")
     return ScriptedCall(name=call["name"], arguments=json.dumps(arguments, ensure_ascii=False))

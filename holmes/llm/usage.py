@@ -1,7 +1,7 @@
-"""Tokens and money of one provider call as `RequestStats`. Called by `LitellmModel`.
+"""Tokens and cost of one model request as `RequestStats`.
 
-Prices come from the user, else from the provider's own bill, else from litellm's packaged map; a model without any
-counts as an unpriced call. When the provider reports no usage the numbers are estimated and marked so.
+Sources of the price: the user, the bill of the provider, the bundled map of litellm. Without a price, the request
+counts as unpriced. If the provider reports no usage, the numbers are estimates and marked as such.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_TOKENS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounts:
-    """One call. `prompt` includes `cached` and `cache_creation`; `completion` includes `reasoning`."""
+    """One request. `prompt` includes `cached` and `cache_creation`; `completion` includes `reasoning`."""
 
     prompt: int
     completion: int
@@ -33,7 +33,7 @@ class TokenCounts:
 
 
 def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, which has no usable types
-    """The counts in litellm's usage object; what is missing is 0, and all are when one cannot be true."""
+    """The counts of a litellm usage object. Missing counts are 0. All are 0 if one is impossible."""
     prompt_details = getattr(usage, "prompt_tokens_details", None)
     completion_details = getattr(usage, "completion_tokens_details", None)
     counts = TokenCounts(
@@ -48,7 +48,7 @@ def counts_of(usage: Any) -> TokenCounts:  # noqa: ANN401  litellm's Usage, whic
 
 
 def estimated_counts(*, prompt_characters: int, completion_characters: int) -> TokenCounts:
-    """A guess from the number of characters, within about a third."""
+    """An estimate from the number of characters, accurate to about a third."""
     return TokenCounts(
         prompt=round(prompt_characters / _CHARACTERS_PER_TOKEN),
         completion=round(completion_characters / _CHARACTERS_PER_TOKEN),
@@ -64,7 +64,7 @@ class Billing:
         self._prices = prices
 
     def stats(self, counts: TokenCounts, *, estimated: bool = False, billed_cost: float | None = None) -> RequestStats:
-        """The stats of one call. `billed_cost` is what the provider itself says it costs, in US dollars."""
+        """The stats of one request. `billed_cost` is the charge that the provider reports, in US dollars."""
         cost = self._cost(counts, billed_cost)
         return RequestStats(
             prompt_tokens=counts.prompt,

@@ -1,8 +1,8 @@
-"""Watches the HTTP answers that litellm reads: their origin, their size, and their beginning.
+"""Watches the HTTP answers that litellm reads: their origin, size and first bytes.
 
-A redirect to another origin would send it the prompt and the key. litellm waits for the end of a line of any length,
-and drops content that is not an event. A response hook of httpx sees all of this, below litellm. Import this module
-after litellm: it imports httpx.
+A redirect to another origin would send it the prompt and the key. litellm buffers a line of any length, and drops
+content that is not an event. A response hook of httpx sees the answers before litellm does. This module imports httpx,
+so import it after litellm.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerLimits:
-    """How large and how long one reply may be. `line_bytes` is one line, which holds one event of the stream.
+    """Maximum size and duration of one reply. `line_bytes` limits one line, which contains one event of the stream.
 
-    They are far above what models write (128 000 tokens are about 50 MB of events), and far below what hurts.
+    The limits are far above real replies: 128,000 tokens are about 50 MB of events.
     """
 
     bytes: int = 256 * 1024 * 1024
@@ -47,23 +47,23 @@ class RedirectRefused(httpx.RequestError):
     """The provider redirected to another origin. `place` is the address without user, query and fragment."""
 
     def __init__(self, place: str, request: httpx.Request) -> None:
-        super().__init__(f"it redirects to another place, {place}, and the prompt is not sent there", request=request)
+        super().__init__(f"it redirects to another origin, {place}; the prompt was not sent there", request=request)
         self.place = place
 
 
 class AnswerWatch:
-    """The answer to one request to a model."""
+    """Watches the answer to one model request."""
 
     def __init__(self, limits: AnswerLimits) -> None:
         self.limits = limits
         self._body: _WatchedBytes | None = None
 
     def see(self, response: httpx.Response) -> None:
-        """Watch the body of `response`; a later response of the same request takes its place."""
+        """Watch the body of `response`. A later response of the same request replaces it."""
         self._body = _WatchedBytes(response, self.limits)
 
     def foreign_content(self) -> UnusableAnswer | None:
-        """What came in place of events, in the provider's own words; None when nothing came or it was events."""
+        """An error that describes content other than events; None for events or no content."""
         return None if self._body is None else self._body.foreign_content()
 
     async def aclose(self) -> None:
@@ -77,7 +77,7 @@ _current: ContextVar[AnswerWatch | None] = ContextVar("answer_watch", default=No
 
 @contextmanager
 def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
-    """Watch the answers to what this task sends until the end of the block."""
+    """Watch the answers to the requests of this task until the end of the block."""
     watch = AnswerWatch(limits)
     token = _current.set(watch)
     try:
@@ -87,9 +87,9 @@ def watched_answer(limits: AnswerLimits) -> Iterator[AnswerWatch]:
 
 
 class _WatchedBytes(httpx.AsyncByteStream):
-    """The body of an answer, with its beginning kept for the diagnosis. Raises `UnusableAnswer` for too much of it.
+    """The body of an answer. Keeps its first bytes, and raises `UnusableAnswer` if it is too large.
 
-    It takes over `response`, and its decompression with it: a few compressed bytes may stand for a line without end.
+    Takes over the decompression of `response`, because a few compressed bytes can expand to an endless line.
     """
 
     def __init__(self, response: httpx.Response, limits: AnswerLimits) -> None:
@@ -113,27 +113,27 @@ class _WatchedBytes(httpx.AsyncByteStream):
                 newline = part.rfind(b"\n")
                 total, line = total + len(part), line + len(part) if newline < 0 else len(part) - newline - 1
                 if total > self._limits.bytes or line > self._limits.line_bytes:
-                    reason = f"it sent {total:,} bytes without an end, more than any reply has"
+                    reason = f"it sent {total:,} bytes, more than the maximum of a reply"
                     raise UnusableAnswer(reason, "use another model")
                 yield part
 
     async def aclose(self) -> None:
-        """Close the connection, or give it back."""
+        """Close the connection or return it to the pool."""
         await self._inner.aclose()
 
     def foreign_content(self) -> UnusableAnswer | None:
-        """What came in place of events, in the provider's own words; None when nothing came or it was events."""
+        """The message in the body, or its first words; None for events or no content."""
         text = self._beginning.decode("utf-8", "replace").strip()
         if not text or re.match(r"(data|event|id|retry)?:", text):
             return None
         told = provider_text(text) if text[0] in "{[" else None
         if told is not None:
-            advice = "check the model's settings and the API base address"
+            advice = "check the settings of the model and the API base address"
             return UnusableAnswer(told, advice, status=named_status(text))
         kind = self._headers.get("content-type", "").partition(";")[0].strip() or "no content type"
         plain = " ".join(html.unescape(_MARKUP.sub(" ", text)).split())
         return UnusableAnswer(
-            f"it is not an event stream ({kind}); it begins with {excerpt(plain, 200)!r}", "check the API base address"
+            f"it is not an event stream ({kind}); it starts with {excerpt(plain, 200)!r}", "check the API base address"
         )
 
 
@@ -142,7 +142,7 @@ def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  
         try:
             part = gzip.decompress(piece, _DECOMPRESSED_BYTES)
         except zlib.error as error:
-            raise UnusableAnswer(f"it is not gzip, as it says ({error})", "check the API base address") from error
+            raise UnusableAnswer(f"it claims to be gzip but is not ({error})", "check the API base address") from error
         yield part
         piece = gzip.unconsumed_tail
         if not piece and len(part) < _DECOMPRESSED_BYTES:
@@ -150,16 +150,17 @@ def _decompressed(gzip: Any, piece: bytes) -> Iterator[bytes]:  # noqa: ANN401  
 
 
 def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that strict checking accepts
-    """Put the hook into every client that litellm opens from now on. Call it once.
+    """Add the hook to every client that litellm opens from now on. Call it once.
 
-    litellm takes a client from its caller for some providers only, and the kind differs by provider. So the functions
-    that make clients are wrapped, private ones too: a client without the hook would take the key to another origin.
+    litellm accepts a client from its caller only for some providers, and the type differs by provider. So the functions
+    that create clients are wrapped, including private ones: a client without the hook could send the key to another
+    origin.
     """
     from openai import _base_client as openai_clients
 
     handlers = litellm.llms.custom_httpx.http_handler
     for owner, name, is_async in (
-        (openai_clients, "AsyncHttpxClientWrapper", True),  # what the SDK takes where litellm gives it none
+        (openai_clients, "AsyncHttpxClientWrapper", True),  # the default of the SDK if litellm passes no client
         (openai_clients, "SyncHttpxClientWrapper", False),
         (handlers.AsyncHTTPHandler, "create_client", True),
         (handlers.HTTPHandler, "create_client", False),
@@ -172,7 +173,7 @@ def watch_clients(litellm: Any) -> None:  # noqa: ANN401  it ships no types that
 
 
 def _hooked(make: Callable[..., Any], *, is_async: bool) -> Callable[..., Any]:
-    """`make`, whose clients have the hook."""
+    """`make`, with the hook in its clients."""
 
     def made(*args: object, **keywords: object) -> Any:  # noqa: ANN401  a client of httpx, or None
         client = make(*args, **keywords)
@@ -197,11 +198,13 @@ def _refuse_foreign_origin(response: httpx.Response) -> None:
         return
     try:
         target = httpx.URL(response.headers["location"])
-        if target.scheme and not target.host:  # as httpx reads `http:///x`: its port is that of the scheme
+        if (
+            target.scheme and not target.host
+        ):  # httpx reads `http:///x` like this: the port is the default of the scheme
             target = target.copy_with(host=response.request.url.host)
         target = response.request.url.join(target)
     except httpx.InvalidURL:
-        return  # httpx refuses it itself
+        return  # httpx rejects it itself
     if _origin(target) != _origin(response.request.url):
         place = str(target.copy_with(username=None, password=None, query=None, fragment=None))
         raise RedirectRefused(excerpt(place, _MAX_PLACE_CHARACTERS), response.request)

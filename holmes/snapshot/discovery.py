@@ -1,8 +1,4 @@
-"""What a cluster can be asked for: its API groups and resources, as the discovery endpoints of Kubernetes say it.
-
-Read from a recording, or put together from the kinds in a folder of manifests. Served by `server.discovery`, used by
-the recorder to know what to list.
-"""
+"""The API groups and resources of a cluster, in the form of the discovery endpoints of Kubernetes."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
-    """One kind of object under one version: `deployments` of `apps/v1`. `group` is empty for the core group."""
+    """One kind of object in one version: `deployments` of `apps/v1`. `group` is empty for the core group."""
 
     group: str
     version: str
@@ -32,28 +28,28 @@ class ResourceType:
 
     @property
     def qualified(self) -> str:
-        """`pods`, or `deployments.apps`, as messages of the API server name it."""
+        """`pods`, or `deployments.apps`, as in messages of the API server."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "") -> str:
-        """Where the API server lists it, in one namespace or everywhere."""
+        """The path of its list, in one namespace or in all."""
         root = f"/apis/{self.group_version}" if self.group else f"/api/{self.version}"
         return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """`groups` is what `/apis` answers, `resources` what each group version answers, the core group's first."""
+    """`groups` is the answer of `/apis`. `resources` are the answers of the group versions, the core group first."""
 
     groups: JsonObject
     resources: tuple[JsonObject, ...]
 
     def resource_list(self, group_version: str) -> JsonObject | None:
-        """The answer of one group version, or None when there is no such version."""
+        """The answer of one group version, or None."""
         return next((each for each in self.resources if text(each, "groupVersion") == group_version), None)
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
-        """The resource that is served under this path, or None."""
+        """The resource at this path, or None."""
         resources = self.resource_list(f"{group}/{version}" if group else version) or {}
         for entry in children(resources, "resources"):
             if text(entry, "name") == plural:
@@ -61,7 +57,7 @@ class Discovery:
         return None
 
     def listable(self) -> tuple[ResourceType, ...]:
-        """Every resource that can be listed, once: under the version that its group prefers."""
+        """All resources that can be listed, each in the preferred version of its group."""
         found: dict[tuple[str, str], ResourceType] = {}
         for group, version in self._versions():
             resources = self.resource_list(f"{group}/{version}" if group else version) or {}
@@ -72,7 +68,7 @@ class Discovery:
         return tuple(found.values())
 
     def _versions(self) -> list[tuple[str, str]]:
-        """Group and version of everything, each group's preferred version first."""
+        """All groups and versions, the preferred version of each group first."""
         versions = [("", "v1")]
         for group in children(self.groups, "groups"):
             name, preferred = text(group, "name"), text(group, "preferredVersion", "version")
@@ -92,6 +88,6 @@ def _resource_type(group: str, version: str, entry: JsonObject) -> ResourceType:
 
 
 def crd_of(discovered: JsonObject) -> tuple[str, str]:
-    """Group and plural that a CustomResourceDefinition defines."""
+    """Group and plural of the kind that a CustomResourceDefinition defines."""
     spec = child(discovered, "spec")
     return text(spec, "group"), text(spec, "names", "plural")

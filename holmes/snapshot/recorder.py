@@ -1,7 +1,7 @@
 """Records a cluster into a folder: objects, events and logs.
 
-Reads only. Values of Secrets and recognised secrets are removed before anything is written. What may not or cannot be
-read is noted in the recording; only a cluster that does not answer at all ends the work. The folder appears whole or
+Reads only. Values of Secrets and recognised secrets are removed before anything is written. Resources that cannot be
+read are noted in the recording; only a cluster that does not answer at all is an error. The folder appears complete or
 not at all.
 """
 
@@ -36,7 +36,7 @@ _READ_FACTOR = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """Bounds of what is kept, for each log and for all together."""
+    """Limits for each log and for all logs together."""
 
     tail_lines: int = 1_000
     log_bytes: int = 512 * 1024
@@ -44,7 +44,7 @@ class LogLimits:
 
 
 class LogReader:
-    """Reads logs and collects which could not be read in `unread`."""
+    """Reads logs. `unread` lists those that could not be read."""
 
     def __init__(self, client: ClusterClient, limits: LogLimits, scrubber: Scrubber) -> None:
         self._client = client
@@ -54,12 +54,13 @@ class LogReader:
         self.unread: list[Unread] = []
 
     async def read_all(self, pods: Sequence[JsonObject]) -> AsyncIterator[tuple[LogKey, bytes]]:
-        """The logs of `pods`, a few requests at a time, until the total is reached."""
+        """The logs of `pods`, a few at a time, until the total limit is reached."""
         wanted = [key for pod in sorted(pods, key=_most_restarts_first) for key in _logs_of(pod)]
         for start in range(0, len(wanted), _AT_ONCE):
             batch = wanted[start : start + _AT_ONCE]
             if self._left_bytes <= 0:
-                reason = f"the limit of {self._limits.total_bytes:,} bytes was reached, {len(wanted) - start} logs left"
+                limit = f"the limit of {self._limits.total_bytes:,} bytes was reached"
+                reason = f"{limit}; {len(wanted) - start} logs were not read"
                 self.unread.append(
                     Unread(resource="pods/log", namespace="", forbidden=False, reason=reason, partly=True)
                 )
@@ -81,7 +82,7 @@ class LogReader:
         kept = bytearray()
         read_bytes = 0
         try:
-            # The names become a path and a file: what no cluster accepts goes nowhere.
+            # The names become a path and a file: reject those that are not valid in a cluster.
             path = api_path("v1", "pods", namespace=key.namespace, name=key.pod, subresource="log")
             checked_name(key.container, "container")
             async with self._client.stream_text(path, params) as pieces:
@@ -94,7 +95,7 @@ class LogReader:
             self._note(key, error)
             return None
         content = bytes(kept)
-        # Half of a line may hold half of a token, which the scrubber does not know.
+        # Part of a line may contain part of a token, which the scrubber would not recognise.
         if read_bytes >= most_bytes:
             content = content[: content.rfind(b"\n") + 1]
         if read_bytes > self._limits.log_bytes:
@@ -122,7 +123,7 @@ def _statuses(pod: JsonObject) -> Iterator[JsonObject]:
 
 
 def _logs_of(pod: JsonObject) -> Iterator[LogKey]:
-    """The logs that the kubelet may have: of containers that run, ended, or ended before they were started again."""
+    """The logs that the kubelet may have: of containers that run, ended, or restarted."""
     namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
     for status in _statuses(pod):
         container, state = text(status, "name"), child(status, "state")
@@ -140,9 +141,9 @@ _CLOCK_TOLERANCE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """What to record. No `namespaces` means the whole cluster; cluster-wide objects are recorded in any case.
+    """What to record. No `namespaces` means the whole cluster. Cluster-scoped objects are always recorded.
 
-    `objects_per_kind` bounds each list. `openapi` adds the schemas that `kubectl explain` needs, some megabytes.
+    `objects_per_kind` limits each list. `openapi` adds the schemas for `kubectl explain`, some megabytes.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -153,7 +154,7 @@ class RecordOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSummary:
-    """What was recorded. `objects` are counts by resource, in the order of discovery, without empty ones."""
+    """The recorded data. `objects` are counts by resource in the order of discovery, without empty resources."""
 
     folder: Path
     recorded_at: datetime
@@ -172,8 +173,8 @@ async def record_cluster(
 ) -> RecordSummary:
     """Record the cluster of `client` into `folder`, which may be missing, empty or an older recording.
 
-    `progress` gets short lines. Raises `ConfigError` for a folder with anything else in it, `ClusterUnreachable` when
-    the cluster does not answer, `HolmesError` when the disk is full. Then nothing of the new recording stays.
+    `progress` receives short lines. Raises `ConfigError` for a folder with other content, `ClusterUnreachable` if the
+    cluster does not answer, `HolmesError` if the disk is full. After an error nothing of the new recording remains.
     """
     options = replace(options, namespaces=within(options.namespaces, client.scope))
     async with RecordingWriter.open(folder) as writer:
@@ -213,7 +214,7 @@ async def record_cluster(
 
 
 def _moment_of(client: ClusterClient) -> datetime:
-    """The time on the clock of the cluster, which is exact to the second; ours is better when the two agree."""
+    """The clock of the cluster, which has a resolution of one second. If both agree, the local clock is used."""
     ours, theirs = datetime.now(UTC), client.server_seconds
     if theirs is None or abs(ours.timestamp() - theirs) < _CLOCK_TOLERANCE_SECONDS:
         return ours
@@ -221,7 +222,7 @@ def _moment_of(client: ClusterClient) -> datetime:
 
 
 class _Recorder:
-    """The reading half of one recording; collects what could not be read."""
+    """Reads the cluster for one recording, and collects what could not be read."""
 
     def __init__(
         self,
@@ -238,17 +239,17 @@ class _Recorder:
         self.unread: list[Unread] = []
 
     async def check_namespaces(self) -> None:
-        """Raise `ConfigError` for a chosen namespace that does not exist; its lists would just be empty."""
+        """Raise `ConfigError` for a selected namespace that does not exist: its lists would be empty."""
         for name in self._options.namespaces:
             try:
                 await self._client.get(f"/api/v1/namespaces/{checked_name(name, 'namespace')}")
             except NotFound as error:
-                raise ConfigError(f"the namespace {name!r} does not exist in {self._client.server}") from error
+                raise ConfigError(f"namespace {name!r} does not exist in {self._client.server}") from error
             except Forbidden:
-                continue  # it may still be allowed to look into it
+                continue  # the credentials may still allow reading its objects
 
     async def discover(self) -> Discovery:
-        """What the cluster can be asked for; a group whose own server does not answer is noted and left out."""
+        """The discovery of the cluster. A group whose server does not answer is noted and omitted."""
         groups = await self._client.get("/apis")
         versions = [
             text(version, "groupVersion")
@@ -268,7 +269,7 @@ class _Recorder:
             return None
 
     async def list_all(self, discovery: Discovery) -> list[tuple[ResourceType, Sequence[JsonObject]]]:
-        """Every object in scope, scrubbed and ordered; kinds that could not be read at all are left out."""
+        """All objects in scope, scrubbed and sorted. Kinds that could not be read at all are omitted."""
         kinds = [kind for kind in discovery.listable() if kind.qualified != "events.events.k8s.io"]
         lists = await asyncio.gather(*(self._list_kind(kind) for kind in kinds))
         found = [(kind, items) for kind, items in zip(kinds, lists, strict=True) if items is not None]
@@ -277,7 +278,7 @@ class _Recorder:
         return [(kind, await asyncio.to_thread(self._scrubbed, kind, items)) for kind, items in found]
 
     async def _list_kind(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """All objects of `kind` in scope, as they are; None when nothing of them could be read."""
+        """All objects of `kind` in scope, unchanged. None if none could be read."""
         namespaces: Sequence[str] = self._options.namespaces if kind.namespaced else ()
         if kind.qualified == "leases.coordination.k8s.io" and namespaces:
             namespaces = (*namespaces, _NODE_LEASES)
@@ -294,7 +295,7 @@ class _Recorder:
         return tuple(self._scrubber.scrubbed(item, secret=is_secret) for item in ordered)
 
     async def _node_events(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """What happened to nodes, whose events are in the namespace `default`."""
+        """The events of nodes, which are in the namespace `default`."""
         if _NODE_EVENTS in self._options.namespaces:
             return None
         return await self._list(kind, _NODE_EVENTS, {"fieldSelector": "involvedObject.kind=Node"})
@@ -313,14 +314,14 @@ class _Recorder:
             self._note(kind.qualified, namespace, error)
             return None
         if not found.complete:
-            reason = f"there are more than {len(found.items)} objects, the rest was not recorded"
+            reason = f"more than {len(found.items)} objects; the rest was not recorded"
             self.unread.append(
                 Unread(resource=kind.qualified, namespace=namespace, forbidden=False, reason=reason, partly=True)
             )
         return found.items
 
     async def _chosen_namespaces(self, kind: ResourceType) -> Sequence[JsonObject] | None:
-        """The namespaces by name, for credentials that may not list them."""
+        """Read the namespaces by name, for credentials that do not allow listing them."""
         found: list[JsonObject] = []
         for name in self._options.namespaces:
             try:
@@ -330,7 +331,7 @@ class _Recorder:
         return found or None
 
     async def record_logs(self, pods: Sequence[JsonObject], writer: RecordingWriter) -> int:
-        """Record the logs of `pods` within the limits. Returns how many were written."""
+        """Record the logs of `pods` within the limits. Returns the number of logs."""
         if self._options.logs is None:
             return 0
         reader = LogReader(self._client, self._options.logs, self._scrubber)
@@ -343,7 +344,7 @@ class _Recorder:
         return written
 
     async def record_openapi(self, writer: RecordingWriter) -> None:
-        """Record the schemas of every group version."""
+        """Record the schemas of all group versions."""
         self._progress("reading the schemas")
         try:
             index = await self._client.get("/openapi/v3")

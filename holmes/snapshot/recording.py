@@ -1,6 +1,6 @@
-"""A cluster at one moment, in memory, and where everything lies in the folder that `holmes snapshot create` wrote.
+"""A recorded cluster in memory, and the file layout of the folder that `holmes snapshot create` writes.
 
-Refuses a folder that is incomplete, broken or of a newer format, with the file and the place.
+A folder that is incomplete, broken or of a newer format is rejected with the file and the position.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogKey:
-    """Whose log; `previous` is the one of the container's instance before the current one."""
+    """The key of a log. `previous` means the previous instance of the container."""
 
     namespace: str
     pod: str
@@ -34,7 +34,7 @@ class LogKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLog:
-    """A log as a part of a file: `size_bytes` from `offset_bytes`."""
+    """A log as part of a file: `size_bytes` from `offset_bytes`. With `timestamps`, each line starts with its time."""
 
     path: Path
     offset_bytes: int
@@ -42,17 +42,17 @@ class RecordedLog:
     timestamps: bool
 
     def lines(self) -> list[bytes]:
-        """All lines, with their line ends. Raises `OSError` when the file is gone."""
+        """All lines with their line ends. Raises `OSError` if the file does not exist."""
         with self.path.open("rb") as file:
             file.seek(self.offset_bytes)
             content = file.read(self.size_bytes)
-        # Not `splitlines`: a bare carriage return, as progress bars write it, ends no line.
+        # Not `splitlines`: a single carriage return, as progress bars write it, does not end a line.
         return [line for line in re.split(rb"(?<=\n)", content) if line]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
-    """What of a log is wanted. `since_nanoseconds` counts from 1970; None means no limit."""
+    """The requested part of a log. `since_nanoseconds` counts from the epoch; None means no limit."""
 
     tail_lines: int | None = None
     since_nanoseconds: int | None = None
@@ -61,7 +61,7 @@ class LogQuery:
 
 
 def select(log: RecordedLog, query: LogQuery) -> bytes:
-    """The part of `log` that `query` asks for, as the kubelet cuts it: by time, then the tail, then by bytes."""
+    """The requested part of `log`, in the order of the kubelet: by time, then the tail, then by bytes."""
     lines: Sequence[bytes] = log.lines()
     if log.timestamps and query.since_nanoseconds is not None:
         lines = _since(lines, query.since_nanoseconds)
@@ -74,7 +74,7 @@ def select(log: RecordedLog, query: LogQuery) -> bytes:
 
 
 def without_timestamp(line: bytes) -> bytes:
-    """The line as the container wrote it; a line without a moment comes back as it is."""
+    """The line without its timestamp, if it has one."""
     before, separator, after = line.partition(b" ")
     return after if separator and nanoseconds(before.decode("ascii", "replace")) is not None else line
 
@@ -97,23 +97,23 @@ OPENAPI: Final = "openapi"
 
 
 def inside(folder: Path, path: Path) -> bool:
-    """Whether `path` lies in `folder` and leads nowhere else: a bundle from somebody must not name our files."""
+    """Whether `path` is inside `folder` after resolving links: a bundle must not refer to other local files."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
 def objects_file(group: str, plural: str) -> Path:
-    """The file of one resource, below the folder of the recording."""
+    """The file of one resource, relative to the recording."""
     return Path(OBJECTS, f"{plural}.{group or 'core'}.json")
 
 
 def log_file(key: LogKey) -> Path:
-    """The file of one log, below the folder of the recording."""
+    """The file of one log, relative to the recording."""
     suffix = ".previous.log" if key.previous else ".log"
     return Path(LOGS, key.namespace, key.pod, f"{key.container}{suffix}")
 
 
 def openapi_file(path: str) -> Path:
-    """The file of the OpenAPI document of one group version: of `apis/apps/v1`."""
+    """The file of the OpenAPI document of a group version such as `apis/apps/v1`, relative to the recording."""
     return Path(OPENAPI, f"{path.strip('/').replace('/', '__')}.json")
 
 
@@ -122,10 +122,10 @@ _HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """Something that could not be recorded. `resource` is like `secrets` or `deployments.apps`.
+    """Something that could not be recorded. `resource` is for example `secrets` or `deployments.apps`.
 
-    `namespace` is empty for the whole cluster. `forbidden` tells a missing right from any other failure. `partly` says
-    that some of it was recorded: the first of too many objects, or the beginning of the logs.
+    `namespace` is empty for the whole cluster. `forbidden` is true for missing permissions. `partly` is true if part of
+    it was recorded: the first objects, or the start of the logs.
     """
 
     resource: str
@@ -137,7 +137,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedObjects:
-    """All objects of one resource, under the version with which they were read, ordered by namespace and name."""
+    """All objects of one resource, in the version in which they were read, sorted by namespace and name."""
 
     type: ResourceType
     items: tuple[JsonObject, ...]
@@ -147,8 +147,8 @@ class RecordedObjects:
 class Recording:
     """A recorded cluster.
 
-    `namespaces` is what was recorded, empty for all. `namespace` is the one that is meant when none is given.
-    `objects` goes by group and plural; a resource of `discovery` that is not in it was not recorded.
+    `namespaces` are the recorded namespaces, empty for all. `namespace` is the default namespace. `objects` is keyed by
+    group and plural. A resource of `discovery` that it does not contain was not recorded.
     """
 
     source: Path
@@ -164,18 +164,18 @@ class Recording:
     unread: tuple[Unread, ...] = ()
 
     def items(self, group: str, plural: str) -> tuple[JsonObject, ...]:
-        """The objects of one resource; none when it was not recorded."""
+        """The objects of one resource, empty if it was not recorded."""
         recorded = self.objects.get((group, plural))
         return recorded.items if recorded else ()
 
 
 def is_recording(folder: Path) -> bool:
-    """Whether `folder` was written by `holmes snapshot create`."""
+    """Whether `holmes snapshot create` wrote `folder`."""
     return (folder / MANIFEST).is_file()
 
 
 def load_recording(folder: Path) -> Recording:
-    """Read a recording. Blocks on files; raises `ConfigError` naming the file and, for broken JSON, the place."""
+    """Read a recording. Blocks on files. Raises `ConfigError` with the file and, for broken JSON, the position."""
     manifest = read_json(folder / MANIFEST)
     _check_format(folder / MANIFEST, manifest)
     recorded_at = instant(text(manifest, "recordedAt"))
@@ -203,15 +203,15 @@ def read_json(path: Path) -> JsonObject:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: the file cannot be read: {error.strerror}; is the recording complete?") from error
+        raise ConfigError(f"{path}: cannot read the file: {error.strerror}; the recording may be incomplete") from error
     document = parsed_json(path, content)
     if not isinstance(document, dict):
-        raise ConfigError(f"{path}: the file must hold a JSON object")
+        raise ConfigError(f"{path}: expected a JSON object")
     return document
 
 
 def parsed_json(path: Path, content: bytes) -> JsonValue:
-    """What the content of the file at `path` says. Halves of characters become U+FFFD. Raises `ConfigError`."""
+    """Parse the content of the file at `path`. Unpaired surrogates become U+FFFD. Raises `ConfigError`."""
     try:
         document: JsonValue = json.loads(content)
         if _HALF_CHARACTER.search(content):
@@ -219,8 +219,8 @@ def parsed_json(path: Path, content: bytes) -> JsonValue:
             document = json.loads(whole.decode("utf-16", "replace"))
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}:{error.colno}: the file is not valid JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, thousands of levels
-        raise ConfigError(f"{path}: the file is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, or thousands of levels
+        raise ConfigError(f"{path}: the file is not valid JSON: {error}") from error
     return document
 
 
@@ -229,8 +229,8 @@ def _check_format(path: Path, manifest: JsonObject) -> None:
     if found == FORMAT:
         return
     if found > FORMAT:
-        raise ConfigError(f"{path}: the recording has format {found}, this Holmes reads up to {FORMAT}: update Holmes")
-    raise ConfigError(f"{path}: 'format' is missing or not a number; is this a recording of `holmes snapshot create`?")
+        raise ConfigError(f"{path}: the recording has format {found}, above the supported {FORMAT}; update Holmes")
+    raise ConfigError(f"{path}: 'format' is missing or not a number; expected a recording of `holmes snapshot create`")
 
 
 def _unread(entry: JsonObject) -> Unread:
@@ -252,7 +252,7 @@ def _objects(folder: Path, discovery: Discovery) -> Mapping[tuple[str, str], Rec
         version = text(document, "apiVersion").rpartition("/")[2]
         kind = discovery.find(group, version, plural)
         if kind is None:
-            raise ConfigError(f"{path}: {DISCOVERY} does not know {plural!r} in {text(document, 'apiVersion')!r}")
+            raise ConfigError(f"{path}: {DISCOVERY} does not contain {plural!r} of {text(document, 'apiVersion')!r}")
         items = document.get("items")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
             raise ConfigError(f"{path}: 'items' must be a list of objects")

@@ -1,7 +1,7 @@
-"""Finds out what a path holds and loads it: a recording, a `kubectl cluster-info dump`, or manifests.
+"""Loads a recording, a `kubectl cluster-info dump`, or manifests.
 
-Reads what `kubectl cluster-info dump --output-directory` wrote: objects as JSON or YAML, and logs. The logs have no
-times, so they cannot be cut by time. Secrets and most kinds are not in a dump.
+A dump (`kubectl cluster-info dump --output-directory`) contains objects as JSON or YAML, and logs without timestamps,
+which cannot be cut by time. It does not contain Secrets and most other kinds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MARK: Final = re.compile(rb"^==== (START|END) logs for container (\S+) of pod (
 
 
 def is_cluster_dump(folder: Path) -> bool:
-    """Whether `folder` looks like such a dump: nodes at the top, pods in the folders of namespaces."""
+    """Whether `folder` looks like a dump: nodes at the top, pods in the folders of namespaces."""
     return any((folder / f"nodes.{ending}").is_file() for ending in ("json", "yaml")) and any(
         (below / f"pods.{ending}").is_file() for below in folder.iterdir() for ending in ("json", "yaml")
     )
@@ -57,7 +57,7 @@ def _log_files(folder: Path) -> list[Path]:
 
 
 def _logs_in(file: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
-    """The logs of the containers of a pod, which stand one after the other in a file."""
+    """The logs of the containers of a pod, which are in one file."""
     content = file.read_bytes()
     start: tuple[bytes, int] | None = None
     for mark in _MARK.finditer(content):
@@ -72,13 +72,13 @@ def _logs_in(file: Path) -> Iterator[tuple[LogKey, RecordedLog]]:
 
 
 def load_snapshot(path: Path) -> Recording:
-    """Load what is at `path`, a folder or a file. Blocks on files.
+    """Load the folder or file at `path`. Blocks on files.
 
-    Raises `ConfigError` with one line that names the file and, where there is one, the place in it.
+    Raises `ConfigError` with one line that contains the file and, if known, the position.
     """
     try:
         if not path.exists():
-            raise ConfigError(f"{str(path)!r} does not exist: name a recording, a cluster dump or manifests")
+            raise ConfigError(f"{str(path)!r} does not exist; expected a recording, a cluster dump or manifests")
         if is_recording(path):
             return load_recording(path)
         if path.is_dir() and is_cluster_dump(path):
@@ -86,7 +86,7 @@ def load_snapshot(path: Path) -> Recording:
         return load_manifests(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(f"{error.filename or path}: it cannot be read: {reason}") from error
+        raise ConfigError(f"{error.filename or path}: cannot read the file: {reason}") from error
 
 
 ENDINGS: Final = (".json", ".yaml", ".yml")
@@ -96,17 +96,17 @@ _YAML_LIMIT_LEVELS: Final = 1_000
 
 
 def load_manifests(path: Path) -> Recording:
-    """The objects in a file, or in all files of a folder and the folders in it. Raises `ConfigError`."""
+    """The objects in a file, or in all files below a folder. Raises `ConfigError`."""
     files = manifest_files(path)
     objects = [item for file in files for item in objects_in(file)]
     if not objects:
-        what = f"{len(files)} files were read" if files else "there is no .yaml, .yml or .json file"
-        raise ConfigError(f"{str(path)!r} holds neither a recording nor Kubernetes objects: {what}")
+        what = f"{len(files)} files were read" if files else "no .yaml, .yml or .json file found"
+        raise ConfigError(f"{str(path)!r} contains neither a recording nor Kubernetes objects: {what}")
     return assemble(Assembly(source=path, context="manifests", objects=objects, changed_at=changed_at(files)))
 
 
 def manifest_files(path: Path) -> list[Path]:
-    """The files to read, in order; hidden ones, and links to other places, are left out."""
+    """The files to read, in order, without hidden files and links to other places."""
     if path.is_file():
         return [path]
     found = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.is_file() and inside(path, file))
@@ -114,19 +114,19 @@ def manifest_files(path: Path) -> list[Path]:
 
 
 def changed_at(files: Sequence[Path]) -> datetime:
-    """When the newest of these files was changed, to the second."""
+    """The newest modification time of these files, to the second."""
     newest = max((file.stat().st_mtime for file in files), default=0.0)
     return datetime.fromtimestamp(int(newest), UTC)
 
 
 def objects_in(file: Path) -> Iterator[JsonObject]:
-    """Every object in a file, lists taken apart. Raises `ConfigError` with the place."""
+    """Every object in a file, including the items of lists. Raises `ConfigError` with the position."""
     for document in _documents(file):
         yield from _objects(document)
 
 
 def _objects(document: JsonValue, kind: str = "", api_version: str = "") -> Iterator[JsonObject]:
-    """The objects of a document; those in a typed list take their kind from it."""
+    """The objects of a document. Objects in a typed list get their kind from it."""
     if isinstance(document, list):
         for each in document:
             yield from _objects(each, kind, api_version)
@@ -147,7 +147,7 @@ def _documents(file: Path) -> list[JsonValue]:
         size = file.stat().st_size
         content = file.read_bytes() if size <= _FILE_LIMIT_BYTES else b""
     except OSError as error:
-        raise ConfigError(f"{file}: the file cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{file}: cannot read the file: {error.strerror}") from error
     if size > _FILE_LIMIT_BYTES:
         raise ConfigError(f"{file}: the file is larger than {_FILE_LIMIT_BYTES // 1024 // 1024} MB")
     if file.suffix == ".json":
@@ -160,11 +160,11 @@ def _json(file: Path, content: bytes) -> JsonValue:
 
 
 def _yaml(file: Path, content: bytes) -> list[JsonValue]:
-    # Imported here: a recording holds no YAML.
+    # Imported here because a recording does not contain YAML.
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of the two, at run time
-        """Leaves timestamps as they are written."""
+        """Does not convert timestamps."""
 
     Loader.yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -186,9 +186,9 @@ def _yaml(file: Path, content: bytes) -> list[JsonValue]:
 
 
 def _check_values(file: Path, documents: list[JsonValue]) -> None:
-    """Make every key a text, as JSON has it, and raise `ConfigError` for values that JSON does not have.
+    """Convert every key to text, as in JSON. Raises `ConfigError` for values that JSON does not support.
 
-    The same for a few lines whose aliases stand for millions of values, or for themselves.
+    Also raises it for aliases that expand to millions of values, or to themselves.
     """
     left = _YAML_LIMIT_VALUES
     waiting: list[JsonValue] = list(documents)
@@ -196,7 +196,7 @@ def _check_values(file: Path, documents: list[JsonValue]) -> None:
         value = waiting.pop()
         left -= 1
         if left < 0:
-            raise ConfigError(f"{file}: the file has too many values once its aliases are put in place")
+            raise ConfigError(f"{file}: the file has too many values after its aliases are expanded")
         if isinstance(value, dict):
             if not all(isinstance(key, str) for key in value):
                 _name_keys(value)
@@ -204,11 +204,11 @@ def _check_values(file: Path, documents: list[JsonValue]) -> None:
         elif isinstance(value, list):
             waiting.extend(value)
         elif not isinstance(value, str | int | float | None):
-            raise ConfigError(f"{file}: the file has a value that JSON does not have ({type(value).__name__})")
+            raise ConfigError(f"{file}: the file has a value that JSON does not support ({type(value).__name__})")
 
 
 def _name_keys(value: dict[str, JsonValue]) -> None:
-    """In place, because an alias may stand for the same object elsewhere."""
+    """In place, because an alias can refer to the same object elsewhere."""
     named = {_name(key): each for key, each in value.items()}
     value.clear()
     value.update(named)

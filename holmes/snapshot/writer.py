@@ -1,7 +1,7 @@
-"""Writes the folder of a recording, which appears whole or not at all.
+"""Writes the folder of a recording, which appears complete or not at all.
 
-Everything goes into a hidden folder beside the target, which takes the target's name at the very end. Each file is
-written in a thread; a cancelled write is waited for, so that nothing is written after the clean-up.
+All files are written to a hidden folder beside the target, which is renamed at the end. Each file is written in a
+thread. A cancelled write is awaited, so that no file is written after the cleanup.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class RecordingWriter:
-    """One recording that is being written; see `open`."""
+    """Writes one recording; see `open`."""
 
     def __init__(self, target: Path, hidden: Path) -> None:
         self._target = target
@@ -38,10 +38,9 @@ class RecordingWriter:
     @classmethod
     @asynccontextmanager
     async def open(cls, target: Path) -> AsyncIterator[RecordingWriter]:
-        """A writer for `target`; without `publish()` nothing stays of what it wrote.
+        """A writer for `target`. Without `publish()` all its files are removed.
 
-        Raises `ConfigError` when `target` is something that a recording must not replace, `HolmesError` when the disk
-        does not take it.
+        Raises `ConfigError` if a recording must not replace `target`, `HolmesError` if the disk cannot store it.
         """
         target = _absolute(target)
         _refuse_foreign(target)
@@ -49,21 +48,20 @@ class RecordingWriter:
             target.parent.mkdir(parents=True, exist_ok=True)
             hidden = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
         except OSError as error:
-            raise ConfigError(f"the folder {str(target)!r} cannot be made: {error.strerror}") from error
+            raise ConfigError(f"cannot create the folder {str(target)!r}: {error.strerror}") from error
         try:
             yield cls(target, hidden)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise HolmesError(f"the recording {str(target)!r} cannot be written: {reason}; nothing was kept") from error
+            raise HolmesError(f"cannot write recording {str(target)!r}: {reason}; its files were removed") from error
         finally:
             shutil.rmtree(hidden, ignore_errors=True)
 
     async def write_objects(self, kind: ResourceType, items: Sequence[JsonObject]) -> None:
-        """Write all objects of one resource, one a line, in the given order; an empty list is a file too."""
+        """Write all objects of one resource, one per line, in the given order. An empty list is also written."""
         await self._write(objects_file(kind.group, kind.plural), lambda: _list_document(kind, items))
 
     async def write_log(self, key: LogKey, content: bytes) -> None:
-        """Write one log."""
         await self._write(log_file(key), lambda: content)
 
     async def write_openapi(self, path: str, document: JsonObject) -> None:
@@ -71,21 +69,20 @@ class RecordingWriter:
         await self._write(openapi_file(path), lambda: json.dumps(document, sort_keys=True).encode())
 
     async def write_discovery(self, discovery: Discovery) -> None:
-        """Write what the cluster can be asked for, in its order."""
+        """Write the discovery, in its order."""
         document = {"groups": discovery.groups, "resources": discovery.resources}
         await self._write(Path(DISCOVERY), lambda: _indented(document))
 
     async def write_manifest(self, content: Mapping[str, JsonValue]) -> None:
-        """Write what the recording is."""
         await self._write(Path(MANIFEST), lambda: _indented({"format": FORMAT, **content}))
 
     async def publish(self) -> int:
-        """Let the recording take its name, in place of an older one. Returns its size in bytes."""
+        """Rename the folder to its target, replacing an older recording. Returns its size in bytes."""
         return await _finished(self._publish)
 
     async def _write(self, file: Path, content: Callable[[], bytes]) -> None:
-        if file.is_absolute() or ".." in file.parts:  # names in it come from the cluster, which may be anybody's
-            raise HolmesError(f"{str(file)!r} leads out of the recording: a name in the cluster's answers is hostile")
+        if file.is_absolute() or ".." in file.parts:  # names in it come from the cluster, which is not trusted
+            raise HolmesError(f"{str(file)!r} is outside the recording: the cluster returned a malicious name")
         await _finished(lambda: _write_file(self._hidden / file, content()))
 
     def _publish(self) -> int:
@@ -118,9 +115,9 @@ def _refuse_foreign(target: Path) -> None:
         if target.is_dir() and not target.is_symlink() and (is_recording(target) or not any(target.iterdir())):
             return
     except OSError as error:
-        raise ConfigError(f"the folder {str(target)!r} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"cannot read the folder {str(target)!r}: {error.strerror}") from error
     raise ConfigError(
-        f"{str(target)!r} is there already and is no recording: name a folder that is new, empty or a recording"
+        f"{str(target)!r} exists and is not a recording; use a new folder, an empty folder or a recording"
     )
 
 
@@ -140,7 +137,7 @@ def _indented(document: Mapping[str, object]) -> bytes:
 
 
 async def _finished(work: Callable[[], T]) -> T:
-    """The result of `work` in a thread; when we are cancelled, the cancellation waits until the thread is done."""
+    """The result of `work` in a thread. A cancellation takes effect after the thread has finished."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)

@@ -1,1 +1,1 @@
-"""Metrics and traces. Fed by `holmes.app` and the server; off unless somebody asks for them."""
+"""Metrics and traces, off by default."""

@@ -1,7 +1,7 @@
-"""Counts HTTP requests, and remembers the trace that a request belongs to. The outermost middleware of the server.
+"""The outermost middleware of the server: counts HTTP requests, and stores the incoming trace context.
 
-Pure ASGI: nothing is buffered, so streams stream. Labels are route templates, never paths: what no route answers is
-`unmatched`, so a scanner that tries a million paths adds one series.
+Pure ASGI without buffering, so that streams stay streams. Labels are route templates, never paths. A request without a
+route is `unmatched`, so a scanner that tries a million paths adds one series.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class HttpTelemetry:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, and count."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -52,7 +51,7 @@ class HttpTelemetry:
 
 
 class _Answer:
-    """One request until it is answered."""
+    """One request until the end of its answer."""
 
     def __init__(self, metrics: Metrics, scope: Scope, send: Send) -> None:
         self._instruments = metrics.instruments
@@ -65,7 +64,7 @@ class _Answer:
         self._is_stream = False
 
     async def send(self, message: Message) -> None:
-        """Pass a message on; the first one has the status."""
+        """Forward a message. The first one contains the status."""
         if message["type"] == "http.response.start":
             self._status = f"{message['status'] // 100}xx"
             if _is_event_stream(message):
@@ -75,15 +74,14 @@ class _Answer:
         await self._send(message)
 
     def __enter__(self) -> Self:
-        """The clock runs already."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Count the request: answered, cut off, or failed."""
+        """Count the request as answered, interrupted or failed."""
         if self._status == _NO_ANSWER and kind is not None and issubclass(kind, Exception):
-            self._status = "5xx"  # which the server answers further out
+            self._status = "5xx"  # the server answers it further out
         seconds = time.perf_counter() - self._started if self._seconds is None else self._seconds
         method = self._scope["method"] if self._scope["method"] in _METHODS else "other"
         route = self._route()

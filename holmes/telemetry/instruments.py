@@ -1,6 +1,7 @@
-"""Every figure of `/metrics`: its name, its labels, its meaning. Held by `metrics`; listed in the docs.
+"""All metrics of `/metrics` with their names, labels and descriptions. The documentation lists them.
 
-Nothing here knows what is counted when. Names end with their unit; a new figure is a new field.
+The values of the queue, which all replicas share, are read from the database during a scrape. This module does not
+decide when to count. Names end with their unit.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ PROCESS_FIGURES: Final = ("process_",)
 
 
 class Instruments:
-    """The figures of one server, in a registry of their own."""
+    """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody looks at
@@ -48,7 +49,7 @@ class Instruments:
         self.registry = registry
         ProcessCollector(registry=registry)
         self.build_info = Gauge(
-            "holmes_build_info", "Always 1; the labels say what runs.", ("version", "python"), registry=registry
+            "holmes_build_info", "Always 1. The labels contain the versions.", ("version", "python"), registry=registry
         )
         self._make_http_instruments(registry)
         self._make_llm_instruments(registry)
@@ -59,35 +60,37 @@ class Instruments:
     def _make_http_instruments(self, registry: CollectorRegistry) -> None:
         self.http_requests = Counter(
             "holmes_http_requests",
-            "HTTP requests that were answered.",
+            "Number of answered HTTP requests.",
             ("method", "route", "status"),
             registry=registry,
         )
         self.http_request_duration = Histogram(
             "holmes_http_request_duration_seconds",
-            "Seconds until a request was answered; for an event stream until it began.",
+            "Seconds until a request was answered, or until an event stream started.",
             ("method", "route"),
             buckets=_REQUEST_SECONDS,
             registry=registry,
         )
-        self.http_streams = Gauge("holmes_http_streams", "Event streams that are open.", registry=registry)
+        self.http_streams = Gauge("holmes_http_streams", "Number of open event streams.", registry=registry)
 
     def _make_alert_instruments(self, registry: CollectorRegistry) -> None:
         self.investigations_finished = Counter(
             "holmes_investigations_finished",
-            "Investigations that came to an end in this replica, and who answered: llm, triage or nobody.",
+            "Number of investigations that ended in this replica, by the kind of model that answered.",
             ("outcome", "source", "answered_by"),
             registry=registry,
         )
         self.alerts_received = Counter(
-            "holmes_alerts_received", "Alerts that were stored, by their status.", ("status",), registry=registry
+            "holmes_alerts_received", "Number of stored alerts, by status.", ("status",), registry=registry
         )
         self.alerts_duplicates = Counter(
-            "holmes_alerts_duplicates", "Alerts that were known already and started nothing.", registry=registry
+            "holmes_alerts_duplicates",
+            "Number of duplicate alerts, which started nothing.",
+            registry=registry,
         )
         self.deliveries = Counter(
             "holmes_deliveries",
-            "Attempts to tell a destination: delivered, retried or gave_up.",
+            "Number of delivery attempts by outcome: delivered, retried or gave_up.",
             ("destination", "outcome"),
             registry=registry,
         )
@@ -95,73 +98,76 @@ class Instruments:
     def _make_llm_instruments(self, registry: CollectorRegistry) -> None:
         self.llm_calls = Counter(
             "holmes_llm_calls",
-            "Requests to a model, failed attempts included. The purpose is investigation or compaction.",
+            "Number of requests to a model, including failed attempts. The purpose is investigation or compaction.",
             _SPENT_ON,
             registry=registry,
         )
         self.llm_call_duration = Histogram(
             "holmes_llm_call_duration_seconds",
-            "Seconds that a model call took, with its retries: answered or failed.",
+            "Duration of a model call including retries, in seconds, by outcome: answered or failed.",
             ("model", "outcome"),
             buckets=_CALL_SECONDS,
             registry=registry,
         )
         self.llm_attempts_discarded = Counter(
-            "holmes_llm_attempts_discarded", "Attempts that failed and were made again.", ("model",), registry=registry
+            "holmes_llm_attempts_discarded",
+            "Number of attempts that were retried.",
+            ("model",),
+            registry=registry,
         )
         self.llm_failovers = Counter(
-            "holmes_llm_failovers", "Models that failed for good, so that the next one went on.", ("model",),
+            "holmes_llm_failovers", "Number of times that a model failed and the next one continued.", ("model",),
             registry=registry,
         )  # fmt: skip
         self.llm_context_overflows = Counter(
-            "holmes_llm_context_overflows", "Requests that a provider refused as too long.", ("model",),
+            "holmes_llm_context_overflows", "Number of requests that a provider rejected as too long.", ("model",),
             registry=registry,
         )  # fmt: skip
 
     def _make_spending_instruments(self, registry: CollectorRegistry) -> None:
         self.llm_tokens = Counter(
             "holmes_llm_tokens",
-            "Tokens. prompt includes cached and cache_creation, completion includes reasoning.",
+            "Number of tokens. prompt includes cached and cache_creation, completion includes reasoning.",
             (*_SPENT_ON, "kind"),
             registry=registry,
         )
         self.llm_cost = Counter("holmes_llm_cost_dollars", "US dollars.", _SPENT_ON, registry=registry)
         self.llm_cache_hits = Counter(
             "holmes_llm_cache_hits",
-            "Replies whose prompt the provider found in its cache, at least in part.",
+            "Number of replies whose prompt the provider had at least partly in its cache.",
             ("model",),
             registry=registry,
         )
-        self.compactions = Counter(
-            "holmes_compactions", "Conversations that were made shorter.", ("strategy",), registry=registry
-        )
+        self.compactions = Counter("holmes_compactions", "Number of compactions.", ("strategy",), registry=registry)
         self.compactions_failed = Counter(
-            "holmes_compactions_failed", "Compactions that were not adopted.", registry=registry
+            "holmes_compactions_failed", "Number of compactions that failed.", registry=registry
         )
 
     def _make_tool_instruments(self, registry: CollectorRegistry) -> None:
         self.toolset_up = Gauge(
             "holmes_toolset_up",
-            "Whether a toolset can be used: 1, or 0 when its check failed. Those switched off are left out.",
+            "1 if a toolset is available, 0 if its check failed. Disabled toolsets are omitted.",
             ("toolset",),
             registry=registry,
         )
         self.tool_calls = Counter("holmes_tool_calls", "Tool calls.", ("toolset", "tool", "status"), registry=registry)
         self.tool_call_duration = Histogram(
             "holmes_tool_call_duration_seconds",
-            "Seconds that a tool call took.",
+            "Duration of a tool call in seconds.",
             ("toolset", "tool"),
             buckets=_TOOL_SECONDS,
             registry=registry,
         )
         self.tool_results_spilled = Counter(
             "holmes_tool_results_spilled",
-            "Results that were too large for the conversation; stored=false: they had to be dropped.",
+            "Number of tool results that were too large for the conversation. With stored=false they were discarded.",
             ("stored",),
             registry=registry,
         )
         self.tool_results_masked = Counter(
-            "holmes_tool_results_masked", "Old results that were replaced by something shorter.", registry=registry
+            "holmes_tool_results_masked",
+            "Number of old tool results that were shortened.",
+            registry=registry,
         )
 
 
@@ -169,25 +175,23 @@ OTHER: Final = "other"
 
 
 class KnownValues:
-    """A closed set; everything else is `other`."""
+    """A closed set. Any other value is `other`."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._values = frozenset(values)
 
     def of(self, value: str) -> str:
-        """The label for `value`."""
         return value if value in self._values else OTHER
 
 
 class LimitedValues:
-    """The first `limit` different values; everything after them is `other`."""
+    """The first `limit` different values. Any later value is `other`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._values: set[str] = set()
 
     def of(self, value: str) -> str:
-        """The label for `value`."""
         if value in self._values:
             return value
         if len(self._values) >= self._limit:
@@ -200,14 +204,14 @@ _FIRST_ONE_COUNTS: Final = frozenset({"holmes_build_info", "process_start_time_s
 
 
 class MergedFigures(Collector):
-    """`own` figures plus `others`: samples of the same name and labels become their sum."""
+    """`own` metrics plus `others`. Samples with the same name and labels are added."""
 
     def __init__(self, own: Iterable[Metric], others: Iterable[Metric]) -> None:
         self._own = own
         self._others = others
 
     def collect(self) -> Iterator[Metric]:
-        """The families in the order of `own`, then those that only `others` have."""
+        """The families in the order of `own`, then the additional ones of `others`."""
         families: dict[str, Metric] = {}
         for each in (*self._own, *self._others):
             known = families.get(each.name)
@@ -219,7 +223,7 @@ class MergedFigures(Collector):
 
 
 def _sum(one: Metric, other: Metric) -> Metric:
-    """Both are made by `Instruments`, so that their histograms have the same buckets, which stay together."""
+    """Both come from `Instruments`, so their histograms have the same buckets, which stay together."""
     samples: dict[tuple[str, tuple[tuple[str, str], ...]], Sample] = {}
     for each in (*one.samples, *other.samples):
         key = (each.name, tuple(sorted(each.labels.items())))
@@ -236,7 +240,7 @@ PATIENCE_SECONDS: Final = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReading:
-    """What the database says: investigations by state, how many wait, and for how long the oldest has."""
+    """The content of the database: investigations by state, the number waiting, and the wait of the oldest."""
 
     by_state: Mapping[str, int]
     waiting: int
@@ -244,7 +248,7 @@ class QueueReading:
 
 
 class QueueGauges(Collector):
-    """Shows one reading for the time of one scrape; without one only that the database does not answer."""
+    """Shows one reading during one scrape. Without a reading it shows only that the database does not answer."""
 
     def __init__(self) -> None:
         self._reading: QueueReading | None = None
@@ -252,26 +256,24 @@ class QueueGauges(Collector):
 
     @contextmanager
     def showing(self, reading: QueueReading | None) -> Iterator[None]:
-        """One scrape at a time, so that each shows its own reading."""
+        """Allows one scrape at a time, so that each shows its own reading."""
         with self._lock:
             self._reading = reading
             yield
 
     def describe(self) -> Iterable[Metric]:
-        """The names, for the registry."""
         return self.collect()
 
     def collect(self) -> Iterable[Metric]:
-        """The gauges."""
         reading = self._reading
-        up = GaugeMetricFamily("holmes_database_up", "Whether the database answered this scrape.")
+        up = GaugeMetricFamily("holmes_database_up", "1 if the database answered this scrape, else 0.")
         up.add_metric([], 1.0 if reading else 0.0)
         states = GaugeMetricFamily(
-            "holmes_investigations", "Investigations in the database, by state.", labels=["state"]
+            "holmes_investigations", "Number of investigations in the database, by state.", labels=["state"]
         )
-        depth = GaugeMetricFamily("holmes_queue_depth", "Investigations that wait for a replica.")
+        depth = GaugeMetricFamily("holmes_queue_depth", "Number of investigations that wait for a replica.")
         oldest = GaugeMetricFamily(
-            "holmes_queue_oldest_wait_seconds", "Seconds for which the oldest of them has been waiting."
+            "holmes_queue_oldest_wait_seconds", "Seconds since the oldest waiting investigation was queued."
         )
         if reading is not None:
             for state, count in reading.by_state.items():
@@ -282,7 +284,10 @@ class QueueGauges(Collector):
 
 
 class QueueScrape:
-    """Asks the database on behalf of scrapes; an answer serves all of the next two seconds."""
+    """Reads the database for scrapes. A reading is valid for two seconds.
+
+    A slow database delays a scrape by at most `patience_seconds`, and receives one query at a time.
+    """
 
     def __init__(
         self,
@@ -291,7 +296,7 @@ class QueueScrape:
         stale_after_seconds: float = STALE_AFTER_SECONDS,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        """`read` raises `HolmesError` when the database does not answer."""
+        """`read` raises `HolmesError` if the database does not answer."""
         self._read = read
         self._stale_after_seconds = stale_after_seconds
         self._patience_seconds = patience_seconds
@@ -299,11 +304,11 @@ class QueueScrape:
         self._answered_at = 0.0
 
     async def reading(self) -> QueueReading | None:
-        """What the database says, at most two seconds old; None when it does not answer in time."""
+        """A reading that is at most two seconds old; None if the database does not answer in time."""
         asked = self._asked
         if asked is None or (asked.done() and time.monotonic() - self._answered_at > self._stale_after_seconds):
             asked = self._asked = asyncio.create_task(self._ask(), name="queue figures")
-        # Not cancelled when it takes too long: the thread of a transaction cannot be, and the next scrape waits for it.
+        # Not cancelled after the timeout: a thread with a transaction cannot be, and the next scrape waits for it.
         await asyncio.wait({asked}, timeout=self._patience_seconds)
         return asked.result() if asked.done() and not asked.cancelled() else None
 

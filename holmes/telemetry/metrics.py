@@ -1,8 +1,8 @@
-"""Counts what happens, for `/metrics`. One object serves a process.
+"""Counts events for `/metrics`, with one `Metrics` for each process and one `RunMetrics` for each run.
 
-Reads typed events and is told a few things that no event says. Cheap enough for every event of every run. Label values
-come from a closed set or are cut off at a limit, so that nobody can blow up the number of series. For a scrape the
-figures of the processes of one server are added up.
+Label values come from a closed set or are limited in number, so the number of series is bounded. A scrape adds the
+values of all processes of a server. The sums of a run match its bill: the cost of failed attempts, which no event
+contains, is added at its end. Steps that an earlier attempt of a durable run finished are not counted again.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exposition:
-    """What a scrape gets. `content_type` names the format, which depends on what the scraper accepts."""
+    """The answer to a scrape. `content_type` depends on the formats that the scraper accepts."""
 
     content: bytes
     content_type: str
 
 
 class Metrics:
-    """The figures of one process.
+    """The metrics of one process.
 
-    `models` are the names in the configuration, `models_without_llm` those of them that answer by rules.
+    `models` are the configured names. `models_without_llm` are those that answer without an LLM.
     """
 
     def __init__(self, *, models: Iterable[str], models_without_llm: Iterable[str] = ()) -> None:
@@ -91,11 +91,11 @@ class Metrics:
         self.instruments.build_info.labels(__version__, platform.python_version()).set(1)
 
     def run(self, *, source: str | None, model: str | None = None, replays: ReplayNotes | None = None) -> RunMetrics:
-        """A reader of one run, which knows more than single events say. See `holmes.telemetry.readers.observed`."""
+        """A reader that counts one run. See `holmes.telemetry.readers.observed`."""
         return RunMetrics(self, source=source, model=model, replays=replays)
 
     def observe(self, event: AgentEvent) -> None:
-        """Count one event, of whatever run. Not together with `run`, which does it too."""
+        """Count one event of any run. Do not combine it with `run`, which calls it."""
         match event:
             case TextDelta() | TurnStarted() | ToolCallStarted() | TokensCounted() | HookFired() | PromptShortened():
                 pass
@@ -117,7 +117,7 @@ class Metrics:
                 assert_never(event)
 
     def spend(self, stats: RequestStats, *, model: str, purpose: Purpose) -> None:
-        """Count tokens, calls and money."""
+        """Count tokens, requests and cost."""
         name = self._models.of(model) if model else ""
         instruments = self.instruments
         instruments.llm_calls.labels(name, purpose).inc(max(0, stats.calls))
@@ -128,11 +128,10 @@ class Metrics:
                 instruments.llm_tokens.labels(name, purpose, kind).inc(count)
 
     def call_took(self, seconds: float, *, model: str, outcome: Literal["answered", "failed"]) -> None:
-        """Count the time of one model call."""
         self.instruments.llm_call_duration.labels(self._models.of(model), outcome).observe(seconds)
 
     def investigation_finished(self, *, outcome: Outcome, source: str, answered_by: str | None) -> None:
-        """Count an investigation that ended for good; `answered_by` is the name of the model."""
+        """Count an investigation at its end. `answered_by` is the name of the model."""
         who = "nobody"
         if outcome == "answered" and answered_by:
             who = "triage" if answered_by in self._without_llm else "llm"
@@ -145,26 +144,26 @@ class Metrics:
         self.instruments.alerts_duplicates.inc(duplicates)
 
     def delivery(self, *, destination: str, outcome: DeliveryOutcome) -> None:
-        """Count an attempt to tell a destination."""
+        """Count one delivery attempt."""
         self.instruments.deliveries.labels(self._destinations.of(destination), outcome).inc()
 
     def toolsets(self, states: Mapping[str, str]) -> None:
-        """How each toolset stands: enabled, failed or disabled."""
+        """Set the state of each toolset: enabled, failed or disabled."""
         self.instruments.toolset_up.clear()
         for name, state in states.items():
             if state != "disabled":
                 self.instruments.toolset_up.labels(name).set(state == "enabled")
 
     def families(self) -> tuple[Metric, ...]:
-        """All figures, for the process that shows them."""
+        """All metrics of this process."""
         return tuple(self.instruments.registry.collect())
 
     async def exposition(
         self, queue: QueueReading | None, accept: str = "", others: Sequence[Metric] = ()
     ) -> Exposition:
-        """All figures as text, with what `others` counted. `queue` is what the database says now, None for nothing.
+        """All metrics as text, including those of `others`. `queue` is the current reading of the database, or None.
 
-        `accept` is the header of the request: Prometheus asks for OpenMetrics, everybody else gets the text format.
+        `accept` is the header of the request: Prometheus asks for OpenMetrics; the default is the text format.
         """
         encode, content_type = choose_encoder(accept)
 
@@ -175,7 +174,7 @@ class Metrics:
         return Exposition(content=await asyncio.to_thread(render), content_type=content_type)
 
     def _count_tool_call(self, event: ToolCallFinished) -> None:
-        # Only a name that a toolset has: a model can make up any number of others.
+        # Use only names of known tools: a model can invent any number of others.
         names = (event.toolset, event.call.name) if event.toolset is not None else _UNKNOWN_TOOL
         self.instruments.tool_calls.labels(*names, event.message.status).inc()
         self.instruments.tool_call_duration.labels(*names).observe(event.elapsed_seconds)
@@ -190,7 +189,7 @@ class Metrics:
                 self.instruments.llm_context_overflows.labels(self._models.of(event.model)).inc()
 
     def _spend_for_summaries(self, stats: RequestStats) -> None:
-        """Count each model's part; all of it without a model when nobody said which one it was."""
+        """Count the part of each model. Without a model, count all under an empty name."""
         for model, spent in [(each.model, each.stats) for each in stats.summaries] or [("", stats)]:
             self.spend(spent, model=model, purpose="compaction")
 
@@ -212,7 +211,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 class RunMetrics:
-    """A `Reader` of one run."""
+    """A `Reader` that counts one run."""
 
     def __init__(
         self, metrics: Metrics, *, source: str | None, model: str | None = None, replays: ReplayNotes | None = None
@@ -227,13 +226,11 @@ class RunMetrics:
         self._ended: AnswerFinished | HistoryReplaced | RunFailed | None = None
 
     def __enter__(self) -> Self:
-        """Nothing happened yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Count the end."""
         for operation in self._timeline.close(CANCELLED):
             if isinstance(operation, ModelCall):
                 self._took(operation)
@@ -244,7 +241,6 @@ class RunMetrics:
             self._count_end(self._source, closed=kind is None or not issubclass(kind, Exception))
 
     def note(self, event: AgentEvent) -> None:
-        """Count an event."""
         for operation in self._timeline.note(event):
             if isinstance(operation, ModelCall):
                 self._took(operation)
@@ -272,7 +268,7 @@ class RunMetrics:
             case AnswerFinished():
                 self._metrics.investigation_finished(outcome="answered", source=source, answered_by=self._ended.model)
             case HistoryReplaced():
-                pass  # no investigation
+                pass  # not an investigation
             case RunFailed():
                 self._metrics.investigation_finished(outcome="failed", source=source, answered_by=None)
             case None:
@@ -281,7 +277,7 @@ class RunMetrics:
 
 
 def _less(total: RequestStats, counted: RequestStats) -> RequestStats:
-    """What of `total` is not in `counted`, field by field and never below zero."""
+    """The part of `total` that is not in `counted`, field by field and never negative."""
     left = {
         field.name: max(0, getattr(total, field.name) - getattr(counted, field.name))
         for field in fields(RequestStats)

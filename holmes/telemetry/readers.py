@@ -1,7 +1,6 @@
-"""Lets somebody read along a stream of events: `observed` counts, `traced` makes spans.
+"""Attaches readers to a stream of events: `observed` counts, `traced` creates spans.
 
-The stream goes through unchanged. Costs nothing when tracing is off, and imports neither Prometheus' client nor
-OpenTelemetry.
+The stream stays unchanged. Imports neither the Prometheus client nor OpenTelemetry.
 """
 
 from __future__ import annotations
@@ -20,21 +19,17 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """Reads one run; is told how it ended by leaving the context."""
+    """Reads one run. The end of the run is the exit of the context."""
 
-    def __enter__(self) -> Self:
-        """The run begins."""
-        ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """The run is over, or was closed or cancelled."""
+        """The run ended, or was closed or cancelled."""
         ...
 
-    def note(self, event: AgentEvent) -> None:
-        """The next event."""
-        ...
+    def note(self, event: AgentEvent) -> None: ...
 
 
 def observed(
@@ -45,10 +40,10 @@ def observed(
     model: str | None = None,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """The same stream, counted. With a `source` its end is counted as a finished investigation of this source.
+    """The same stream, counted. With a `source`, its end counts as a finished investigation of this source.
 
-    Without one somebody else knows when it is finished and says so by `Metrics.investigation_finished`: a durable
-    investigation goes on elsewhere when it is closed here. `model` is the one that is asked first.
+    Without a `source`, another component calls `Metrics.investigation_finished`: a durable investigation continues
+    elsewhere after it is closed here. `model` is the first model of the chain.
     """
     return _read_along(stream, metrics.run(source=source, model=model, replays=replays))
 
@@ -60,7 +55,7 @@ def traced(
     *,
     replays: ReplayNotes | None = None,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """The same stream, traced; the stream itself without a tracer."""
+    """The same stream, traced. Without a tracer, the stream itself."""
     return stream if tracer is None else _read_along(stream, tracer.reader(attributes, replays))
 
 

@@ -1,6 +1,6 @@
-"""What a trace says of a run and no event does: who asked, which model under which provider's name, which request.
+"""Facts about a run that its events do not contain: source, model identity, incoming trace, replayed steps.
 
-Providers are named by the GenAI conventions.
+Providers have the names of the GenAI semantic conventions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAttributes:
-    """What a trace says of a run. `source` is for example `alertmanager`, `api` or `cli`; `model` the one asked for."""
+    """The attributes of a run in a trace. `source` is for example `alertmanager`, `api` or `cli`.
+
+    `model` is the first model of the chain.
+    """
 
     source: str
     conversation_id: str | None = None
@@ -71,7 +74,7 @@ _BY_NAME: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelIdentity:
-    """`provider` is a name of the GenAI conventions, or what litellm calls a provider that they do not have."""
+    """`provider` is a name of the GenAI conventions, or the litellm name of a provider that they do not contain."""
 
     provider: str
     model: str
@@ -83,9 +86,9 @@ class ModelIdentity:
 
 
 def identity_of(wire_name: str) -> ModelIdentity:
-    """The identity of what litellm calls `wire_name`: `provider/model`, or a name that says it by itself."""
+    """The identity of the litellm id `wire_name`: `provider/model`, or a name that implies its provider."""
     if wire_name.startswith("scripted:"):
-        return ModelIdentity(provider=BUILTIN_PROVIDER, model="scripted")  # the rest is a path of this machine
+        return ModelIdentity(provider=BUILTIN_PROVIDER, model="scripted")  # the rest is a local path
     prefix, slash, rest = wire_name.partition("/")
     if slash:
         own = wire_name if prefix == "builtin" else rest
@@ -97,7 +100,7 @@ def identity_of(wire_name: str) -> ModelIdentity:
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 incoming_trace: ContextVar[Mapping[str, str]] = ContextVar("holmes_incoming_trace", default=_NOTHING)
-"""The W3C headers `traceparent` and `tracestate`, as they came; tasks that the request starts inherit them."""
+"""The W3C headers `traceparent` and `tracestate` of the request; tasks that it starts inherit them."""
 
 
 T = TypeVar("T")
@@ -106,7 +109,11 @@ _NAME: Final = re.compile(r"step-(\d+)/(complete-)?")
 
 
 class ReplayNotes:
-    """A `StepRunner` around another one."""
+    """A `StepRunner` that wraps another one and records which steps an earlier attempt finished.
+
+    Those steps are neither counted nor traced again. A step that comes from the journal does not run its function,
+    which shows that it is replayed.
+    """
 
     def __init__(self, inner: StepRunner) -> None:
         self._inner = inner
@@ -115,7 +122,6 @@ class ReplayNotes:
         self._calls: set[ToolCallId] = set()
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
-        """What the inner runner says."""
         ran = False
 
         async def noted() -> T:
@@ -128,15 +134,13 @@ class ReplayNotes:
         return result
 
     def now_seconds(self) -> float:
-        """The inner runner's clock."""
         return self._inner.now_seconds()
 
     def new_id(self) -> str:
-        """The inner runner's id."""
         return self._inner.new_id()
 
     def is_replayed(self, event: AgentEvent, step: int) -> bool:
-        """Whether `event`, which came in the turn `step`, tells of something that an earlier attempt did."""
+        """Whether an earlier attempt already caused `event`, which belongs to turn `step`."""
         match event:
             case AssistantReplied():
                 return self._replies.get(step, False)
@@ -148,7 +152,7 @@ class ReplayNotes:
                 return False
 
     def had_compaction(self, step: int) -> bool:
-        """Whether the summary of this turn was written by an earlier attempt."""
+        """Whether an earlier attempt wrote the summary of this turn."""
         return bool(self._others[step]) and all(self._others[step])
 
     def _note(self, name: str, result: object, *, replayed: bool) -> None:

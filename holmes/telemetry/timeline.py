@@ -1,7 +1,9 @@
-"""Finds in the stream of events what took time: model calls, tools, compactions. Read by metrics and traces.
+"""Finds the operations in a stream of events that took time: model calls, tool calls, compactions.
 
-An operation comes out when it is over, with its start and end. Events say when a tool starts; a model call starts where
-whatever kept the loop busy before it ended. Knows no OpenTelemetry and no Prometheus, and keeps no text of anybody.
+An operation is reported at its end, with start and end in nanoseconds since the epoch. Events contain the start of a
+tool. A model call starts when the previous operation of the loop ends. Operations contain only names, sizes and counts,
+and no text of users, models or tools. `error_type` is a constant of this module, `cancelled`, or the class of an error;
+None after success.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ Strategy: TypeAlias = Literal["mask", "summarize", "truncate", "emergency"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """An attempt of a call failed; the next one came after `wait_seconds`."""
+    """An attempt failed. The next one followed after `wait_seconds`."""
 
     at_ns: int
     model: str
@@ -64,7 +66,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """A model was asked, with all attempts. `model` is its name in the configuration, None if not known."""
+    """A model call with all attempts. `model` is the configured name, None if unknown."""
 
     started_ns: int
     ended_ns: int
@@ -79,7 +81,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """A tool ran. `tool` is None for a name that the model made up, `status` None when the run ended before it."""
+    """A tool call. `tool` is None for an unknown name. `status` is None if the run ended first."""
 
     started_ns: int
     ended_ns: int
@@ -95,7 +97,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """The history was made shorter, or that was tried. `strategy` is the last thing that worked."""
+    """A compaction or an attempt at one. `strategy` is the last one that succeeded."""
 
     started_ns: int
     ended_ns: int
@@ -110,7 +112,7 @@ class Compaction:
     def with_event(
         self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now_ns: int
     ) -> Compaction:
-        """What is known after `event`, which belongs to it."""
+        """The compaction after `event`, which belongs to it."""
         known = replace(self, ended_ns=now_ns)
         match event:
             case CompactionStarted():
@@ -134,9 +136,10 @@ _PARTS_OF_COMPACTIONS = (CompactionStarted, HistoryCompacted, CompactionFailed, 
 
 
 class Timeline:
-    """One run.
+    """The operations of one run.
 
-    `model` is the one that is asked first; `replays` knows what an earlier attempt did already: that is left out.
+    `model` is the first model of the chain. Operations that `replays` reports as finished by an earlier attempt are
+    omitted.
     """
 
     def __init__(
@@ -159,9 +162,9 @@ class Timeline:
         self._compaction: Compaction | None = None
 
     def note(self, event: AgentEvent) -> tuple[Operation, ...]:
-        """What is over with this event."""
+        """The operations that end with this event."""
         now = self._clock_ns()
-        if isinstance(event, TextDelta):  # by far the most frequent one
+        if isinstance(event, TextDelta):  # by far the most frequent event
             if self._first_text_ns is None:
                 self._first_text_ns = now
             return self._compaction_over() if self._compaction else ()
@@ -169,7 +172,7 @@ class Timeline:
         return (*before, *self._note_tool(event, now), *self._note_model(event, now))
 
     def close(self, error_type: str) -> tuple[Operation, ...]:
-        """What was not over when the run ended; `error_type` says why."""
+        """The operations that were unfinished at the end of the run. `error_type` is the reason."""
         now = self._clock_ns()
         tools = [
             ToolRun(
@@ -223,7 +226,7 @@ class Timeline:
             case TextDelta() | ToolCallStarted() | ToolCallFinished() | ToolResultSpilled() | HookFired():
                 pass  # see above
             case ApprovalRequired() | PromptShortened() | TokensCounted() | AnswerFinished() | HistoryReplaced():
-                pass  # take no time
+                pass  # takes no time
             case _:
                 assert_never(event)
         return ()
@@ -265,22 +268,22 @@ class Timeline:
         return call
 
     def _failed_call(self, now: int, error_type: str) -> tuple[ModelCall, ...]:
-        """The call that is under way, if there is one."""
+        """The current model call, if any."""
         return (self._call_over(now, error_type=error_type),) if self._calling else ()
 
     def _note_compaction(
         self, event: CompactionStarted | HistoryCompacted | CompactionFailed | ToolResultsMasked, now: int
     ) -> None:
-        # What comes without a start (ageing, the answer to an overflow) began when the loop was free for it.
+        # Compactions without a start event (ageing, the answer to an overflow) started when the loop became free.
         start = now if isinstance(event, CompactionStarted) else self._ready_ns
         known = self._compaction or Compaction(started_ns=start, ended_ns=now, step=self.step)
         self._compaction = known.with_event(event, now)
         self._ready_ns = now
         if isinstance(event, HistoryCompacted) and event.strategy == "emergency":
-            self._calling = True  # the same step asks once more
+            self._calling = True  # the same turn asks again
 
     def _belongs_to_compaction(self, event: AgentEvent) -> bool:
-        """A discarded attempt was one of the summary as long as nothing came of it."""
+        """A discarded attempt belongs to the summary until the summary is complete."""
         if isinstance(event, AttemptDiscarded):
             compaction = self._compaction
             return compaction is not None and compaction.strategy is None and compaction.error_type is None

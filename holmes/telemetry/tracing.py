@@ -1,7 +1,9 @@
-"""Makes spans of a stream of events, by OpenTelemetry's conventions for GenAI. Imported only when tracing is on.
+"""Creates OpenTelemetry spans from a stream of events, by the GenAI conventions. Imported only if tracing is on.
 
-One span for the run, below it one for each model call, tool and compaction. Only names, ids, sizes and counts go into
-attributes: no question, no answer, no argument, no result, no message of an error.
+Each run has one span, with child spans for model calls, tools and compactions. Attributes contain only names, ids,
+sizes and counts: no questions, answers, arguments, results or error messages. A thread exports the spans (OTLP over
+HTTP). A slow or missing collector costs spans but does not delay a run, and is logged in one line at intervals. The SDK
+reads its standard variables: headers, timeout, certificates, compression, sampler, batches, resource.
 """
 
 from __future__ import annotations
@@ -48,26 +50,25 @@ _OTHER: Final = ModelIdentity(provider="_OTHER", model=_UNKNOWN)
 
 
 class InvestigationTracer:
-    """Traces any number of runs. `models` are the configured models by the names that events call them."""
+    """Traces any number of runs. `models` maps the names in events to models."""
 
     def __init__(self, tracer: trace.Tracer, models: Mapping[str, ModelIdentity]) -> None:
         self._tracer = tracer
         self._models = models
 
     def reader(self, attributes: RunAttributes, replays: ReplayNotes | None = None) -> InvestigationTrace:
-        """A reader of one run. It belongs to the trace of the HTTP request that is being answered, if there is one."""
+        """A reader of one run. The run joins the trace of the current HTTP request, if any."""
         return InvestigationTrace(self, attributes, replays)
 
     def start(self, parent: Context) -> trace.Span:
-        """The span of a run."""
+        """Start the span of the run."""
         return self._tracer.start_span(_ROOT, context=parent, kind=SpanKind.INTERNAL)
 
     def identity(self, model: str | None) -> ModelIdentity:
-        """The identity of a configured model."""
         return self._models.get(model, _OTHER) if model else _OTHER
 
     def add(self, context: Context, operation: Operation, attributes: Attributes, name: str, kind: SpanKind) -> None:
-        """A span of something that is over."""
+        """Add the span of a finished operation."""
         span = self._tracer.start_span(
             name, context=context, kind=kind, attributes=attributes, start_time=operation.started_ns
         )
@@ -81,7 +82,7 @@ class InvestigationTracer:
 
 
 class InvestigationTrace:
-    """A `Reader` of one run."""
+    """A `Reader` that traces one run."""
 
     def __init__(self, tracer: InvestigationTracer, attributes: RunAttributes, replays: ReplayNotes | None) -> None:
         self._tracer = tracer
@@ -94,7 +95,6 @@ class InvestigationTrace:
         self._compacted = False
 
     def __enter__(self) -> Self:
-        """Start the span of the run."""
         self._root = self._tracer.start(self._parent)
         self._context = trace.set_span_in_context(self._root, self._parent)
         return self
@@ -102,7 +102,7 @@ class InvestigationTrace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End what is still open."""
+        """End all open spans."""
         closed = kind is None or not issubclass(kind, Exception)  # by the reader, a cancellation or a signal
         interrupted = CANCELLED if closed else kind.__name__ if kind is not None else _UNKNOWN
         for operation in self._timeline.close(interrupted):
@@ -115,7 +115,6 @@ class InvestigationTrace:
         self._root.end(end_time=time.time_ns())
 
     def note(self, event: AgentEvent) -> None:
-        """Take account of an event."""
         for operation in self._timeline.note(event):
             self._add(operation)
         if isinstance(event, AnswerFinished | HistoryReplaced | RunFailed):
@@ -202,7 +201,7 @@ class InvestigationTrace:
 
 
 def usage(stats: RequestStats) -> Attributes:
-    """Tokens and money. By the conventions, cached tokens are part of the input, reasoning is part of the output."""
+    """Tokens and cost. By the conventions, input includes cached tokens, and output includes reasoning."""
     attributes: Attributes = {
         "gen_ai.usage.input_tokens": stats.prompt_tokens,
         "gen_ai.usage.output_tokens": stats.completion_tokens,
@@ -219,7 +218,7 @@ def usage(stats: RequestStats) -> Attributes:
 
 
 def fail(span: trace.Span, error_type: str) -> None:
-    """Mark `span` as failed. Without a description: messages of providers and tools can hold anything."""
+    """Mark `span` as failed, without a description: messages of providers and tools can contain anything."""
     span.set_attribute("error.type", error_type)
     span.set_status(Status(StatusCode.ERROR))
 
@@ -236,7 +235,7 @@ _log = logging.getLogger(__name__)
 
 
 class SpanExport:
-    """A running export; `close` sends what is left, within a bounded time."""
+    """A running export. `close` sends the remaining spans within a bounded time."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -249,23 +248,22 @@ class SpanExport:
 
     @property
     def tracer(self) -> Tracer:
-        """Makes spans."""
         return self._provider.get_tracer("holmes", __version__)
 
     def close(self) -> None:
-        """Send what is left; give up after `FLUSH_SECONDS`. Blocks, so call it in a thread."""
-        # A thread that may be left behind: the SDK itself would wait for half a minute.
+        """Send the remaining spans, for at most `FLUSH_SECONDS`. Blocks, so call it in a thread."""
+        # This thread can be abandoned. The SDK itself would wait 30 seconds.
         closing = threading.Thread(target=self._provider.shutdown, name="holmes-spans", daemon=True)
         closing.start()
         closing.join(FLUSH_SECONDS)
         if closing.is_alive():
             _log.warning("traces: %s did not take all spans within %.0f s", self._address, FLUSH_SECONDS)
-            _SDK_LOG.mute()  # what the thread still says was just said
+            _SDK_LOG.mute()  # the thread would repeat the same warning
             self._exporter.shutdown()  # type: ignore[no-untyped-call]
 
 
 class _SparingLog(logging.Handler):
-    """Lets the SDK's warnings through as single lines of our own log, which masks them; each once in five minutes."""
+    """Forwards warnings of the SDK to our own log, which masks them, as single lines; each once in 5 minutes."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -273,7 +271,7 @@ class _SparingLog(logging.Handler):
         self._muted = False
 
     def listen(self) -> None:
-        """Stand in the way of everything that the SDK says. It stays so: its threads may speak after the end."""
+        """Receive all messages of the SDK, permanently: its threads may log after the end."""
         self._said.clear()
         self._muted = False
         library = logging.getLogger(_LIBRARY)
@@ -281,7 +279,6 @@ class _SparingLog(logging.Handler):
         library.propagate = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Say it, unless it was said a moment ago."""
         now = time.monotonic()
         if self._muted or now - self._said.get(str(record.msg), -_REPEAT_SECONDS) < _REPEAT_SECONDS:
             return
@@ -289,7 +286,7 @@ class _SparingLog(logging.Handler):
         _log.warning("traces: %s", excerpt(" ".join(record.getMessage().split()), _LINE_CHARACTERS))
 
     def mute(self) -> None:
-        """Swallow what comes from now on."""
+        """Discard all messages from now on."""
         self._muted = True
 
 

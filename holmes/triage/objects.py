@@ -34,7 +34,7 @@ _SPOKEN = re.compile(r"([A-Z][A-Za-z]{1,60}) (?:([a-z0-9][a-z0-9-]{0,62})/)?([a-
 _MISSING = re.compile(r"'[^']*' not found\b")
 _NEAREST = re.compile(r"did you mean '([a-z0-9][a-z0-9.-]{0,252})'")
 _Answer = TypeVar("_Answer")
-_NEAREST_NAMESPACE = re.compile(r"nearest existing one is '([a-z0-9][a-z0-9-]{0,62})'")
+_NEAREST_NAMESPACE = re.compile(r"closest existing name is '([a-z0-9][a-z0-9-]{0,62})'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

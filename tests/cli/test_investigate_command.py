@@ -89,7 +89,7 @@ def test_alerts_that_no_route_investigates_are_counted(home: Home, tmp_path: Pat
         (("--alertmanager-file=missing.json",), 2, "cannot be read"),
         (("--alertmanager-url=nonsense",), 2, "--alertmanager-url"),
         (("--alertmanager-url=http://x", "--alertmanager-file=y"), 2, "exclude each other"),
-        (("--alertmanager-url=http://x", "--alertmanager-label=a-b"), 2, "no matcher of labels"),
+        (("--alertmanager-url=http://x", "--alertmanager-label=a-b"), 2, "not a valid label matcher"),
         (("--alertmanager-url=http://127.0.0.1:1",), 3, "cannot be reached"),
     ],
 )

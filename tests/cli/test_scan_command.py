@@ -204,7 +204,7 @@ def test_a_choice_that_nothing_matches_is_not_taken_for_a_healthy_cluster(home: 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--rule", "P99"), "there is no rule 'P99'"),
+        (("--rule", "P99"), "unknown rule 'P99'"),
         (("-A", "-n", "shop"), "-A and -n exclude each other"),
         (("-l", "app"), "write labels as key=value"),
         (("--demo", "--snapshot", "x"), "exclude each other"),
@@ -232,7 +232,7 @@ def test_a_namespace_that_does_not_exist_is_a_mistake_and_not_healthy(home: Home
     done = scan_of(home, tmp_path, with_namespaces, "-n", "shp")
 
     assert done.exit_code == 2
-    assert "namespace 'shp' does not exist; the nearest existing one is 'shop'" in done.stderr
+    assert "namespace 'shp' does not exist; the closest existing name is 'shop'" in done.stderr
 
 
 def test_a_report_of_something_else_is_no_baseline(home: Home, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ async def test_a_connection_that_is_reset_after_the_handshake_hints_at_the_clien
         try:
             async with await ClusterClient.connect(Environment.of({"KUBECONFIG": str(path)})) as client:
                 with pytest.raises(
-                    ClusterUnreachable, match=r"was cut before an answer \(.*; check .* client certificate"
+                    ClusterUnreachable, match=r"ended before an answer \(.*; check .* client certificate"
                 ):
                     await client.probe()
         finally:
@@ -282,8 +282,8 @@ async def test_a_certificate_of_an_exec_plugin_is_shown(certificates: Certificat
     ("script", "message"),
     [
         ("echo expired session >&2; exit 7", "'./plugin' failed with exit code 7: expired session"),
-        ("echo no json", "'./plugin' printed no JSON"),
-        ("echo '{}'", "speaks '', the kubeconfig wants 'client.authentication.k8s.io/v1'"),
+        ("echo no json", "'./plugin' did not print JSON"),
+        ("echo '{}'", "uses '', but the kubeconfig requires 'client.authentication.k8s.io/v1'"),
         (_credential(), "printed neither a token nor a certificate with its key"),
     ],
 )

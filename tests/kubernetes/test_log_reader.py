@@ -26,7 +26,7 @@ async def test_a_pod_whose_name_fits_no_path_does_not_take_the_other_logs_along(
         reading = await read_logs(client, [key("we/../b"), key(""), key("web")], LogLimits())
 
     assert reading.logs == {key("web"): "panic: no config\n"}
-    assert ["cannot be a Kubernetes name" in each.why for each in reading.unread] == [True, True]
+    assert ["is not a valid Kubernetes name" in each.why for each in reading.unread] == [True, True]
 
 
 async def test_a_log_that_is_cut_at_its_bytes_does_not_end_in_half_of_a_token(

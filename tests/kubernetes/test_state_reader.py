@@ -72,8 +72,8 @@ async def test_pages_are_read_to_the_end_and_the_number_of_lists_stays_the_same(
         (status(500, "InternalError", "etcd leader changed"), "etcd leader changed"),
         (status(429, "TooManyRequests", "slow down", {"Retry-After": "0"}), "slow down"),
         (Answer(body=b"<html>log in</html>"), "not JSON"),
-        (Answer(body=b'{"items": [' + b" " * 1000, cut_after=500), "cut in the middle"),
-        (Answer(body=b"{}", delay_seconds=30), "no complete answer within 2 s"),
+        (Answer(body=b'{"items": [' + b" " * 1000, cut_after=500), "the connection ended"),
+        (Answer(body=b"{}", delay_seconds=30), "did not complete within 2 s"),
     ],
 )
 async def test_a_list_that_fails_is_a_gap_with_its_reason_and_the_rest_is_read(
@@ -303,7 +303,7 @@ async def test_an_answer_that_is_no_list_of_objects_is_a_gap_and_no_empty_list(
     state, _ = await read(quiet_cluster, tmp_path)
 
     assert [gap.kind for gap in state.reading.gaps] == ["Pod"]
-    assert "than a list of objects" in state.reading.gaps[0].why
+    assert "did not answer with a list of objects" in state.reading.gaps[0].why
     assert not state.is_missing("Pod", "shop", "web")
 
 

@@ -145,7 +145,7 @@ async def test_a_refusal_while_looking_for_pods_keeps_its_type(api: KubernetesAp
 
 
 async def test_a_kind_without_pods_is_refused_with_the_known_ones(client: ClusterClient) -> None:
-    with pytest.raises(ToolError, match="'service' is not a kind whose pods can be found; use one of Deployment, "):
+    with pytest.raises(ToolError, match="'service' is not a kind with pods; use one of Deployment, "):
         await find_pods(client, kind="service", name="cart", namespace="shop")
 
 

@@ -77,17 +77,17 @@ async def failure_of(reply: Scripted, recorder: Recorder) -> tuple[ModelError, i
     [
         (
             "<html><style>a{}</style><h1>Log in</h1> to go &amp; ask</html>",
-            "it is not an event stream (application/json); it begins with 'Log in to go & ask'; check the API base",
+            "it is not an event stream (application/json); it starts with 'Log in to go & ask'; check the API base",
         ),
-        ('{"error": {"message": "no such deployment"}}', ": no such deployment; check the model's settings"),
-        ('{"detail": "Not Found"}', ": Not Found; check the model's settings and the API base address"),
+        ('{"error": {"message": "no such deployment"}}', ": no such deployment; check the settings of the model"),
+        ('{"detail": "Not Found"}', ": Not Found; check the settings of the model and the API base address"),
         ("[" * 20_000, "it is not an event stream"),
     ],
 )
 async def test_what_is_no_event_stream_is_told_and_not_asked_again(body: str, reason: str, recorder: Recorder) -> None:
     error, requests = await failure_of(ErrorReply(status=200, body=body), recorder)
     assert reason in str(error)
-    assert str(error).startswith("No usable answer from 'openai' at http://127.0.0.1:")
+    assert str(error).startswith("No usable reply from 'openai' at http://127.0.0.1:")
     assert (requests, error.retryable) == (1, False)
     assert recorder.discarded == []
 
@@ -97,7 +97,7 @@ async def test_providers_that_litellm_reads_by_itself_are_judged_the_same(name: 
     reply = ErrorReply(status=200, body='{"error": {"message": "sold out"}}')
     with (
         provider([reply], model=name) as parts,
-        pytest.raises(ModelError, match=r"No usable answer from '\w+' at .*: sold out; check"),
+        pytest.raises(ModelError, match=r"No usable reply from '\w+' at .*: sold out; check"),
     ):
         await parts.model.complete(request(), recorder.emit)
 
@@ -137,7 +137,7 @@ async def test_chunks_of_a_wrong_shape_are_one_short_line_and_asked_once_more(
     chunk: dict[str, Any], recorder: Recorder
 ) -> None:
     error, requests = await failure_of(Reply(raw_chunks=(chunk, END)), recorder)
-    assert str(error).startswith("No usable answer from 'openai' at ")
+    assert str(error).startswith("No usable reply from 'openai' at ")
     assert len(str(error)) < 500
     assert requests == 2
 
@@ -153,7 +153,7 @@ async def test_a_model_that_repeats_itself_is_not_asked_again_and_not_quoted(rec
     error, requests = await failure_of(
         Reply(raw_chunks=(*(delta(content="Q" * 400) for _ in range(150)), END)), recorder
     )
-    assert "the model repeats the same piece of text without end; ask in other words" in str(error)
+    assert "the model repeats the same text endlessly; rephrase the question" in str(error)
     assert ("QQQ" in str(error), requests, error.retryable) == (False, 1, False)
 
 
@@ -221,7 +221,7 @@ async def test_a_line_without_end_is_given_up_early(name: str, recorder: Recorde
     with (
         raw_answers(endless) as (address, hits),
         provider([], model=name, change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes without an end"),
+        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum of a reply"),
     ):
         await parts.model.complete(request(), recorder.emit)
     assert len(hits) == 1
@@ -240,7 +240,7 @@ async def test_few_compressed_bytes_that_stand_for_many_are_given_up_early(recor
     with (
         raw_answers(bomb) as (address, _),
         provider([], change=lambda config: replace(config, api_base=address)) as parts,
-        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes without an end"),
+        pytest.raises(ModelError, match=r"it sent 8,\d{3},\d{3} bytes, more than the maximum of a reply"),
     ):
         await parts.model.complete(request(), recorder.emit)
 

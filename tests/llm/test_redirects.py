@@ -53,8 +53,8 @@ async def test_no_redirect_to_another_origin_is_followed(model: str, status: int
             await parts.model.complete(asked, recorder.emit)
         assert len(parts.server.requests) == 1, "it was not asked again"
         assert elsewhere.requests == ()
-    assert f"redirects to another place, {target}, and the prompt is not sent there" in str(caught.value)
-    assert "if that is the right address, set it as the API base" in str(caught.value)
+    assert f"redirects to another origin, {target}; the prompt was not sent there" in str(caught.value)
+    assert "if this address is correct, set it as the API base" in str(caught.value)
 
 
 async def test_a_redirect_within_the_origin_is_followed(recorder: Recorder) -> None:
@@ -70,7 +70,7 @@ async def test_a_redirect_within_the_origin_is_followed(recorder: Recorder) -> N
 )
 async def test_another_origin_is_seen_however_it_is_written(location: str, recorder: Recorder) -> None:
     moved = ErrorReply(status=307, headers={"location": location})
-    with provider([moved]) as parts, pytest.raises(ModelError, match=r"redirects to another place, https?://127"):
+    with provider([moved]) as parts, pytest.raises(ModelError, match=r"redirects to another origin, https?://127"):
         await parts.model.complete(request(), recorder.emit)
 
 
@@ -79,7 +79,7 @@ async def test_another_scheme_is_another_origin(recorder: Recorder) -> None:
         place = parts.server.base_url.replace("http:", "https:")
         return ErrorReply(status=307, headers={"location": f"{place}/chat/completions"})
 
-    with provider(moved) as parts, pytest.raises(ModelError, match="redirects to another place, https://127"):
+    with provider(moved) as parts, pytest.raises(ModelError, match="redirects to another origin, https://127"):
         await parts.model.complete(request(), recorder.emit)
 
 

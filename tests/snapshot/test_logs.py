@@ -102,7 +102,7 @@ def test_a_pod_that_no_node_has_yet_has_an_empty_log(shop: Recording) -> None:
         ("web", {"tailLines": "-1"}, 400, "tailLines: '-1' is not a number"),
         ("web", {"sinceTime": "noon"}, 400, "sinceTime: 'noon' is not a time like 2026-01-31T12:00:00Z"),
         ("nothing", {}, 404, 'pods "nothing" not found'),
-        ("two", {"container": "b"}, 500, "gone.log' of the recording cannot be read: No such file or directory"),
+        ("two", {"container": "b"}, 500, "gone.log' cannot be read: No such file or directory"),
     ],
 )
 def test_a_log_that_cannot_be_had_is_refused_with_the_reason(

@@ -61,7 +61,7 @@ async def test_whatever_would_change_something_is_refused(client: httpx.AsyncCli
         body = answer.json()
         assert answer.status_code == body["code"] == 405, (method, path)
         assert (body["kind"], body["reason"]) == ("Status", "MethodNotAllowed")
-        assert body["message"] == "this is a recording, it is read-only"
+        assert body["message"] == "this recording is read-only"
         assert answer.headers["Allow"] == "GET, HEAD"
 
 

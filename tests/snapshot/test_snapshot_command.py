@@ -89,9 +89,9 @@ def test_create_that_is_interrupted_leaves_nothing_and_ends_with_130(api: Kubern
     [
         (["create", "-A", "-n", "shop", "x"], "-A and -n exclude each other"),
         (["create"], "Missing argument 'FOLDER'"),
-        (["serve", "nothing"], "'nothing' does not exist: name a recording, a cluster dump or manifests"),
+        (["serve", "nothing"], "'nothing' does not exist; expected a recording, a cluster dump or manifests"),
         (["serve", "--port", "70000", "."], "Invalid value for '--port'"),
-        (["show", "."], "holds neither a recording nor Kubernetes objects"),
+        (["show", "."], "contains neither a recording nor Kubernetes objects"),
     ],
 )
 def test_wrong_usage_is_one_line_and_ends_with_2(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -15,10 +15,10 @@ from holmes.values.errors import HolmesError
 async def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
     target = tmp_path / "a" / "recording"
     up = ResourceType(group="", version="v1", plural="../../../out", kind="Out", namespaced=False)
-    with pytest.raises(HolmesError, match="leads out of the recording"):
+    with pytest.raises(HolmesError, match="is outside the recording"):
         async with RecordingWriter.open(target) as writer:
             await writer.write_objects(up, [])
-    with pytest.raises(HolmesError, match="leads out of the recording"):
+    with pytest.raises(HolmesError, match="is outside the recording"):
         async with RecordingWriter.open(target) as writer:
             await writer.write_log(LogKey(namespace="..", pod="..", container="out"), b"stolen")
     assert _files_in(tmp_path) == []

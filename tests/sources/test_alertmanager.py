@@ -77,7 +77,8 @@ def server(status: int, body: bytes = b"[]") -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"), [(401, "--alertmanager-username"), (404, "is it an Alertmanager"), (500, "500")]
+    ("status", "advice"),
+    [(401, "--alertmanager-username"), (404, "0.16 or later is required"), (500, "500")],
 )
 async def test_a_refusal_says_what_to_do(status: int, advice: str) -> None:
     with server(status) as (url, _), pytest.raises(SourceUnreachable, match=advice):
@@ -109,7 +110,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.
 
 @pytest.mark.parametrize("url", ["", "alertmanager:9093", "ftp://x", "http://", "http://x:port"])
 async def test_an_address_that_is_none_is_a_mistake_of_the_configuration(url: str) -> None:
-    with pytest.raises(ConfigError, match="write for example"):
+    with pytest.raises(ConfigError, match="expected for example"):
         await fetch_alerts(AlertmanagerAccess(url=url))
 
 

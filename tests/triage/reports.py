@@ -116,7 +116,7 @@ MISSING_SETTINGS = incident(
         CHECKOUT_POD,
         SETTINGS,
         "ConfigMap shop/checkout-settings does not exist, but container app of Deployment shop/checkout takes its "
-        "environment from it; the nearest existing one is 'checkout-setting'",
+        "environment from it; the closest existing name is 'checkout-setting'",
         Evidence(object=CHECKOUT, path="spec.template.spec.containers[0].envFrom[0].configMapRef.name",
                  value="checkout-settings"),
         Evidence(object=CHECKOUT_POD, path="status.containerStatuses[0].state.waiting.message",
@@ -139,7 +139,7 @@ OUT_OF_MEMORY = incident(
         "P02",
         CART_POD,
         CART,
-        "The container app of Deployment shop/cart was killed after 40s because it needs more memory than its limit "
+        "The container app of Deployment shop/cart was killed after 40s because it exceeded its memory limit "
         "resources.limits.memory = 64Mi (OOMKilled)",
         Evidence(object=CART, path="spec.template.spec.containers[0].resources.limits.memory", value="64Mi"),
         Evidence(object=CART_POD, path="status.containerStatuses[0].lastState.terminated.reason", value="OOMKilled"),

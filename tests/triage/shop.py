@@ -43,7 +43,7 @@ USAGE = "NAMESPACE   NAME   CPU(cores)   MEMORY(bytes)\nshop   cart-1   5m   60M
 def diagnosis(arguments: Mapping[str, JsonValue], whole: DiagnosisReport = SHOP) -> Answer:
     namespace, resource = arguments.get("namespace"), str(arguments.get("resource", ""))
     if namespace not in (None, "*", "shop", "default", "shop-staging"):
-        return refused(f"namespace {namespace!r} does not exist; the nearest existing one is 'shop'")
+        return refused(f"namespace {namespace!r} does not exist; the closest existing name is 'shop'")
     if namespace in ("default", "shop-staging"):
         return report(namespaces=(str(namespace),))
     if resource:

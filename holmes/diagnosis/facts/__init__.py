@@ -1,1 +1,1 @@
-"""What rules know about single things: probes, log lines, host names, selectors, schedules. No rule, no incident."""
+"""Facts for rules: probes, log lines, host names, selectors, references. Contains no rules."""

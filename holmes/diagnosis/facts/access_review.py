@@ -40,7 +40,10 @@ _LONGEST_LINE_CHARACTERS: Final = 4_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Denial:
-    """A denied request of a ServiceAccount. `namespace` is empty for one about the whole cluster; so may be `name`."""
+    """A denied request of a ServiceAccount.
+
+    `namespace` is empty for a cluster-wide request; `name` may be empty too.
+    """
 
     account_namespace: str
     account: str
@@ -52,12 +55,11 @@ class Denial:
 
     @property
     def service_account(self) -> ObjectRef:
-        """Who asked."""
         return ObjectRef(kind="ServiceAccount", namespace=self.account_namespace, name=self.account)
 
     @property
     def request(self) -> str:
-        """What was asked for: `list pods in namespace shop`."""
+        """The request in words: `list pods in namespace shop`."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
         return (
             f"{self.verb} {resource} {f'in namespace {self.namespace}' if self.namespace else 'in the whole cluster'}"
@@ -65,7 +67,7 @@ class Denial:
 
 
 def denials_in(text: str) -> Iterator[tuple[Denial, str]]:
-    """Every denied request that a text tells of, with the line."""
+    """Every denied request in a text, with its line."""
     if _MARK not in text:
         return
     for line in text.splitlines():
@@ -75,12 +77,12 @@ def denials_in(text: str) -> Iterator[tuple[Denial, str]]:
 
 
 def misses_token(line: str) -> bool:
-    """Whether an application complains that it has no token for the Kubernetes API."""
+    """Whether an application reports that it has no token for the Kubernetes API."""
     return _NO_TOKEN.search(line[:_LONGEST_LINE_CHARACTERS]) is not None
 
 
 def accounts_blamed(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The ServiceAccounts whose rights or tokens a line of the pod's log complains about."""
+    """The ServiceAccounts that a log line of the pod reports as lacking rights or a token."""
     accounts = [denial.service_account for denial, _ in denials_in(line)]
     if misses_token(line):
         name = pod.text("spec", "serviceAccountName") or "default"
@@ -93,7 +95,7 @@ _KINDS: Final = ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """What has to change, in words for the end of a sentence, with the decisive field first."""
+    """The required change in words for the end of a sentence; the decisive field is the first evidence."""
 
     culprit: ObjectRef
     why: str
@@ -101,7 +103,10 @@ class Reason:
 
 
 def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
-    """The most telling reason of a denial; None when roles or bindings may not be read or it would be allowed now."""
+    """The most specific reason of a denial.
+
+    None when Roles or bindings cannot be read, or when the request is allowed now.
+    """
     places = [denial.namespace] if denial.namespace else []
     if not all(state.covers(kind) if kind.startswith("Cluster") else _covers(state, kind, places) for kind in _KINDS):
         return None
@@ -120,7 +125,7 @@ def reason_of(state: ClusterState, denial: Denial) -> Reason | None:
 
 
 def accounts_that_may(state: ClusterState, denial: Denial) -> tuple[str, ...]:
-    """The ServiceAccounts of the same namespace that a binding allows the request."""
+    """The ServiceAccounts of the same namespace to which a binding grants the request."""
     names: set[str] = set()
     for binding in _bindings(state, denial.namespace):
         role = role_of(state, binding)
@@ -142,7 +147,7 @@ def _first(reasons: Iterator[Reason | None]) -> Reason | None:
 
 
 def _bindings(state: ClusterState, namespace: str) -> tuple[ClusterObject, ...]:
-    """What can grant a request there."""
+    """The bindings that can grant a request in its namespace."""
     local = state.of("RoleBinding", namespace) if namespace else ()
     return (*local, *state.of("ClusterRoleBinding"))
 
@@ -156,7 +161,7 @@ def _names(binding: ClusterObject, denial: Denial) -> bool:
 
 
 def _allowed_to_groups(state: ClusterState, denial: Denial) -> bool:
-    """Whether a binding to a group of all ServiceAccounts allows it by now."""
+    """Whether a binding to a group of all ServiceAccounts allows the request now."""
     account = f"{denial.account_namespace}:{denial.account}"
     groups = {"system:serviceaccounts", f"system:serviceaccounts:{denial.account_namespace}", "system:authenticated"}
     for binding in _bindings(state, denial.namespace):
@@ -212,20 +217,20 @@ def _without_role(state: ClusterState, binding: ClusterObject) -> Reason:
     missing = ObjectRef(kind=kind, namespace=namespace, name=name)
     return Reason(
         culprit=binding.ref if meant(name, existing) else missing,
-        why=f"{binding.ref} gives it {missing}, which does not exist{hint(name, existing)}",
+        why=f"{binding.ref} grants {missing}, which does not exist{hint(name, existing)}",
         evidence=(evidence.field(binding, "roleRef", "name"),),
     )
 
 
 def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
-    """The rule about this resource, however it is written, that has the fewest things wrong."""
+    """The rule about this resource, or a misspelling of it, with the fewest errors."""
     if is_built_in(role):
         return None
     needed = {
         "resources": denial.resource,
         "apiGroups": denial.group or '""',
         "verbs": denial.verb,
-        "resourceNames": denial.name or "the request, which names no object",
+        "resourceNames": denial.name or "the request, which has no object name",
     }
     near = [
         (len(wrong), index, rule, wrong)
@@ -248,7 +253,7 @@ def _nearly_allows(role: ClusterObject, denial: Denial) -> Reason | None:
 
 
 def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
-    """What keeps a rule from allowing the request, the worst first."""
+    """The reasons why a rule does not allow the request, the most serious first."""
     holds = {
         "resources": _has_resource(rule, denial.resource),
         "apiGroups": _has(rule, "apiGroups", denial.group),
@@ -259,7 +264,7 @@ def _wrong_in(rule: JsonObject, denial: Denial) -> tuple[str, ...]:
 
 
 def _is_slip(rule: JsonObject, resource: str) -> bool:
-    """Whether the rule names the same resource in a wrong way: singular, a slip, or without the subresource."""
+    """Whether the rule misspells the resource: in the singular, with a typo, or without the subresource."""
     plain = resource.partition("/")[0]
     return any(
         each.lower() in {plain, plain.removesuffix("s"), plain.removesuffix("es")}
@@ -269,7 +274,7 @@ def _is_slip(rule: JsonObject, resource: str) -> bool:
 
 
 def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """A binding that would allow it, for a ServiceAccount of another namespace or with a slip in its name."""
+    """A binding that would allow the request, but to a ServiceAccount of another namespace or a misspelt name."""
     role = role_of(state, binding)
     if role is None or not allows(role, denial):
         return None
@@ -285,29 +290,31 @@ def _wrong_subject(state: ClusterState, binding: ClusterObject, denial: Denial) 
         if key and not (key == "name" and state.get("ServiceAccount", namespace, name) is not None):
             return Reason(
                 culprit=binding.ref,
-                why=f"{binding.ref} would allow it, but is for {said} and not for {denial.service_account}",
+                why=f"{binding.ref} would allow it, but its subject is {said}, not {denial.service_account}",
                 evidence=(evidence.value(binding, f"subjects[{index}].{key}", text(subject, key)),),
             )
     return None
 
 
 def _wrong_place(state: ClusterState, binding: ClusterObject, denial: Denial) -> Reason | None:
-    """A binding for this very ServiceAccount that holds in another namespace only."""
+    """A binding for this ServiceAccount that applies only to another namespace."""
     role = role_of(state, binding)
     if role is None or binding.namespace == denial.namespace or not _names(binding, denial) or not allows(role, denial):
         return None
     needed = (
-        f"namespace {denial.namespace}" if denial.namespace else "the whole cluster, which takes a ClusterRoleBinding"
+        f"namespace {denial.namespace}"
+        if denial.namespace
+        else ("the whole cluster, which requires a ClusterRoleBinding")
     )
     return Reason(
         culprit=binding.ref,
-        why=f"{binding.ref} allows it in namespace {binding.namespace} only, and it is needed in {needed}",
+        why=f"{binding.ref} allows it only in namespace {binding.namespace}, but it is needed in {needed}",
         evidence=(evidence.field(binding, "metadata", "namespace"), evidence.field(binding, "roleRef", "name")),
     )
 
 
 def is_built_in(role: ClusterObject) -> bool:
-    """Roles such as `view` are not to be changed; another one has to be bound."""
+    """Built-in roles such as `view` must not be changed; another role must be bound."""
     return role.labels.get("kubernetes.io/bootstrapping") == "rbac-defaults"
 
 
@@ -315,12 +322,12 @@ def _lacks_rule(binding: ClusterObject, role: ClusterObject) -> Reason:
     if is_built_in(role):
         return Reason(
             culprit=binding.ref,
-            why=f"{binding.ref} gives it {role.ref}, which does not allow that",
+            why=f"{binding.ref} grants {role.ref}, which does not allow this",
             evidence=(evidence.field(binding, "roleRef", "name"),),
         )
     return Reason(
         culprit=role.ref,
-        why=f"{role.ref}, which it has, has no rule for that",
+        why=f"{role.ref}, which it has, has no rule for this",
         evidence=(evidence.field(role, "rules"),),
     )
 
@@ -332,6 +339,6 @@ def _not_bound(state: ClusterState, denial: Denial) -> Reason:
     offer = f"; {able[0]} would allow it" if able else ""
     return Reason(
         culprit=denial.service_account,
-        why=f"no {kind} gives it any role for that{offer}",
+        why=f"no {kind} grants it a role for this{offer}",
         evidence=(),
     )

@@ -29,7 +29,7 @@ _HTTPS: Final = 443
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One webhook of a configuration; `path` is where it lies in it: `webhooks[0]`."""
+    """One webhook of a configuration. `path` is its place there: `webhooks[0]`."""
 
     configuration: ClusterObject
     path: str
@@ -37,17 +37,15 @@ class Webhook:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return text(self.body, "name")
 
     @property
     def failure_policy(self) -> str:
-        """`Fail` or `Ignore`."""
         return text(self.body, "failurePolicy") or "Fail"
 
     @property
     def service(self) -> ObjectRef | None:
-        """The Service that is asked; None when it is an address outside of the cluster."""
+        """The Service that the webhook calls; None for a URL outside the cluster."""
         service = child(self.body, "clientConfig", "service")
         if not text(service, "name"):
             return None
@@ -55,15 +53,14 @@ class Webhook:
 
     @property
     def port(self) -> int:
-        """The port of the Service that is asked."""
         return integer(self.body, "clientConfig", "service", "port") or _HTTPS
 
     def covers_namespace(self, namespace: ClusterObject) -> bool:
-        """Whether it is asked about objects of the namespace."""
+        """Whether the webhook is called for objects of the namespace."""
         return matches_selector(child(self.body, "namespaceSelector"), namespace.labels)
 
     def trouble(self, state: ClusterState) -> str:
-        """Why its Service cannot answer, as far as lists can tell; empty when it can or when nobody knows."""
+        """Why its Service cannot answer, according to the lists; empty when it can or when this is unknown."""
         ref = self.service
         if ref is None:
             return ""
@@ -74,13 +71,13 @@ class Webhook:
             return f"{ref} does not exist{hint(ref.name, (each.name for each in state.of('Service', ref.namespace)))}"
         ports = [integer(port, "port") for port in service.children("spec", "ports")]
         if ports and self.port not in ports:
-            return f"{ref} has no port {self.port}, only {', '.join(map(str, ports))}"
+            return f"{ref} has no port {self.port}; its ports: {', '.join(map(str, ports))}"
         if text(service.body, "spec", "type") != "ExternalName" and _has_no_ready_endpoint(state, service):
             return f"{ref} has no ready endpoint"
         return ""
 
     def evidence(self, state: ClusterState) -> tuple[Evidence, ...]:
-        """What is asked, what happens when it does not answer, and what is known of the Service."""
+        """The Service that is called, the failure policy, and the state of the Service."""
         of = self.configuration
         asked = self.body.get("clientConfig")
         service = child(asked, "service")
@@ -93,7 +90,6 @@ class Webhook:
 
 
 def webhooks(state: ClusterState) -> Iterator[Webhook]:
-    """All webhooks."""
     for kind in _CONFIGURATIONS:
         for configuration in state.of(kind):
             if configuration.deleted is None:
@@ -102,14 +98,14 @@ def webhooks(state: ClusterState) -> Iterator[Webhook]:
 
 
 def webhook_named(state: ClusterState, name: str, message: str = "") -> Webhook | None:
-    """The webhook with this name; of several the one whose Service the message of a failed call names."""
+    """The webhook with this name. If several match, the one whose Service is in the message of the failed call."""
     named = [each for each in webhooks(state) if each.name == name]
     called = [each for each in named if each.service and f"{each.service.name}.{each.service.namespace}.svc" in message]
     return next(iter((*called, *named)), None)
 
 
 def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
-    """Whether certainly no pod answers for the Service."""
+    """Whether it is certain that no pod answers for the Service."""
     if not state.covers("EndpointSlice", service.namespace):
         return False
     slices = state.selected("EndpointSlice", service.namespace, {_SLICE_LABEL: service.name})
@@ -119,7 +115,7 @@ def _has_no_ready_endpoint(state: ClusterState, service: ClusterObject) -> bool:
 
 
 def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
-    """What serves the webhook, when it exists and does not answer: its Service and the workloads behind it."""
+    """The Service of the webhook and the workloads behind it, when it exists and does not answer."""
     service = state.find(webhook.service) if webhook.service is not None else None
     if service is None or not webhook.trouble(state):
         return ()
@@ -127,7 +123,7 @@ def backends(state: ClusterState, webhook: Webhook) -> tuple[ObjectRef, ...]:
 
 
 def workloads_behind(state: ClusterState, service: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The outermost workloads whose pods the Service selects, also those that have no pod."""
+    """The outermost workloads whose pods the Service selects, including workloads without pods."""
     selector = text_map(service.body, "spec", "selector")
     return tuple(
         workload.ref
@@ -176,9 +172,10 @@ _PREFIX: Final = re.compile(r"^(\(combined from similar events\): )?(Error creat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A refusal: `maker` asked for pods, `message` is the newest answer and `proof` where it stands.
+    """A refusal to create pods.
 
-    `running` counts the pods of the maker's workload that are ready all the same.
+    `maker` requested the pods, `message` is the newest answer and `proof` its source. `running` counts the pods of the
+    maker's workload that are ready anyway.
     """
 
     maker: ClusterObject
@@ -190,12 +187,12 @@ class Refusal:
 
     @property
     def severity(self) -> Severity:
-        """Critical when nothing of the workload is ready."""
+        """Critical when no pod of the workload is ready."""
         return "warning" if self.running else "critical"
 
     @property
     def is_known(self) -> bool:
-        """Whether it is of a kind that has its own rule."""
+        """Whether another rule covers this kind."""
         return any(pattern.search(self.message) for pattern in _KNOWN)
 
 
@@ -203,7 +200,7 @@ _REFUSALS: Final[WeakKeyDictionary[ClusterState, tuple[Refusal, ...]]] = WeakKey
 
 
 def refusals(state: ClusterState) -> tuple[Refusal, ...]:
-    """All makers of pods that are refused some at present; looked for once for each state."""
+    """Every controller whose pods are currently refused, found once for each state."""
     found = _REFUSALS.get(state)
     if found is None:
         found = _REFUSALS[state] = tuple(_refusals(state))
@@ -247,7 +244,7 @@ def _is_over(job: ClusterObject) -> bool:
 
 
 def _refusal(state: ClusterState, maker: ClusterObject) -> Refusal | None:
-    """The newest event counts: a condition keeps the message of the first refusal."""
+    """The newest event is used, because a condition keeps the message of the first refusal."""
     condition = maker.condition("ReplicaFailure")
     stands = text(condition, "status") == "True" and text(condition, "reason") == "FailedCreate"
     events = state.events_of(maker, "FailedCreate")

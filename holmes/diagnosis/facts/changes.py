@@ -46,10 +46,10 @@ _MOST_DIFFERENCES: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One value that two templates do not share.
+    """One value that differs between two templates.
 
-    `path` is the field in the workload with positions as in the newer template, `name` the same in words:
-    `spec.template.spec.containers[0].image`, `container web image`. A value that is not there is `ABSENT`.
+    `path` is the field in the workload, with list positions of the newer template. `name` is the field in words:
+    `spec.template.spec.containers[0].image`, `container web image`. A missing value is `ABSENT`.
     """
 
     path: str
@@ -63,9 +63,9 @@ class Difference:
 
 
 def template_differences(old: JsonObject, new: JsonObject) -> tuple[Difference, ...]:
-    """What differs between two pod templates (`spec.template`), images first; at most 20 differences.
+    """The differences between two pod templates (`spec.template`), images first; at most 20.
 
-    Containers, variables, volumes, mounts and ports are compared by name, so that a moved entry is no difference.
+    Containers, variables, volumes, mounts and ports are compared by name, so a moved entry is not a difference.
     """
     found = [*_of_metadata(old, new), *_of_maps(child(old, "spec"), child(new, "spec"), "spec.template.spec", "")]
     found.sort(key=lambda difference: not difference.path.endswith(".image"))
@@ -79,7 +79,7 @@ def replica_sets_newest_first(state: ClusterState, deployment: ClusterObject) ->
 
 
 def revision(replica_set: ClusterObject) -> int:
-    """The revision that the Deployment gave to the ReplicaSet, 0 when unknown."""
+    """The revision number of a ReplicaSet, 0 when unknown."""
     written = replica_set.annotations.get(_REVISION, "")
     return int(written) if written.isascii() and written.isdigit() else 0
 
@@ -87,7 +87,7 @@ def revision(replica_set: ClusterObject) -> int:
 def last_rollout(
     state: ClusterState, deployment: ClusterObject
 ) -> tuple[ClusterObject, ClusterObject, tuple[Difference, ...]] | None:
-    """The newest ReplicaSet, the one before it and what differs; None when there was only one."""
+    """The newest ReplicaSet, its predecessor and their differences; None when there is only one."""
     newest_first = replica_sets_newest_first(state, deployment)
     if len(newest_first) < 2:
         return None
@@ -121,7 +121,6 @@ def _of_maps(old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], path: s
 def _of_lists(
     old: Mapping[str, JsonValue], new: Mapping[str, JsonValue], key: str, where: tuple[str, str]
 ) -> Iterator[Difference]:
-    """Entries of a list that have names."""
     path, name = where
     before, after = _by_name(old, key), _by_name(new, key)
     noun = _NOUNS.get(key, key)
@@ -144,7 +143,7 @@ def _of_entries(old: JsonObject, new: JsonObject, place: str, called: str) -> It
 
 
 def _brief(found: tuple[int, JsonObject] | None, key: str) -> JsonValue:
-    """A whole entry, short: of a container its image, of a variable its value."""
+    """A whole entry in short form: the image of a container, the value of a variable."""
     if found is None:
         return None
     entry = found[1]
@@ -178,7 +177,7 @@ def _written(value: JsonValue, *, hidden: bool) -> str:
 
 
 class _Index:
-    """Services by the first label of their selector, autoscalers by their target."""
+    """Services by the first label of their selector; autoscalers by their target."""
 
     def __init__(self, state: ClusterState) -> None:
         self.services: dict[tuple[str, str, str], list[tuple[dict[str, str], ClusterObject]]] = defaultdict(list)
@@ -216,7 +215,7 @@ def services_selecting(state: ClusterState, namespace: str, labels: Mapping[str,
 
 
 def autoscalers_of(state: ClusterState, workload: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The HorizontalPodAutoscalers whose target the workload is."""
+    """The HorizontalPodAutoscalers that scale the workload."""
     return tuple(_index(state).autoscalers.get((workload.namespace, workload.kind, workload.name), ()))
 
 
@@ -231,10 +230,10 @@ _CONTROLLERS: Final = frozenset(
 def recent_changes(
     state: ClusterState, about: ObjectRef, before: float | None, *, window_seconds: float = 3600
 ) -> tuple[Change, ...]:
-    """The newest changes of an object and of what it depends on, newest first, at most 5.
+    """The newest changes of an object and its dependencies, newest first, at most 5.
 
-    `before` is when the incident began, in seconds since the epoch (None: now); only changes of the `window_seconds`
-    before it count. Of an object that does not exist nothing is known.
+    `before` is the start of the incident in seconds since the epoch (None: now). Only changes within `window_seconds`
+    before it count. An object that does not exist has no changes.
     """
     found = state.find(about)
     if found is None:
@@ -264,19 +263,19 @@ def _all_changes(state: ClusterState, found: ClusterObject) -> Iterator[tuple[fl
 
 
 def _rollouts(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """The newest ReplicaSet, with what differs from the one before."""
+    """The newest ReplicaSet and its differences from the previous one."""
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     if rollout is None:
         return
     newest, _, differences = rollout
     told = "; ".join(str(each) for each in differences[:_TOLD_DIFFERENCES])
     more = len(differences) - _TOLD_DIFFERENCES
-    what = f"rollout of ReplicaSet {newest.name}: {told or 'nothing differs in the template'}"
+    what = f"rollout of ReplicaSet {newest.name}: {told or 'the template is unchanged'}"
     yield newest.created, _change(workload, what + (f"; and {more} more" if more > 0 else ""), newest.created)
 
 
 def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """Scaling of the newest ReplicaSet after its rollout, and by an autoscaler."""
+    """Scaling of the newest ReplicaSet after its rollout, and scaling by an autoscaler."""
     if workload.kind == "Deployment":
         newest = next(iter(replica_sets_newest_first(state, workload)), None)
         rolled_out = (newest.created if newest else 0.0) + state.grace_seconds
@@ -292,7 +291,7 @@ def _scalings(state: ClusterState, workload: ClusterObject) -> Iterator[tuple[fl
 
 
 def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
-    """Its creation, and the last time that each of its managers other than a controller wrote it."""
+    """The creation, and the last write of each manager that is not a controller."""
     yield each.created, _change(each, "was created", each.created)
     for entry in each.children("metadata", "managedFields"):
         at_seconds = moment(text(entry, "time"))
@@ -301,11 +300,11 @@ def _edits(each: ClusterObject) -> Iterator[tuple[float, Change]]:
             continue
         if at_seconds - each.created > 1:
             verb = "scaled" if text(entry, "subresource") == "scale" else "changed"
-            yield at_seconds, _change(each, f"was {verb} by {manager or 'somebody'}", at_seconds)
+            yield at_seconds, _change(each, f"was {verb} by {manager or 'an unknown manager'}", at_seconds)
 
 
 def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[ClusterObject]:
-    """The ConfigMaps, Secrets, ServiceAccount and Services of a workload, as far as they exist."""
+    """The existing ConfigMaps, Secrets, ServiceAccount and Services of a workload."""
     template = template_of(workload)
     for kind, name in sorted(set(_names_of(template.spec))):
         found = state.get(kind, workload.namespace, name)
@@ -315,7 +314,7 @@ def _dependencies(state: ClusterState, workload: ClusterObject) -> Iterator[Clus
 
 
 def _names_of(spec: JsonObject) -> Iterator[tuple[str, str]]:
-    """Kind and name of what a pod's spec refers to."""
+    """Kind and name of the objects that a pod's spec refers to."""
     yield "ServiceAccount", text(spec, "serviceAccountName") or "default"
     for volume in children(spec, "volumes"):
         sources = (volume, *children(volume, "projected", "sources"))

@@ -41,7 +41,7 @@ _MOST_KEYS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blamed:
-    """A setting: its value with its place, and in words. `culprit` is the ConfigMap where it lies, else None."""
+    """A setting with its place, its value and a description. `culprit` is the ConfigMap that holds it, else None."""
 
     evidence: Evidence
     words: str
@@ -58,9 +58,9 @@ class _Variable:
 
 
 def blamed_setting(signature: LogSignature, container: Container, state: ClusterState) -> Blamed | None:
-    """The setting that the line of a signature names, None when it names none.
+    """The setting that the log line of a signature names, or None.
 
-    A ConfigMap is the culprit only when the line complains about configuration, or quotes the very value.
+    A ConfigMap is the culprit only when the line complains about configuration or quotes the exact value.
     """
     line = signature.line
     complains = signature.kind in {"missing configuration", "bad argument"}
@@ -96,7 +96,7 @@ def _quoted_value(line: str, variables: tuple[_Variable, ...], *, complains: boo
 
 
 def _quotations(line: str) -> frozenset[str]:
-    """What stands in quotation marks or behind `=`."""
+    """Text in quotation marks or after `=`."""
     return frozenset(next(filter(None, found), "").strip() for found in _QUOTED.findall(line))
 
 
@@ -107,7 +107,9 @@ def _named_argument(words: frozenset[str], container: Container, state: ClusterS
             flag, _, content = argument.partition("=")
             flag_named = flag.startswith("-") and len(flag) > 2 and flag.lstrip("-") in bare
             if flag_named or (len(content) >= _SHORTEST_VALUE and content in words):
-                return Blamed(evidence=container_field(container, state, field), words=f"its {field} hold {argument!r}")
+                return Blamed(
+                    evidence=container_field(container, state, field), words=(f"its {field} contain {argument!r}")
+                )
     return None
 
 
@@ -150,7 +152,7 @@ def _absent_variable(
     evidence = container_field(container, state, "env")
     unknown = _has_unknown_variables(container, state)
     lacks = (
-        f"of the variables that could be read none is {wanted}"
+        f"{wanted} is not among the variables that could be read"
         if unknown
         else f"the container has no variable {wanted}"
     )
@@ -159,13 +161,13 @@ def _absent_variable(
 
 
 def _has_unknown_variables(container: Container, state: ClusterState) -> bool:
-    """Whether all keys of a Secret, or of a ConfigMap that could not be read, are variables as well."""
+    """Whether a Secret, or a ConfigMap that could not be read, supplies all its keys as variables."""
     readable = state.covers("ConfigMap", container.pod.namespace)
     return any(child(each, "secretRef") or not readable for each in children(container.spec, "envFrom"))
 
 
 def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """The variable, when the last rollout of the Deployment took it away."""
+    """The variable that the last rollout of the Deployment removed."""
     workload = state.workload_of(container.pod)
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     for difference in rollout[2] if rollout else ():
@@ -176,7 +178,7 @@ def _removed(wanted: str, container: Container, state: ClusterState) -> Blamed |
 
 
 def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Blamed | None:
-    """The ConfigMap that gives the container its variables and has no such key, when a key of it looks like it."""
+    """The ConfigMap that supplies the variables and lacks this key, when a similar key exists."""
     for source in children(container.spec, "envFrom"):
         found = state.get("ConfigMap", container.pod.namespace, text(source, "configMapRef", "name"))
         if found is None:
@@ -185,8 +187,8 @@ def _source_of_all(wanted: str, container: Container, state: ClusterState) -> Bl
         near = nearest(wanted.removeprefix(prefix), keys)
         if near is not None or edited_at(found) > container.pod.created:
             shown = ", ".join(keys[:_MOST_KEYS])
-            said = f"the container takes its variables from {found.ref}, which has no key {wanted}"
-            said += f"; the nearest is {near}" if near else ""
+            said = f"the container reads its variables from {found.ref}, which has no key {wanted}"
+            said += f"; the closest existing key is {near}" if near else ""
             return Blamed(evidence=value(found, "data keys", shown), words=said, culprit=found.ref)
     return None
 
@@ -232,7 +234,7 @@ def _variable(variable: JsonObject, index: int, container: Container, state: Clu
 
 
 def _origin(variable: JsonObject, namespace: str) -> str:
-    """Where a value comes from that is not known."""
+    """The source of a value that is not known."""
     for field, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
         name = text(variable, "valueFrom", field, "name")
         if name:
@@ -264,9 +266,9 @@ _UNSERVED: Final[WeakKeyDictionary[ClusterState, dict[ObjectRef, bool]]] = WeakK
 def awaited_services(
     container: Container, words: LastWords | None, state: ClusterState, *, certain: bool
 ) -> tuple[ObjectRef, ...]:
-    """The Services that the container's script, its variables and its log name; they need not exist.
+    """The Services in the container's script, variables and log; they may not exist.
 
-    With `certain` only those that its command or its log waits for: a variable may be meant for later.
+    With `certain` only Services that its command or log waits for: a variable may be used later.
     """
     pod, script = container.pod, _script(container, only_used=certain)
     services = {use.service: None for use in host_uses(script, pod.namespace, state)}
@@ -282,9 +284,9 @@ def awaited_services(
 
 
 def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -> bool:
-    """Whether the Service does not exist, or no pod behind it is ready although all have had their time.
+    """Whether the Service does not exist, or none of its pods became ready in time.
 
-    A Service of the container's own pod waits for the container, not the other way round.
+    A Service of the container's own pod waits for the container, so it is not a cause.
     """
     if state.is_missing("Service", service.namespace, service.name):
         return True
@@ -303,7 +305,7 @@ def cannot_come(service: ObjectRef, container: Container, state: ClusterState) -
 
 
 def _script(container: Container, *, only_used: bool) -> str:
-    """Everything in the container's definition that may name a host, or only what its command uses."""
+    """The text of the container's definition that may contain a host, or only the part that its command uses."""
     script = " ".join((*texts(container.spec, "command"), *texts(container.spec, "args")))
     variables = [(text(each, "name"), text(each, "value")) for each in children(container.spec, "env")]
     used = (f"{name}={value}" for name, value in variables if not only_used or (name and name in script))
@@ -311,7 +313,7 @@ def _script(container: Container, *, only_used: bool) -> str:
 
 
 def _linked(container: Container, script: str) -> Iterator[str]:
-    """The Services behind `$ORDERS_DB_SERVICE_HOST`, variables that the kubelet sets for those that exist."""
+    """The Services behind variables such as `$ORDERS_DB_SERVICE_HOST`, which the kubelet sets for existing Services."""
     own = {text(each, "name") for each in children(container.spec, "env")}
     if children(container.spec, "envFrom"):
         return

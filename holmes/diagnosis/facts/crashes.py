@@ -1,4 +1,4 @@
-"""How containers ended and why: exit codes, kills, and the cause that logs and settings give."""
+"""Ends of containers and their causes: exit codes, kills, and evidence from logs and settings."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _CRASHES: Final[WeakKeyDictionary[ClusterState, tuple[Crash, ...]]] = WeakKeyDic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crash:
-    """An end of a container. `ended` is the terminated state, `path` where it lies in the container's status.
+    """The end of a container. `ended` is the terminated state, `path` its place in the container's status.
 
-    `again` says that it will or did happen again: the container waits for its next start, or fails over and over.
+    `again`: the container fails repeatedly, or waits for its next start.
     """
 
     container: Container
@@ -52,12 +52,11 @@ class Crash:
 
     @property
     def pod(self) -> ClusterObject:
-        """The pod."""
         return self.container.pod
 
     @property
     def exit_code(self) -> int:
-        """The exit code, -1 when it is not known."""
+        """The exit code, -1 when unknown."""
         return integer(self.ended, "exitCode") if "exitCode" in self.ended else -1
 
     @property
@@ -67,17 +66,15 @@ class Crash:
 
     @property
     def ran_seconds(self) -> float:
-        """How long it had run."""
         began = moment(text(self.ended, "startedAt"))
         return max(0.0, self.finished - began) if self.finished is not None and began else 0.0
 
     def evidence(self, *path: str) -> Evidence:
-        """A field of the terminated state."""
         return self.container.evidence(*self.path, *path)
 
 
 def crashes_of(state: ClusterState) -> tuple[Crash, ...]:
-    """The ends of containers in all pods that matter now, in the order of the pods. Found once for each state."""
+    """The ends of containers in all relevant pods, in the order of the pods. Found once for each state."""
     known = _CRASHES.get(state)
     if known is None:
         known = _CRASHES[state] = tuple(_crashes(state))
@@ -95,7 +92,7 @@ def _crashes(state: ClusterState) -> Iterator[Crash]:
 
 
 def crash_of(container: Container, state: ClusterState) -> Crash | None:
-    """How the container ended, None when it did not, as it should have, or longer than an hour ago."""
+    """How the container ended; None when it runs, ended normally, or ended more than an hour ago."""
     ended, path = container.terminated, ("state", "terminated")
     if not ended:
         ended, path = container.last_terminated, ("lastState", "terminated")
@@ -126,7 +123,7 @@ def _fails_again(container: Container, ended: JsonObject, state: ClusterState) -
 
 
 def _still_in_the_loop(container: Container, ended: JsonObject, state: ClusterState) -> bool:
-    """Runs between two crashes: it is not ready, or has not run longer than it did the last time."""
+    """Runs between two crashes: it is not ready, or has not yet run longer than the previous time."""
     finished, began = moment(text(ended, "finishedAt")), moment(text(ended, "startedAt"))
     now_began = moment(text(container.status, "state", "running", "startedAt"))
     if finished is None or began is None or now_began is None:
@@ -143,12 +140,12 @@ def _ending(container: Container, ended: JsonObject, state: ClusterState) -> End
         return "memory"
     if reason in START_REASONS or text(container.waiting, "reason") in START_REASONS:
         return "start"
-    # What the runtime reports for containers that it found gone after a restart of the node.
+    # The reason of the runtime for containers that were gone after a restart of the node.
     if reason == "ContainerStatusUnknown" or (reason == "Unknown" and exit_code == _LOST_EXIT_CODE):
         return "lost"
     finished = moment(text(ended, "finishedAt"))
     slack = _KILL_SLACK_SECONDS + container.pod.integer("spec", "terminationGracePeriodSeconds")
-    # The kubelet drops events when it has many: what it once wrote explains a kill at any later time.
+    # The kubelet drops events under load, so an old event explains a kill at any later time.
     earliest = 0.0 if exit_code in _KILLED or finished is None else finished - slack
     killed = _killed_by(container, earliest, state)
     if killed is not None or exit_code not in _KILLED:
@@ -176,25 +173,25 @@ def _killed_by(container: Container, earliest: float, state: ClusterState) -> En
 
 
 def about_container(event: ClusterEvent, container: Container) -> bool:
-    """Whether an event of the pod is about this container; true when it does not say which."""
+    """Whether an event of the pod is about this container; true when the event names none."""
     return not event.field_path or event.field_path.endswith(f"{{{container.name}}}")
 
 
 def unhealthy(container: Container, state: ClusterState) -> tuple[ClusterEvent, ...]:
-    """The events of failed probes of the container, oldest first."""
+    """The failed probes of the container, oldest first."""
     events = state.events_of(container.pod, "Unhealthy", "ProbeError")
     return tuple(event for event in events if about_container(event, container))
 
 
 def began(crash: Crash, state: ClusterState) -> float | None:
-    """When the trouble began as far as it is known, in seconds since the epoch: events reach back further."""
+    """When the failure began as far as known, in seconds since the epoch; events reach further back."""
     events = state.events_of(crash.pod, "BackOff", "Unhealthy", "FailedPostStartHook")
     times = [event.first for event in events if about_container(event, crash.container) and event.first]
     return min((*times, *((crash.finished,) if crash.finished else ())), default=None)
 
 
 def job_recovered(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the Job of a failed pod has succeeded in the meantime, or a later Job of the same CronJob has."""
+    """Whether the Job of a failed pod has succeeded since, or a later Job of the same CronJob."""
     job = state.by_uid(pod.owner.uid) if pod.owner is not None else None
     if job is None or job.kind != "Job":
         return False
@@ -213,44 +210,44 @@ def _complete(job: ClusterObject) -> bool:
 
 
 EXIT_CODES: Final[dict[int, str]] = {
-    1: "an error of the application",
-    2: "an error of the application or wrong arguments",
+    1: "an application error",
+    2: "an application error or wrong arguments",
     126: "the command cannot be executed",
     127: "the command was not found",
     128: "an invalid exit argument",
-    134: "it aborted itself (SIGABRT)",
-    137: "it was killed (SIGKILL)",
+    134: "aborted (SIGABRT)",
+    137: "killed (SIGKILL)",
     139: "a segmentation fault (SIGSEGV)",
-    143: "it was asked to end (SIGTERM)",
-    255: "an error of the application",
+    143: "terminated (SIGTERM)",
+    255: "an application error",
 }
 _TITLES: Final = {
     "access forbidden": "Application crashes: access to the API is forbidden",
-    "wrong architecture": "Application crashes: the image is for another architecture",
+    "wrong architecture": "Application crashes: the image is built for another architecture",
     "address in use": "Application crashes: its port is already in use",
-    "disk full": "Application crashes: no space left on a disk",
+    "disk full": "Application crashes: no space left on the disk",
     "too many open files": "Application crashes: too many open files",
-    "certificate": "Application crashes: a certificate is not accepted",
+    "certificate": "Application crashes: a certificate is rejected",
     "authentication": "Application crashes: authentication fails",
     "unknown host": "Application crashes: a host name is unknown",
     "unreachable": "Application crashes: it cannot reach a service",
-    "bad argument": "Application crashes: it does not know an argument",
+    "bad argument": "Application crashes: unknown argument",
     "missing configuration": "Application crashes: its configuration is wrong or missing",
     "permission denied": "Application crashes: permission denied",
-    "out of memory": "Application crashes: it is out of memory",
+    "out of memory": "Application crashes: out of memory",
 }
 _FEW_CHANGES: Final = 3
 _BLAMED_KINDS: Final = frozenset({"bad argument", "missing configuration", "crash", "last words", "permission denied"})
 
 
 def severity_of_end(crash: Crash, state: ClusterState) -> Severity:
-    """A pod that is not started again is urgent for an hour; an old one may be a leftover."""
+    """A pod that is not restarted is critical for an hour; an older one may be a leftover."""
     recent = crash.finished is not None and state.now - crash.finished <= _HEALED_SECONDS
     return "critical" if recent else "warning"
 
 
 def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
-    """What a rule says about a container that ended by itself."""
+    """The fault of a container that exited."""
     container, words = crash.container, last_words(crash.container, state)
     blamed = _blamed(crash, words, state)
     changes = () if blamed else _rolled_out(crash, state)
@@ -270,7 +267,7 @@ def crash_fault(crash: Crash, state: ClusterState, severity: Severity) -> Fault:
 
 
 def _rolled_out(crash: Crash, state: ClusterState) -> tuple[Difference, ...]:
-    """What the last rollout changed for this container, when it made this pod and changed little."""
+    """The differences of the last rollout for this container, when it created this pod and changed little."""
     workload, owner = state.workload_of(crash.pod), crash.pod.owner
     rollout = last_rollout(state, workload) if workload.kind == "Deployment" else None
     if rollout is None or owner is None or rollout[0].uid != owner.uid or len(rollout[2]) > _FEW_CHANGES:
@@ -291,8 +288,8 @@ def _evidence_of(changes: tuple[Difference, ...], crash: Crash, state: ClusterSt
 
 def _title(crash: Crash, words: LastWords | None) -> str:
     if crash.exit_code == 0 and crash.ending == "application":
-        return "Application ends by itself and is restarted"
-    by_code = {126: "Command cannot be executed", 127: "Command is not found"}.get(crash.exit_code)
+        return "Application exits normally and is restarted"
+    by_code = {126: "Command cannot be executed", 127: "Command not found"}.get(crash.exit_code)
     return by_code or (_TITLES.get(words.first.kind) if words else None) or "Application crashes"
 
 
@@ -306,26 +303,27 @@ def _cause(crash: Crash, words: LastWords | None, blamed: Blamed | None, state: 
     who, times = container_words(crash.container, state), restarts(crash.container)
     if crash.exit_code == 0 and crash.ending == "application":
         return (
-            f"The {who} ends with exit code 0{times}: its command finishes its work, but a container of this kind has "
-            f"to keep running{said(words)}"
+            f"The {who} exits with code 0{times}: its command finishes, but a container of this kind must keep "
+            f"running{said(words)}"
         )
-    meaning = EXIT_CODES.get(crash.exit_code, "an error of the application")
+    meaning = EXIT_CODES.get(crash.exit_code, "an application error")
     if crash.ending == "lost":
-        meaning = "its state was lost, usually because the node or the container runtime was restarted"
+        meaning = "its state was lost, usually because the node or the container runtime restarted"
     because = f"; {blamed.words}" if blamed else ""
     if crash.exit_code < 0:
-        return f"The {who} ends again and again{times}{said(words)}{because}"
-    return f"The {who} ends with exit code {crash.exit_code}, {meaning}{times}{said(words)}{because}"
+        return f"The {who} exits repeatedly{times}{said(words)}{because}"
+    return f"The {who} exits with code {crash.exit_code}, {meaning}{times}{said(words)}{because}"
 
 
 def said(words: LastWords | None) -> str:
-    """The end of a sentence that quotes the log."""
+    """The end of a sentence, with a quote from the log."""
     return f"; its log says: {words.quote}" if words else ""
 
 
 def restarts(container: Container) -> str:
-    """How often it was restarted, in brackets."""
-    return f" ({container.restarts} restarts so far)" if container.restarts else ""
+    """The number of restarts, in brackets."""
+    noun = "restart" if container.restarts == 1 else "restarts"
+    return f" ({container.restarts} {noun} so far)" if container.restarts else ""
 
 
 def _crash_evidence(
@@ -345,14 +343,14 @@ def _crash_evidence(
 
 
 def command_evidence(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """Command and arguments, as far as they are given."""
+    """The command and arguments, as far as they are set."""
     for field in ("command", "args"):
         if texts(container.spec, field):
             yield container_field(container, state, field)
 
 
 def log_command(container: Container) -> str:
-    """The kubectl command that shows the log of the instance that ended."""
+    """The kubectl command that shows the log of the terminated container."""
     pod = container.pod
     previous = " --previous" if container.last_terminated and not container.terminated else ""
     return f"kubectl -n {pod.namespace} logs {pod.name} -c {container.name}{previous} --tail=50"

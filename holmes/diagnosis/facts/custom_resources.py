@@ -1,7 +1,6 @@
-"""Reads objects of kinds that Kubernetes does not bring itself: what their status says about them.
+"""Reads the status of custom resources.
 
-Called by the rules about custom resources. Only what is known to mean trouble counts: a condition with an unknown name
-may be true because all is well.
+Only known signs of failure count: a condition with an unknown name may be True while everything works.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _GOOD: Final[dict[str, Severity]] = {
     "Ready": "critical", "Available": "critical", "Healthy": "critical", "Programmed": "critical",
     "Accepted": "critical", "Succeeded": "warning", "Synced": "warning", "Reconciled": "warning",
 }  # fmt: skip
-"""Conditions that are False when something is wrong."""
+"""Conditions that are False on failure."""
 _BAD: Final[dict[str, Severity]] = {
     "Failed": "critical", "Error": "critical", "Stalled": "critical", "Degraded": "warning",
     "ReconcileError": "warning",
 }  # fmt: skip
-"""Conditions that are True when something is wrong."""
+"""Conditions that are True on failure."""
 _BAD_PHASES: Final[dict[str, Severity]] = {"failed": "critical", "error": "critical", "degraded": "warning"}
 _BY_DESIGN: Final = re.compile(
     r"complete|succeeded|finished|suspend|paus|disabled|inactive|stopped|hibernat|scaledtozero|superseded|vminotexists",
@@ -45,7 +44,7 @@ _GOING_ON: Final = re.compile(
 )
 _RUN: Final = re.compile(r"(?:Run|Workflow|Job|Backup|Restore|Operation|Snapshot|Build|InstallPlan)$")
 _ATTEMPTS: Final = frozenset({"CertificateRequest", "Order", "Challenge", "Revision"})
-"""Kinds of which there is one for every try; what came of it is in the status of their owner."""
+"""Kinds with one object for every attempt; the status of their owner has the outcome."""
 _FINISHED: Final = ("completionTime", "finishedAt", "completionTimestamp", "stoppedAt")
 _PAUSES: Final = ("suspend", "suspended", "paused", "pause", "stopped")
 _PAUSE_ANNOTATIONS: Final = re.compile(r"(?:^|[/.])(?:paused?|suspended?|skip-reconcile|hibernation)$", re.IGNORECASE)
@@ -64,7 +63,7 @@ _MISSING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What the status of an object says: the fault in a few words, why, and where it stands."""
+    """A failure that a status reports: title, reason and place."""
 
     title: str
     why: str
@@ -75,14 +74,14 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingObject:
-    """An object of which a message says that it does not exist, and where the name was written."""
+    """A missing object that a message names, and the field that refers to it."""
 
     ref: ObjectRef
     written: Evidence | None
 
 
 def is_paused(each: ClusterObject) -> bool:
-    """Whether somebody has told the controller to leave the object alone, or to run nothing of it."""
+    """Whether the controller is configured to ignore the object or to run nothing for it."""
     if any(boolean(each.body, "spec", key) for key in _PAUSES) or each.at("spec", "replicas") == 0:
         return True
     return any(
@@ -92,7 +91,7 @@ def is_paused(each: ClusterObject) -> bool:
 
 
 def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """What is wrong with the object, None when nothing is, or it is too young, paused or being deleted."""
+    """The failure of the object; None when it works, or is too young, paused or being deleted."""
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     conditions = (_of_condition(state, each, condition) for condition in each.children("status", "conditions"))
@@ -103,7 +102,7 @@ def trouble_of(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
-    """Whether a try failed that does not matter any more, since what it was made for is ready."""
+    """Whether a failed attempt is obsolete because its owner is ready."""
     seen: set[str] = set()
     while each.kind in _ATTEMPTS and each.owner is not None and each.uid not in seen:
         seen.add(each.uid)
@@ -117,7 +116,7 @@ def is_superseded(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def _is_history(state: ClusterState, each: ClusterObject) -> bool:
-    """Whether a run came to its end more than a day ago."""
+    """Whether a run ended more than a day ago."""
     ends = (moment(each.text("status", key)) for key in _FINISHED)
     ended = next((end for end in ends if end is not None), each.created)
     return state.now - ended > _DAY
@@ -174,22 +173,21 @@ def _of_phase(each: ClusterObject) -> Trouble | None:
 
 
 def _of_generation(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """The controller has not looked at the latest change, for a long time."""
+    """The controller has not processed the latest change for a long time."""
     wanted, seen = each.integer("metadata", "generation"), each.at("status", "observedGeneration")
     lasted = state.now - edited_at(each)
     if not isinstance(seen, int) or not 0 < seen < wanted or lasted < _LONG_GRACES * state.grace_seconds:
         return None
     return Trouble(
-        title=f"Controller has not looked at the latest change of {each.kind}",
-        why=f"its controller has seen generation {seen} of {wanted}, and the last change is {duration(lasted)} old; "
-        "it probably does not run",
+        title=f"Controller has not processed the latest change of {each.kind}",
+        why=f"its controller has observed generation {seen} of {wanted}, and the last change is {duration(lasted)} "
+        "old; it is probably not running",
         severity="warning",
         proof=(evidence.field(each, "status", "observedGeneration"), evidence.field(each, "metadata", "generation")),
     )
 
 
 def describe(state: ClusterState, each: ClusterObject) -> str:
-    """The command that shows the object."""
     plural = next(
         (
             found.text("spec", "names", "plural")
@@ -203,7 +201,7 @@ def describe(state: ClusterState, each: ClusterObject) -> str:
 
 
 def missing_object(state: ClusterState, each: ClusterObject, message: str) -> MissingObject | None:
-    """The object that a message calls missing, if it certainly is."""
+    """The object that a message calls missing, if it is certainly missing."""
     for found in _MISSING.finditer(message):
         kind = _KIND_NAMES.get(found["kind"].lower())
         if kind is None:
@@ -219,7 +217,7 @@ def missing_object(state: ClusterState, each: ClusterObject, message: str) -> Mi
 
 
 def _places(value: JsonValue, wanted: str, path: str, depth: int) -> Iterator[str]:
-    """The paths below `value` where this very text stands."""
+    """The paths below `value` with exactly this text."""
     if value == wanted:
         yield path
     elif isinstance(value, dict) and depth:

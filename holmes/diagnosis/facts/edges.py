@@ -36,9 +36,9 @@ _TOP_LEVEL_DOMAINS: Final = frozenset(_DOMAINS.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUse:
-    """A Service that is named somewhere, which need not exist. `host` and `port` are as they were written.
+    """A Service that is named somewhere; it may not exist. `host` and `port` are as written.
 
-    `doubtful` means that the host may be an ordinary word: nothing follows from such a Service not existing.
+    `doubtful`: the host may be an ordinary word, so a missing Service proves nothing.
     """
 
     host: str
@@ -49,7 +49,7 @@ class HostUse:
 
 
 class _Places:
-    """What the cluster has under which name and address."""
+    """The names and addresses of the cluster."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
@@ -68,7 +68,7 @@ class _Places:
         }
 
     def service_at(self, address: str, port: int | None) -> ObjectRef | None:
-        """The Service with this cluster IP, or that sends to this port of the pod with this IP."""
+        """The Service with this cluster IP, or the Service that sends to this port of the pod with this IP."""
         service = self.services.get(address)
         if service is not None:
             return service.ref
@@ -78,7 +78,7 @@ class _Places:
         return next((each.ref for each in self.state.services_of(pod) if port in target_ports(each, pod)), None)
 
     def service_named(self, mention: Mention, namespace: str) -> ObjectRef | None:
-        """The Service that the name stands for in a pod of the namespace, None for a name outside of the cluster."""
+        """The Service that the name resolves to in a pod of the namespace; None for a name outside the cluster."""
         labels = mention.host.split(".")
         if "svc" in labels[1:]:
             return self._qualified(labels[: labels.index("svc", 1)], labels[labels.index("svc", 1) + 1 :])
@@ -111,10 +111,10 @@ _PLACES: WeakKeyDictionary[ClusterState, _Places] = WeakKeyDictionary()
 
 
 def host_uses(text: str, namespace: str, state: ClusterState) -> tuple[HostUse, ...]:
-    """The Services that a text names, seen from the namespace: a log line, a setting, an argument, a ConfigMap's value.
+    """The Services in a text (log line, setting, argument, ConfigMap value), as seen from the namespace.
 
-    Write a setting as `NAME=value`: the name says whether the value is a host. What is `doubtful` is left out unless
-    the Service exists.
+    Pass a setting as `NAME=value`: the name shows whether the value is a host. A `doubtful` Service is left out unless
+    it exists.
     """
     places = _PLACES.get(state)
     if places is None:
@@ -134,10 +134,10 @@ def _use(mention: Mention, namespace: str, places: _Places) -> HostUse | None:
 
 
 def workload_hosts(state: ClusterState, workload: ClusterObject) -> tuple[tuple[HostUse, Evidence], ...]:
-    """The Services that the template of a workload names, each with the place where it does.
+    """The Services in the template of a workload, each with its place.
 
-    Looks at environment variables (also those from existing ConfigMaps), commands, arguments and mounted ConfigMaps.
-    The evidence's object is the ConfigMap or the workload. `CART_HOST` and `CART_PORT` are put together.
+    Reads environment variables (also from existing ConfigMaps), commands, arguments and mounted ConfigMaps. The object
+    of the evidence is the ConfigMap or the workload. `CART_HOST` and `CART_PORT` are combined.
     """
     found: list[tuple[HostUse, Evidence]] = []
     seen: set[ObjectRef] = set()
@@ -190,7 +190,7 @@ _WAITS: Final = re.compile(r"(?i)\bwait(?:ing|s)?[ -]for\b|\bnot (?:yet )?(?:rea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge:
-    """A workload names a Service, which need not exist. `named` is where it does."""
+    """A workload that names a Service, which may not exist. `named` is the place."""
 
     consumer: ClusterObject
     use: HostUse
@@ -199,9 +199,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A line in the log of a pod about a Service that could not be reached; `failed` when it does not say how.
+    """A log line of a pod about an unreachable Service; the kind is `failed` when the line gives no detail.
 
-    `blocks` says that it is the log of an init container that has not come to its end.
+    `blocks`: the log belongs to an init container that has not finished.
     """
 
     pod: ClusterObject
@@ -217,7 +217,7 @@ _FAILURES: WeakKeyDictionary[ClusterState, Mapping[ObjectRef, tuple[Failure, ...
 
 
 def edges(state: ClusterState) -> Mapping[ObjectRef, tuple[Edge, ...]]:
-    """All edges by Service, made once per state. Workloads that are scaled to zero use nothing."""
+    """All edges by Service, made once for each state. Workloads with zero replicas use nothing."""
     found = _EDGES.get(state)
     if found is None:
         found = _EDGES[state] = _grouped(_edges(state))
@@ -233,8 +233,8 @@ def _edges(state: ClusterState) -> Iterator[tuple[ObjectRef, Edge]]:
 
 
 def failures(state: ClusterState) -> Mapping[ObjectRef, tuple[Failure, ...]]:
-    """What the logs that were read say about Services, by Service, the newest line first; made once per state."""
-    # Also when they are known: the state counts which rules ask for logs, and only those run again with them.
+    """Failed calls in the logs, by Service, newest line first; made once for each state."""
+    # Called even when they are known: the state counts the rules that request logs, and only those run again.
     logs = state.logs
     found = _FAILURES.get(state)
     if found is None:
@@ -260,13 +260,13 @@ def _failures(state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[tuple
 
 
 def _still_waits(pod: ClusterObject, key: LogKey) -> bool:
-    """Whether the log is that of an init container that has not come to its end: what it waits for does not answer."""
+    """Whether the log belongs to an init container that has not finished, so its dependency does not answer."""
     inits = (each for each in containers_of(pod) if each.name == key.container and is_blocking(each))
     return any(not (key.previous and each.running) for each in inits)
 
 
 def is_blocking(container: Container) -> bool:
-    """Whether it is an init container that runs, or fails again and again, so that the others are not started."""
+    """Whether an init container runs or fails repeatedly, so that the other containers are not started."""
     crashing = container.waiting.get("reason") == "CrashLoopBackOff"
     return container.kind == "init" and not container.sidecar and (bool(container.running) or crashing)
 
@@ -279,7 +279,7 @@ def _grouped(found: Iterable[tuple[ObjectRef, T]]) -> dict[ObjectRef, tuple[T, .
 
 
 def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tuple[LogKey, ...]:
-    """The logs that would show whether the consumers reach what they use: of one pod each, the sickest."""
+    """The logs that would show whether the clients reach the Service: one pod each, the least healthy."""
     keys: list[LogKey] = []
     for consumer in {each.uid: each for each in consumers}.values():
         pods = [pod for pod in state.pods_of(consumer) if pod.text("status", "phase") in {"Running", "Pending"}]
@@ -293,12 +293,11 @@ def consumer_logs(state: ClusterState, consumers: Iterable[ClusterObject]) -> tu
 
 
 def is_ready(pod: ClusterObject) -> bool:
-    """Whether the pod is ready."""
     return text(pod.condition("Ready"), "status") == "True"
 
 
 def is_sick(state: ClusterState, workload: ClusterObject) -> bool:
-    """Whether a pod of the workload is not ready, was restarted or failed, though it is old enough to be ready."""
+    """Whether a pod of the workload is not ready, restarted or failed, although it had time to become ready."""
     for pod in state.pods_of(workload):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":
             continue

@@ -1,7 +1,7 @@
-"""Pods that were evicted because they went over a limit of their own, by workload, and whether that limit still holds.
+"""Pods that were evicted because they exceeded their own limit, by workload, while the limit is still set.
 
-Called by the rule about evictions. A controller deletes the evicted pods of StatefulSets and DaemonSets: only their
-events are left, whose name says whose they were.
+A controller deletes evicted pods of StatefulSets and DaemonSets. Only their events remain, whose names identify the
+owner.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SIZE: Final = re.compile(r"(?:limit|containers) \"?(\d[\d.]{0,20}\w{0,3})\"?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A pod that was evicted. `at` is when, in seconds since the epoch; `told` where the message stands."""
+    """A pod that was evicted. `at` is the time in seconds since the epoch, `told` the source of the message."""
 
     pod: ObjectRef
     uid: str
@@ -44,9 +44,9 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedEviction:
-    """A workload of which several pods went over the same limit within the hour, and that still has this limit.
+    """A workload with several pods that exceeded the same limit within the hour; the limit is still set.
 
-    `limit` is the field with its value, `evictions` the newest first.
+    `limit` is the field with its value. `evictions` has the newest first.
     """
 
     workload: ClusterObject
@@ -55,7 +55,7 @@ class RepeatedEviction:
 
 
 def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
-    """The workloads whose pods are evicted again and again because of a limit of their own."""
+    """The workloads whose pods are evicted repeatedly because of their own limit."""
     same: dict[tuple[ObjectRef, str], dict[str, Eviction]] = defaultdict(dict)
     for workload, each in _recent(state):
         same[workload.ref, each.message].setdefault(each.uid, each)
@@ -72,7 +72,7 @@ def repeated_evictions(state: ClusterState) -> tuple[RepeatedEviction, ...]:
 
 
 def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The limit of the pod's own that it went over; None when the node was short."""
+    """The pod's own limit that it exceeded; None when the node was short of the resource."""
     if not _is_own(message):
         return None
     volume = _DIR.search(message)
@@ -88,7 +88,7 @@ def own_limit(pod: ClusterObject, message: str, state: ClusterState) -> Evidence
 
 
 def _is_own(message: str) -> bool:
-    """Whether it went over a limit of its own; a pod that a short node ends may have exceeded its request as well."""
+    """Whether the pod exceeded its own limit; on a short node, it may also have exceeded its request."""
     return "exceed" in message.lower() and "low on resource" not in message.lower()
 
 
@@ -101,7 +101,7 @@ def ended_at(pod: ClusterObject) -> float:
 
 
 def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
-    """The pods that went over their own limit within the hour, with their workloads."""
+    """The pods that exceeded their own limit within the hour, with their workloads."""
     for pod in state.of("Pod"):
         if pod.text("status", "reason") != "Evicted" or pod.text("status", "phase") != "Failed":
             continue
@@ -119,14 +119,14 @@ def _recent(state: ClusterState) -> Iterator[tuple[ClusterObject, Eviction]]:
 
 
 def _owner_of_gone(each: ClusterEvent, state: ClusterState) -> ClusterObject | None:
-    """The controller that made the pod of an event, by the pod's name: `<controller>-<suffix>`."""
+    """The controller of an event's pod, from the pod's name: `<controller>-<suffix>`."""
     prefix, _, _ = each.ref.name.rpartition("-")
     owners = (state.get(kind, each.ref.namespace, prefix) for kind in _OWNERS)
     return next((owner for owner in owners if owner is not None), None)
 
 
 def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) -> Evidence | None:
-    """The limit that was exceeded, if the newest pod that took the place of the evicted ones has it too."""
+    """The exceeded limit, if the newest replacement pod has it too."""
     alive = [
         pod
         for pod in state.pods_of(workload)
@@ -144,6 +144,6 @@ def _standing_limit(workload: ClusterObject, message: str, state: ClusterState) 
 
 
 def _total_limit(pod: ClusterObject) -> Decimal:
-    """What all its containers together may write, in bytes."""
+    """How much all containers of a pod together may write, in bytes."""
     limits = (text(each.spec, "resources", "limits", "ephemeral-storage") for each in containers_of(pod))
     return sum((amount(limit) for limit in limits), start=Decimal(0))

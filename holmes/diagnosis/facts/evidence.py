@@ -1,6 +1,7 @@
-"""Evidence, and the words for pods and containers: values that support a finding, each with its path.
+"""Evidence: values that support a finding, each with its path, and the words for pods.
 
-A field that a live pod shares with the template of its workload is shown at the template, otherwise at the pod.
+When the live pod and the template of its workload agree on a field, evidence points at the template, otherwise at the
+pod.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _LONGEST_CHARACTERS = 600
 
 
 def shown(value: object) -> str:
-    """A value as evidence shows it: text as it is, everything else as JSON; cut when it is very long."""
+    """A value as evidence shows it: text unchanged, everything else as JSON, truncated when very long."""
     written = value if isinstance(value, str) else json.dumps(value, default=str)
     return excerpt(written, _LONGEST_CHARACTERS)
 
 
 def has_secret_name(name: str) -> bool:
-    """Whether the value under a name is a secret: a sentence about it loses the form by which others would see that."""
+    """Whether the value under a name is a secret. A sentence about it would hide that form from later masking."""
     return strength_of(name) != "none"
 
 
@@ -42,18 +43,16 @@ def field(each: ClusterObject, *path: str) -> Evidence:
 
 
 def value(each: ClusterObject, path: str, found: object) -> Evidence:
-    """A value that was found under a path with list positions: `value(pod, "spec.volumes[2].configMap.name", name)`."""
+    """A value under a path with list positions: `value(pod, "spec.volumes[2].configMap.name", name)`."""
     return Evidence(object=each.ref, path=path, value=shown(found))
 
 
 def event(found: ClusterEvent) -> Evidence:
-    """An event, with how often it was seen."""
     times = f" (x{found.count})" if found.count > 1 else ""
     return Evidence(object=found.ref, path=f"event {found.reason}{times}", value=shown(found.message))
 
 
 def log_line(pod: ClusterObject, container: str, line: str, *, previous: bool) -> Evidence:
-    """A line of a log."""
     instance = " (previous)" if previous else ""
     return Evidence(object=pod.ref, path=f"log of container {container}{instance}", value=shown(line))
 
@@ -62,7 +61,7 @@ _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def resolved(value_at: JsonValue, path: str) -> JsonValue:
-    """What lies under a path with list positions (`containers[0].image`), or None."""
+    """The value under a path with list positions (`containers[0].image`), or None."""
     for key, position in _STEP.findall(path):
         if position:
             index = int(position)
@@ -95,7 +94,7 @@ def pod_words(pod: ClusterObject, state: ClusterState) -> str:
 
 
 def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the workload of a pod has as many ready pods as it wants without this one."""
+    """Whether the workload of a pod has its desired number of ready pods without this one."""
     workload = state.workload_of(pod)
     if workload.kind not in WORKLOADS:
         return False
@@ -108,14 +107,13 @@ def serves_elsewhere(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def edited_at(each: ClusterObject) -> float:
-    """When somebody last changed an object apart from its status, in seconds since the epoch; its creation at least."""
+    """The last change of an object outside its status, in seconds since the epoch; at least its creation."""
     entries = children(each.body, "metadata", "managedFields")
     times = (moment(text(entry, "time")) for entry in entries if text(entry, "subresource") != "status")
     return max((found for found in times if found is not None), default=each.created)
 
 
 def is_optional(reference: JsonValue) -> bool:
-    """Whether a reference says `optional: true`."""
     return boolean(reference, "optional")
 
 

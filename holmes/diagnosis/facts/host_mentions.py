@@ -34,7 +34,7 @@ def _words(words: str) -> frozenset[str]:
 _HOST = r"[a-z][a-z0-9-]*(?:\.[a-z0-9][a-z0-9-]*)*"
 _OPTIONS = r"(?:-{1,2}[\w-]+(?:=\S+)?\s+(?:\d+\s+)?){0,6}"
 _PORT = r"\d{2,5}"
-# With one of these options nc listens, or runs a program.
+# With one of these options, nc listens or runs a program.
 _CONNECTS = r"(?![^|;&]{0,200}?\s-(?:[a-z]*l[a-z]*|[ec])(?![\w-]))"
 
 _QUALIFIED = re.compile(
@@ -90,7 +90,7 @@ _NO_HOSTS: Final = _words(
     "unknown undefined empty production staging development test dns remote database service address name it this "
     "that failed timeout timed with via from by is was your my our peer socket upstream backend broker client"
 )
-# Words of prose that are also good names for a Service: hosts only where nothing else can stand.
+# Ordinary words that are also good names for a Service: hosts only where nothing else can be.
 _HOSTS_IN_PLACE: Final = _words("database server service backend upstream broker client worker main remote test dns")
 _NO_HOST_SCHEMES: Final = _words(
     "s3 s3a s3n gs gcs abfs abfss wasb wasbs file unix npipe docker docker-pullable docker-image containerd cri-o oci "
@@ -112,10 +112,10 @@ _COMMAND_WORDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """A host name or IP address as it was written.
+    """A host name or IP address as written.
 
-    `message` is an error about resolving the name. `doubtful` may be no host at all: `word:number` with nothing around
-    it that connects, or `connecting to word`.
+    `message` is an error about resolving the name. `doubtful` may not be a host at all: `word:number` without a word
+    for a connection, or `connecting to word`.
     """
 
     host: str
@@ -126,7 +126,7 @@ class Mention:
 
 @lru_cache(maxsize=8_192)
 def mentions(text: str) -> tuple[Mention, ...]:
-    """All hosts of a text in the order of the certainty of their form; each host and port once."""
+    """All hosts of a text, the most certain form first; each host and port once."""
     found: dict[tuple[str, int | None], Mention] = {}
     for line in text.splitlines()[:_MOST_LINES]:
         for mention in _of_line(line[:_LONGEST_LINE]):
@@ -204,7 +204,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
         len(label) > 63 or label.endswith("-") for label in host.split(".")
     ):
         return
-    # Small numbers after a colon are line numbers and image tags; the ports of services below 79 are few.
+    # Small numbers after a colon are line numbers and image tags; few services use ports below 79.
     if number is not None and (number > 65_535 or (number < 79 and number not in {21, 22, 23, 25, 53, 70})):
         if form in {"address", "variable"}:
             return
@@ -213,7 +213,7 @@ def _mention(host: str, port: str | None, form: Form) -> Iterator[Mention]:
 
 
 def _is_in_place(host: str, port: str | None, form: Form) -> bool:
-    """Whether a word of prose stands where only a host can: `http://database/`, `connect to database:5432`."""
+    """Whether an ordinary word is in a place for hosts only: `http://database/`, `connect to database:5432`."""
     return host in _HOSTS_IN_PLACE and (form == "url" or (port is not None and form in {"connection", "command"}))
 
 
@@ -225,9 +225,9 @@ _HOST_NAMES: Final = re.compile(r"(?i)^(?P<prefix>.*?)(?:HOST|HOSTNAME|ADDR|ADDR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A text as hosts are looked for in it (`CART_HOST=cart:8080`), and the value as it stands in the cluster.
+    """A text to search for hosts (`CART_HOST=cart:8080`), and its value in the cluster.
 
-    `whole` is a command line of which the single words came before. `sources` are the variables that were put in.
+    `whole` is a command line whose words were searched before. `sources` are the variables that were inserted.
     """
 
     text: str
@@ -236,7 +236,7 @@ class Setting:
     sources: tuple[Evidence, ...] = ()
 
     def place_of(self, host: str, port: int | None) -> Evidence:
-        """Where the host stands: in the text itself, which may have only its port, or in a variable that was put in."""
+        """The place of the host: the text itself, which may have only its port, or a variable that was inserted."""
         written = host if port is None else f"{host}:{port}"
         for place in (self.evidence, *self.sources):
             if written in place.value:
@@ -261,7 +261,7 @@ def settings_of(state: ClusterState, workload: ClusterObject) -> Iterator[Settin
 def _variables(
     state: ClusterState, template: PodTemplate, container: JsonObject, path: str
 ) -> Iterator[tuple[str, tuple[str, Evidence]]]:
-    """Name, value and place of every variable with a known value, those that win last."""
+    """Name, value and place of every variable with a known value; later ones override earlier ones."""
     namespace = template.workload.namespace
     for source in children(container, "envFrom"):
         found = state.get("ConfigMap", namespace, text(source, "configMapRef", "name"))
@@ -334,7 +334,7 @@ def _from_volumes(state: ClusterState, template: PodTemplate) -> Iterator[Settin
 def _expanded(
     content: str, variables: dict[str, tuple[str, Evidence]], *, only_plain: bool
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """The content with the values of variables in the place of `$(NAME)`, in commands also of `$NAME` and `${NAME}`."""
+    """The content with variables expanded: `$(NAME)`, in commands also `$NAME` and `${NAME}`."""
     sources: list[Evidence] = []
 
     def replaced(match: re.Match[str]) -> str:

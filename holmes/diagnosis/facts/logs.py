@@ -1,4 +1,4 @@
-"""What the log of a failing container says: the decisive line, and the objects that it names."""
+"""Logs of failing containers: the decisive line, and the objects that it names."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ SignatureKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSignature:
-    """A kind of line, the most telling line of that kind as the application wrote it, and how many there are.
+    """A kind of line, the most specific line of that kind as the application wrote it, and their number.
 
-    The kind `last words` stands for the last line before the end, when nothing else is known about it.
+    The kind `last words` is the last line before the end, when no other kind is known.
     """
 
     kind: SignatureKind
@@ -150,11 +150,11 @@ _FRAME: Final = re.compile(
 
 
 def signatures_of(log: str) -> tuple[LogSignature, ...]:
-    """The signatures of a log, the most telling first; none for a log without lines.
+    """The signatures of a log, the most specific first; none for a log without lines.
 
-    A line weighs more when it says that it is the end, then when it stands among the last 12 lines, then by its kind.
-    Of general errors (`crash`) the first one before the end is told too, and before a last line that only says that it
-    is the end (`giving up`).
+    A line ranks higher when it announces the end, then when it is among the last 12 lines, then by its kind. The first
+    general error (`crash`) before the end is included too. It comes before a last line that only announces the end
+    (`giving up`).
     """
     lines = _meaningful(log)
     best: dict[SignatureKind, tuple[tuple[int, int, int], str]] = {}
@@ -175,7 +175,7 @@ def signatures_of(log: str) -> tuple[LogSignature, ...]:
 
 
 def _with_first_error(found: list[LogSignature], lines: list[str]) -> Iterator[LogSignature]:
-    """With the general error that came first before the end; a mere consequence steps behind it."""
+    """Adds the first general error before the end; a mere consequence ranks behind it."""
     for each in found:
         first = _first_error(each.line, lines) if each.kind == "crash" else None
         if first is None:
@@ -197,12 +197,12 @@ def _first_error(last: str, lines: list[str]) -> str | None:
 
 
 def _is_consequence(line: str) -> bool:
-    """Whether a line only says that the program ends or that something failed, and not why."""
+    """Whether a line reports only that the program ends or failed, not why."""
     return _CONSEQUENCE.search(line[-_LONGEST_END_CHARACTERS:].rstrip()) is not None
 
 
 def _kind_of(line: str) -> SignatureKind | None:
-    """The kind of one line, None for one that tells nothing."""
+    """The kind of one line, None when it is not significant."""
     line = line[:_LONGEST_LINE_CHARACTERS]
     if _ANY.search(line) is None or _CALM.search(line) is not None:
         return None
@@ -210,7 +210,7 @@ def _kind_of(line: str) -> SignatureKind | None:
 
 
 def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
-    """0 for the line that ended it, up to 4 for a general error long before the end."""
+    """0 for the line that ended the container, up to 4 for a general error long before the end."""
     general = kind == "crash"
     if _DECISIVE.search(line) is not None:
         return 1 if general else 0
@@ -220,7 +220,7 @@ def _weight(kind: SignatureKind, line: str, *, from_end: int) -> int:
 
 
 def _meaningful(log: str) -> list[str]:
-    """The lines without the kubelet's times, stack frames and empty ones; at most the last 256 Ki characters."""
+    """The lines without kubelet timestamps, stack frames and empty lines; at most the last 256 Ki characters."""
     return [line for line in _lines(log[-_LONGEST_LOG_CHARACTERS:]) if not _FRAME.match(line) and line.strip()]
 
 
@@ -236,9 +236,9 @@ _ABOUT_HOSTS: Final = frozenset({"unknown host", "unreachable", "authentication"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastWords:
-    """What the log tells: the signatures, most telling first, the lines as evidence.
+    """The signatures of a log, the most specific first, and the lines as evidence.
 
-    `blamed` are the Services that they name, and the ServiceAccounts that they say lack a right.
+    `blamed` are the Services that the lines name, and the ServiceAccounts that lack a right according to them.
     """
 
     signatures: tuple[LogSignature, ...]
@@ -247,12 +247,11 @@ class LastWords:
 
     @property
     def first(self) -> LogSignature:
-        """The most telling signature."""
         return self.signatures[0]
 
     @property
     def quote(self) -> str:
-        """The most telling line for a sentence, cut."""
+        """The most specific line, shortened for a sentence."""
         return excerpt(self.first.line.strip(), _QUOTED_CHARACTERS)
 
 
@@ -260,14 +259,14 @@ _WORDS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], LastWords | 
 
 
 def wanted_logs(container: Container) -> tuple[LogKey, ...]:
-    """The logs that tell why a container failed: of the instance that failed."""
+    """The logs that show why a container failed, of the instance that failed."""
     previous = not container.terminated and bool(container.last_terminated)
     return (LogKey(pod=container.pod.ref, container=container.name, previous=previous),)
 
 
 def last_words(container: Container, state: ClusterState) -> LastWords | None:
-    """What the container said in its log or its termination message, None for neither. Read once for each state."""
-    # Also for known words: the state counts which rules ask for logs, and only those run again with them.
+    """The log or termination message of the container; None without either. Read once for each state."""
+    # Called even when the words are known: the state counts the rules that request logs, and only those run again.
     logs = state.logs
     known = _WORDS.setdefault(state, {})
     place = (container.pod.uid, container.name)
@@ -289,7 +288,7 @@ def _read(container: Container, state: ClusterState, logs: Mapping[LogKey, str])
 
 
 def _readable(container: Container, state: ClusterState, logs: Mapping[LogKey, str]) -> Iterator[LogKey]:
-    """Its own logs, then those of the same container of other pods of the same owner: few logs are read in all."""
+    """Its own logs, then those of the same container in other pods of the owner, because only a few logs are read."""
     wanted = wanted_logs(container)[0]
     for previous in dict.fromkeys((wanted.previous, False, True)):
         yield LogKey(pod=wanted.pod, container=wanted.container, previous=previous)

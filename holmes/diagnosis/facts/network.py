@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePort:
-    """A port of a Service. `target` is a number or the name of a container's port; `index` is its place in the list."""
+    """A port of a Service. `target` is a number or the name of a container port; `index` is its list position."""
 
     index: int
     name: str
@@ -32,8 +32,6 @@ class ServicePort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPort:
-    """A port that a container declares."""
-
     container: str
     name: str
     number: int
@@ -41,7 +39,7 @@ class ContainerPort:
 
 
 def service_ports(service: ClusterObject) -> tuple[ServicePort, ...]:
-    """The ports of a Service. Without a target port they lead to the same number."""
+    """The ports of a Service. A port without a target port uses the same number."""
     return tuple(_port(index, port) for index, port in enumerate(service.children("spec", "ports")))
 
 
@@ -63,7 +61,7 @@ def _is_number(target: object) -> bool:
 
 
 def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
-    """The ports that the containers of a pod's spec declare; init containers only where they go on running."""
+    """The ports that the containers of a pod's spec declare; of init containers, only sidecars count."""
     containers = [each for each in children(spec, "initContainers") if text(each, "restartPolicy") == "Always"]
     for container in (*children(spec, "containers"), *containers):
         for port in children(container, "ports"):
@@ -76,7 +74,7 @@ def container_ports(spec: JsonObject) -> Iterator[ContainerPort]:
 
 
 def target_ports(service: ClusterObject, pod: ClusterObject) -> frozenset[int]:
-    """The numbers of the pod's ports that the Service leads to."""
+    """The numbers of the pod's ports that the Service port sends to."""
     declared = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
     targets = (port.target for port in service_ports(service))
     return frozenset(declared.get(each, 0) if isinstance(each, str) else each for each in targets) - {0}
@@ -87,7 +85,7 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """A Service that an Ingress sends to. `port` is its number or name; `path` is where the backend lies."""
+    """A Service that an Ingress sends to. `port` is its number or name; `path` is the place of the backend."""
 
     ingress: ClusterObject
     service: str
@@ -96,7 +94,6 @@ class Backend:
 
     @property
     def port_path(self) -> str:
-        """Where the port lies."""
         return f"{self.path}.port.{'number' if isinstance(self.port, int) else 'name'}"
 
 
@@ -110,7 +107,7 @@ def backends_of(ingress: ClusterObject) -> Iterator[Backend]:
 
 
 def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator[Backend]:
-    """Backends that a controller takes from annotations (`use-annotation`) are no Services."""
+    """Backends that a controller reads from annotations (`use-annotation`) are not Services."""
     name = text(backend, "service", "name")
     port_name = text(backend, "service", "port", "name")
     if name and port_name != "use-annotation":
@@ -119,12 +116,12 @@ def _backend(ingress: ClusterObject, backend: JsonObject, path: str) -> Iterator
 
 
 def ingress_class(ingress: ClusterObject) -> str:
-    """The class of an Ingress, from its field or from the old annotation; empty when it has none."""
+    """The class of an Ingress, from its field or the old annotation; empty without one."""
     return ingress.text("spec", "ingressClassName") or ingress.annotations.get(_CLASS_ANNOTATION, "")
 
 
 def has_address(ingress: ClusterObject) -> bool:
-    """Whether a controller has given the Ingress an address."""
+    """Whether a controller has assigned an address to the Ingress."""
     return bool(ingress.children("status", "loadBalancer", "ingress"))
 
 
@@ -135,7 +132,7 @@ _PEERS: Final = {"Ingress": "from", "Egress": "to"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """A pod that connects to a port of another pod. `port` is the number at the server's pod, not the Service's."""
+    """A pod that connects to a port of another pod. `port` is the number at the server pod, not the Service port."""
 
     client: ClusterObject
     server: ClusterObject
@@ -147,13 +144,12 @@ class Connection:
         return self.server if direction == "Ingress" else self.client
 
     def peer(self, direction: Direction) -> ClusterObject:
-        """The pod at the other end."""
         return self.client if direction == "Ingress" else self.server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """How far a rule of a policy fits a connection. `path` is where it lies in the policy."""
+    """How far a rule of a policy matches a connection. `path` is its place in the policy."""
 
     path: str
     peer: bool
@@ -161,12 +157,11 @@ class RuleMatch:
 
 
 def rules_of(policy: ClusterObject, direction: Direction) -> tuple[JsonObject, ...]:
-    """The rules of one direction."""
     return policy.children("spec", _RULES[direction])
 
 
 def applies(policy: ClusterObject, direction: Direction) -> bool:
-    """Whether the policy restricts this direction. By default it restricts what comes in, and out if it has rules."""
+    """Whether the policy restricts this direction. The default is ingress, and egress if it has egress rules."""
     types = texts(policy.body, "spec", "policyTypes")
     if types:
         return direction in types
@@ -174,7 +169,7 @@ def applies(policy: ClusterObject, direction: Direction) -> bool:
 
 
 def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
-    """Whether the policy is about the pod. Pods in the network of their node are beyond all policies."""
+    """Whether the policy applies to the pod. No policy applies to pods in the host network."""
     return (
         policy.namespace == pod.namespace
         and policy.deleted is None
@@ -184,7 +179,7 @@ def selects(policy: ClusterObject, pod: ClusterObject) -> bool:
 
 
 def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The pods that the policy is about, those aside that are done."""
+    """The pods that the policy selects, without finished pods."""
     pods = labels_of(state).pods
     wanted = text_map(policy.body, "spec", "podSelector", "matchLabels")
     candidates = pods.selected(policy.namespace, wanted) if wanted else pods.of(policy.namespace)
@@ -192,7 +187,7 @@ def selected_by(state: ClusterState, policy: ClusterObject) -> tuple[ClusterObje
 
 
 class Policies:
-    """The policies of a state by the pods that they select, looked up once."""
+    """The policies of a state by the pods that they select; read once."""
 
     def __init__(self, state: ClusterState) -> None:
         self.idle: dict[str, list[ClusterObject]] = defaultdict(list)
@@ -205,7 +200,7 @@ class Policies:
                 self._by_pod[pod.uid].append(policy)
 
     def restricting(self, pod: ClusterObject, direction: Direction) -> tuple[ClusterObject, ...]:
-        """The policies that close this direction of the pod to everything that they do not allow."""
+        """The policies that restrict this direction of the pod."""
         return tuple(each for each in self._by_pod.get(pod.uid, ()) if applies(each, direction))
 
 
@@ -213,7 +208,7 @@ _POLICIES: WeakKeyDictionary[ClusterState, Policies] = WeakKeyDictionary()
 
 
 def policies_of(state: ClusterState) -> Policies:
-    """The policies of a state, looked up once."""
+    """The policies of a state, read once."""
     found = _POLICIES.get(state)
     if found is None:
         found = _POLICIES[state] = Policies(state)
@@ -221,20 +216,20 @@ def policies_of(state: ClusterState) -> Policies:
 
 
 def is_blocked(state: ClusterState, connection: Connection, direction: Direction) -> bool:
-    """Whether no policy allows the connection in this direction although one restricts it."""
+    """Whether a policy restricts this direction and no policy allows the connection."""
     policies = policies_of(state).restricting(connection.here(direction), direction)
     return bool(policies) and not any(allows(state, each, connection, direction) for each in policies)
 
 
 def allows(state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction) -> bool:
-    """Whether a rule of the policy allows the connection, whatever pods the policy selects."""
+    """Whether a rule of the policy allows the connection, independent of the pods that the policy selects."""
     return any(match.peer and match.port for match in matches(state, policy, connection, direction))
 
 
 def matches(
     state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction
 ) -> tuple[RuleMatch, ...]:
-    """How far each rule of the policy fits the connection."""
+    """How far each rule of the policy matches the connection."""
     found = []
     for index, rule in enumerate(rules_of(policy, direction)):
         peers, ports = children(rule, _PEERS[direction]), children(rule, "ports")
@@ -250,7 +245,7 @@ def matches(
 
 
 def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: ClusterObject) -> bool:
-    """Whether one entry of `from` or `to` of a policy in the namespace means the pod."""
+    """Whether one entry of `from` or `to` of a policy in the namespace matches the pod."""
     block = child(peer, "ipBlock")
     if block:
         return _in_block(block, pod.text("status", "podIP"))
@@ -267,7 +262,7 @@ def peer_matches(state: ClusterState, namespace: str, peer: JsonObject, pod: Clu
 
 
 def _in_block(block: JsonObject, address: str) -> bool:
-    """An address that is not known may lie in the block."""
+    """An unknown address may be in the block."""
     try:
         found = ipaddress.ip_address(address)
         within = found in ipaddress.ip_network(text(block, "cidr"), strict=False)

@@ -1,4 +1,4 @@
-"""Nodes: which ones a pod may use, and which ones leave the cluster."""
+"""Nodes: which nodes a pod may use, and which are leaving the cluster."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def matches_terms(terms: Iterable[JsonObject], node: ClusterObject) -> bool:
 
 
 def expression_holds(expression: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Whether labels of a node satisfy one expression, which may also compare numbers."""
+    """Whether the labels of a node satisfy one expression; `Gt` and `Lt` compare numbers."""
     operator = text(expression, "operator")
     if operator not in {"Gt", "Lt"}:
         return matches_selector({"matchExpressions": [dict(expression)]}, labels)
@@ -76,7 +76,7 @@ def taint_words(taint: JsonObject) -> str:
 
 
 def host_ports(spec: JsonObject) -> Iterator[tuple[str, int, str]]:
-    """Path, port and protocol of every port of the node that a pod's spec takes: `containers[0].ports[0].hostPort`."""
+    """Path, port and protocol of every host port in a pod's spec: `containers[0].ports[0].hostPort`."""
     for key in ("containers", "initContainers"):
         for index, container in enumerate(children(spec, key)):
             if key == "initContainers" and text(container, "restartPolicy") != "Always":
@@ -104,14 +104,14 @@ _LEAVING: Final = frozenset(
 
 
 def standing_nodes(state: ClusterState) -> Iterator[ClusterObject]:
-    """The nodes that are neither joining nor being removed by whoever scales the cluster."""
+    """The nodes that are not joining or being removed by an autoscaler."""
     for node in state.of("Node"):
         if node.deleted is None and state.age_seconds(node) >= state.grace_seconds and not _leaves(node):
             yield node
 
 
 def is_virtual(node: ClusterObject) -> bool:
-    """Whether a program pretends to be a node: its version and its number of places are its own affair."""
+    """Whether a program acts as the node, so that its version and pod limit follow other rules."""
     fargate = node.labels.get("eks.amazonaws.com/compute-type") == "fargate"
     return fargate or node.labels.get("type") == "virtual-kubelet"
 
@@ -123,7 +123,7 @@ def _leaves(node: ClusterObject) -> bool:
 def events_by_node(state: ClusterState, *reasons: str) -> dict[str, list[ClusterEvent]]:
     """The events of each node with these reasons, oldest first.
 
-    By name: a kubelet writes the node's name where other events have the uid.
+    Matched by name: a kubelet writes the node's name where other events have the uid.
     """
     found: dict[str, list[ClusterEvent]] = defaultdict(list)
     for event in state.events:

@@ -1,6 +1,6 @@
-"""Reads pods for rules: containers with their statuses, what they refer to, how long they have been so.
+"""Containers of pods with their statuses, and the pods that rules judge.
 
-Called by the rules. A pod counts as judged only when it is neither being deleted nor done nor younger than the grace.
+A pod is judged unless it is being deleted, finished, or younger than the grace period.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _TROUBLED: Final[WeakKeyDictionary[ClusterState, tuple[ClusterObject, ...]]] = W
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container of a pod: what was asked for (`spec`) and what became of it (`status`, empty when unknown).
+    """A container of a pod: its definition (`spec`) and its state (`status`, empty when unknown).
 
-    `spec_path` and `status_path` are where they lie in the pod, for evidence: `spec.containers[0]`.
+    `spec_path` and `status_path` are their places in the pod, for evidence: `spec.containers[0]`.
     """
 
     pod: ClusterObject
@@ -45,22 +45,19 @@ class Container:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return text(self.spec, "name")
 
     @property
     def restarts(self) -> int:
-        """How often it was restarted."""
         return integer(self.status, "restartCount")
 
     @property
     def ready(self) -> bool:
-        """Whether it is ready."""
         return boolean(self.status, "ready")
 
     @property
     def sidecar(self) -> bool:
-        """Whether it is an init container that goes on running."""
+        """Whether it is an init container that keeps running."""
         return self.kind == "init" and text(self.spec, "restartPolicy") == "Always"
 
     @property
@@ -70,7 +67,6 @@ class Container:
 
     @property
     def running(self) -> bool:
-        """Whether it runs now."""
         return isinstance(at(self.status, "state", "running"), dict)
 
     @property
@@ -90,7 +86,7 @@ class Container:
 
 
 def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
-    """All containers in the order in which they start: init, main, ephemeral."""
+    """All containers in start order: init, main, ephemeral."""
     found: list[Container] = []
     for kind, spec_key, status_key in _KINDS:
         statuses = {
@@ -112,9 +108,9 @@ def containers_of(pod: ClusterObject) -> tuple[Container, ...]:
 
 
 def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
-    """The judged pods, young ones too, whose status shows more than containers that run and are ready.
+    """The judged pods, including young ones, whose containers are not all running and ready.
 
-    Found once for each state: rules about failing containers need not look at all the healthy ones.
+    Found once for each state, so that rules about failing containers skip healthy pods.
     """
     known = _TROUBLED.get(state)
     if known is None:
@@ -123,7 +119,7 @@ def troubled_pods(state: ClusterState) -> tuple[ClusterObject, ...]:
 
 
 def _plain(pod: ClusterObject) -> bool:
-    """Whether the pod is ready, and no container waits, ended or was restarted."""
+    """Whether the pod is ready, and no container waits, terminated or restarted."""
     if text(pod.condition("Ready"), "status") != "True":
         return False
     statuses = (*pod.children("status", "initContainerStatuses"), *pod.children("status", "containerStatuses"))
@@ -134,9 +130,9 @@ def _plain(pod: ClusterObject) -> bool:
 
 
 def judged_pods(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
-    """The pods that rules look at: not being deleted, not done, and older than the state's grace.
+    """The pods that rules judge: not being deleted, not finished, and older than the grace period of the state.
 
-    With `young` also the younger ones: for states that cannot be taken for a pod that is just starting.
+    With `young` also younger pods, for states that differ clearly from a normal start.
     """
     for pod in state.of("Pod"):
         if pod.deleted is not None or pod.text("status", "phase") == "Succeeded":

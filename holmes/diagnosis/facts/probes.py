@@ -1,7 +1,4 @@
-"""Reads a probe of a container: what it asks, where that is written, and whether the container answers there at all.
-
-Called by the rules about readiness, liveness and startup probes.
-"""
+"""Probes of containers: what they request, where this is written, and whether the container can answer."""
 
 from __future__ import annotations
 
@@ -35,26 +32,23 @@ _ABSENT_PROGRAM: Final = ("executable file not found", "no such file or director
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A probe of a container."""
-
     container: Container
     field: ProbeField
     spec: JsonObject
 
     @property
     def action(self) -> str:
-        """`httpGet`, `tcpSocket`, `grpc` or `exec`; empty when none is given."""
+        """`httpGet`, `tcpSocket`, `grpc` or `exec`; empty without a probe."""
         return next((action for action in _ACTIONS if isinstance(at(self.spec, action), dict)), "")
 
     @property
     def port(self) -> int | str | None:
-        """The port, a number or a name."""
         port = at(self.spec, self.action, "port")
         return port if isinstance(port, (int, str)) and not isinstance(port, bool) else None
 
     @property
     def budget_seconds(self) -> int:
-        """How long the container has until the probe has failed as often as it may."""
+        """The time until the probe reaches its failure threshold."""
         delay, period = integer(self.spec, "initialDelaySeconds"), integer(self.spec, "periodSeconds") or 10
         return delay + period * (integer(self.spec, "failureThreshold") or 3)
 
@@ -67,16 +61,15 @@ class Probe:
         return f"GET {path} on port {self.port}" if self.action == "httpGet" else f"{self.action} on port {self.port}"
 
     def evidence(self, state: ClusterState, *path: str) -> Evidence:
-        """A field of the probe with its value."""
         return container_field(self.container, state, ".".join((self.field, *path)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeVerdict:
-    """Why a probe fails: a title's end, words, the decisive fields, whether the probe itself is certainly wrong.
+    """Why a probe fails: the end of a title, a sentence, the decisive fields, and whether the probe itself is wrong.
 
-    `depends` says that the application answered or hangs itself, so that its log and what it needs tell more, and
-    `may_be_starting` that an application which is still starting looks the same.
+    `depends`: the application answered or hangs, so its log and dependencies can explain more. `may_be_starting`: an
+    application that is still starting looks the same.
     """
 
     title: str
@@ -88,18 +81,18 @@ class ProbeVerdict:
 
 
 def probe_of(container: Container, field: ProbeField) -> Probe:
-    """The probe of a container; its spec is empty when it has none."""
+    """The probe of a container; its spec is empty without one."""
     return Probe(container=container, field=field, spec=child(container.spec, field))
 
 
 def failures(probe: Probe, events: tuple[ClusterEvent, ...]) -> tuple[ClusterEvent, ...]:
-    """The events that tell of this probe's failures."""
+    """The events for failures of this probe."""
     words = WORDS[probe.field]
     return tuple(event for event in events if words in event.message.lower())
 
 
 def verdict(probe: Probe, message: str) -> ProbeVerdict:
-    """Why the probe fails, from the kubelet's message and what the container declares."""
+    """Why the probe fails, from the kubelet's message and the declared ports of the container."""
     lower = message.lower()
     code = _STATUS_CODE.search(lower)
     if probe.action == "exec":
@@ -107,7 +100,7 @@ def verdict(probe: Probe, message: str) -> ProbeVerdict:
     if _port_is_wrong(probe) and code is None:
         return ProbeVerdict(
             title="wrong port",
-            words=f"it asks port {probe.port}, but the container {_listening(probe)}",
+            words=f"it checks port {probe.port}, but the container {_listening(probe)}",
             fields=((probe.action, "port"),),
             probe_is_wrong=True,
         )
@@ -120,7 +113,7 @@ def _exec_verdict(probe: Probe, lower: str) -> ProbeVerdict:
     command = texts(probe.spec, "exec", "command")
     program = command[0] if command else ""
     if any(each in lower for each in _ABSENT_PROGRAM) and ("unknown state" in lower or "not found" in lower):
-        words = f"its command {' '.join(command)!r} needs a program that is not in the image"
+        words = f"its command {' '.join(command)!r} requires a program that is not in the image"
         return ProbeVerdict(title="command not found", words=words, fields=(("exec", "command"),), probe_is_wrong=True)
     if any(each in lower for each in _SLOW):
         return _slow(probe, f"its command {program} takes longer than timeoutSeconds")
@@ -132,13 +125,13 @@ def _status_verdict(probe: Probe, code: int) -> ProbeVerdict:
     path = text(probe.spec, "httpGet", "path") or "/"
     place = ("httpGet", "path")
     if code in {404, 405}:
-        words = f"the application answers {code}: it does not know the path {path}"
+        words = f"the application answers {code}: it does not have the path {path}"
         return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place,), probe_is_wrong=True)
     if code in {401, 403}:
-        words = f"the application answers {code}: the path {path} needs a login"
+        words = f"the application answers {code}: the path {path} requires a login"
         return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place,), probe_is_wrong=True)
     if code in {301, 302, 307, 308, 400}:
-        words = f"the application answers {code} to {probe.words}; look at path, scheme and host"
+        words = f"the application answers {code} to {probe.words}; check path, scheme and host"
         return ProbeVerdict(title=f"path answers {code}", words=words, fields=(place, ("httpGet", "scheme")))
     words = f"the application answers {code} to {probe.words}"
     return ProbeVerdict(title=f"application answers {code}", words=words, fields=(place,), depends=True)
@@ -150,21 +143,19 @@ def _connection_verdict(probe: Probe, lower: str) -> ProbeVerdict:
         words = f"no port of the container is named {probe.port!r}"
         return ProbeVerdict(title="wrong port", words=words, fields=(place,), probe_is_wrong=True)
     if "server gave http response to https client" in lower or "malformed http response" in lower:
-        words = (
-            f"it asks with the scheme {text(probe.spec, 'httpGet', 'scheme') or 'HTTP'}, which the port does not speak"
-        )
+        words = f"it uses the scheme {text(probe.spec, 'httpGet', 'scheme') or 'HTTP'}, which the port does not accept"
         return ProbeVerdict(
             title="wrong scheme", words=words, fields=(("httpGet", "scheme"), place), probe_is_wrong=True
         )
     if any(each in lower for each in _SLOW):
-        return _slow(probe, f"{probe.words} is not answered within timeoutSeconds")
+        return _slow(probe, f"{probe.words} does not answer within timeoutSeconds")
     if any(each in lower for each in _REFUSED):
         declared = children(probe.container.spec, "ports")
         words = f"nothing listens on port {probe.port}" + ("" if declared else f"; the container {_listening(probe)}")
         return ProbeVerdict(
             title="nothing listens on the port", words=words, fields=(place,), depends=True, may_be_starting=True
         )
-    return ProbeVerdict(title="it does not succeed", words=f"{probe.words} fails", fields=(place,), depends=True)
+    return ProbeVerdict(title="it fails", words=f"{probe.words} fails", fields=(place,), depends=True)
 
 
 def _slow(probe: Probe, words: str) -> ProbeVerdict:
@@ -178,7 +169,7 @@ def _slow(probe: Probe, words: str) -> ProbeVerdict:
 
 
 def _port_is_wrong(probe: Probe) -> bool:
-    """Whether the container declares ports, and the probe asks another; a port in its command may be the right one."""
+    """Whether the container declares ports but not the one of the probe; a port in its command may be correct."""
     port, declared = probe.port, children(probe.container.spec, "ports")
     if isinstance(port, str) and not port.isdigit():
         return not any(text(each, "name") == port for each in declared)
@@ -195,7 +186,7 @@ def _command_ports(probe: Probe) -> set[int]:
 
 
 def _listening(probe: Probe) -> str:
-    """What the container declares, in words."""
+    """The declared ports of the container, in words."""
     declared = children(probe.container.spec, "ports")
     if not declared:
         found = sorted(_command_ports(probe))

@@ -32,9 +32,9 @@ _CLUSTER_WIDE: Final = frozenset({"PriorityClass", "RuntimeClass"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A reference. `path` is that of the name below the pod's spec, `key_path` that of the key, empty without one.
+    """A reference. `path` is the place of the name below the pod's spec, `key_path` that of the key (may be empty).
 
-    `user` says in words who refers: `variable PORT of container web`, `volume settings`.
+    `user` names the referring part: `variable PORT of container web`, `volume settings`.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Reference:
 
     @property
     def namespaced(self) -> bool:
-        """Whether the object lies in the pod's namespace."""
+        """Whether the object is in the pod's namespace."""
         return self.kind not in _CLUSTER_WIDE
 
 
@@ -122,7 +122,7 @@ def _of_volume(volume: JsonObject, path: str) -> Iterator[Reference]:
 
 
 def _of_source(source: JsonObject, kind: str, name_field: str, place: tuple[str, str]) -> Iterator[Reference]:
-    """The object of a volume and each key that the volume picks."""
+    """The object of a volume, and each key that the volume selects."""
     path, user = place
     name, optional = text(source, name_field), is_optional(source)
     where = f"{path}.{name_field}"
@@ -155,9 +155,9 @@ _SLACK_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """What is missing. `path` is the wrong field below the pod's spec.
+    """A missing object or key. `path` is the wrong field below the pod's spec.
 
-    `culprit` is None when the workload that refers is wrong; `proof` shows what exists instead.
+    `culprit` is None when the referring workload is wrong; `proof` shows what exists instead.
     """
 
     title: str
@@ -170,7 +170,7 @@ class Missing:
 
 
 def missing_object(reference: Reference, namespace: str, state: ClusterState) -> Missing:
-    """The fault of an object that does not exist."""
+    """The fault for an object that does not exist."""
     place = namespace if reference.namespaced else ""
     ref = ObjectRef(kind=reference.kind, namespace=place, name=reference.name)
     existing = [each.name for each in state.of(reference.kind, place)]
@@ -181,14 +181,18 @@ def missing_object(reference: Reference, namespace: str, state: ClusterState) ->
         path=reference.path,
         culprit=None if typo else ref,
         what=f"{ref} does not exist",
-        hint=f"; the name is probably a misspelling of {typo}" if typo else f"; the nearest is {near}" if near else "",
+        hint=f"; the name is probably a misspelling of {typo}"
+        if typo
+        else f"; the closest existing name is {near}"
+        if near
+        else "",
         proof=(),
         next_check=f"kubectl{option} get {_RESOURCES[reference.kind]}",
     )
 
 
 def missing_key(reference: Reference, workload: ClusterObject, state: ClusterState) -> Missing:
-    """The fault of a key that the object does not have. Keys of a Secret are not known."""
+    """The fault for a key that the object does not have. Keys of Secrets are unknown."""
     namespace = workload.namespace
     ref = ObjectRef(kind=reference.kind, namespace=namespace, name=reference.name)
     found = state.get(reference.kind, namespace, reference.name)
@@ -200,7 +204,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
         proof = (value(found, "data keys", shown or "(none)"),)
     changed = found is not None and edited_at(found) > _template_changed(workload, state) + _SLACK_SECONDS
     typo = meant(reference.key, keys) is not None and not changed
-    hint = f"; the nearest existing key is {near}" if near else ""
+    hint = f"; the closest existing key is {near}" if near else ""
     if found is not None and changed:
         hint += f"; {ref} was changed at {written(edited_at(found))}, after the workload"
     return Missing(
@@ -215,7 +219,7 @@ def missing_key(reference: Reference, workload: ClusterObject, state: ClusterSta
 
 
 def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Whether what the kubelet misses is there by now, and so new that it may not have tried again."""
+    """Whether the missing object exists by now, so recently that the kubelet may not have retried."""
     found = state.get(reference.kind, namespace, reference.name)
     unknown = reference.kind == "Secret" and bool(reference.key)
     if found is None or unknown or lacks_key(reference, namespace, state):
@@ -224,12 +228,11 @@ def just_repaired(reference: Reference, namespace: str, state: ClusterState) -> 
 
 
 def _config_keys(config_map: ClusterObject) -> tuple[str, ...]:
-    """The keys of a ConfigMap."""
     return tuple(sorted({**child(config_map.body, "data"), **child(config_map.body, "binaryData")}))
 
 
 def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool:
-    """Whether the ConfigMap exists and has certainly not the key of the reference."""
+    """Whether the ConfigMap exists and certainly lacks the key of the reference."""
     if reference.kind != "ConfigMap" or not reference.key:
         return False
     found = state.get("ConfigMap", namespace, reference.name)
@@ -237,6 +240,6 @@ def lacks_key(reference: Reference, namespace: str, state: ClusterState) -> bool
 
 
 def _template_changed(workload: ClusterObject, state: ClusterState) -> float:
-    """When the workload's template got its present form: the newest ReplicaSet of a Deployment."""
+    """The last change of the workload's template: the creation of the newest ReplicaSet of a Deployment."""
     newest = max((each.created for each in state.owned_by(workload, "ReplicaSet")), default=None)
     return edited_at(workload) if newest is None else newest

@@ -38,7 +38,7 @@ _BYTES: Final = ("memory", "storage", "hugepages-")
 
 
 def quantity(written: JsonValue) -> Decimal | None:
-    """The number behind a quantity, in cores, bytes or pieces; None for what is none."""
+    """The number of a quantity, in cores, bytes or pieces; None when it is not valid."""
     if isinstance(written, bool) or not isinstance(written, str | int):
         return None
     return _parsed(str(written).strip())
@@ -56,12 +56,12 @@ def _parsed(written: str) -> Decimal | None:
 
 
 def amount(written: JsonValue) -> Decimal:
-    """The number behind a quantity, 0 for what is none."""
+    """The number of a quantity, 0 when it is not valid."""
     return quantity(written) or Decimal(0)
 
 
 def written_amount(number: Decimal, resource: str) -> str:
-    """A number as a person would write it: memory and storage with `Mi` or `Gi`, cores below one in `m`."""
+    """A readable number: memory and storage with `Mi` or `Gi`, cores below one in `m`."""
     if _is_bytes(resource):
         for suffix in ("Ti", "Gi", "Mi", "Ki"):
             if abs(number) >= _BINARY[suffix]:
@@ -78,20 +78,20 @@ def _is_bytes(resource: str) -> bool:
 
 
 def _plain(number: Decimal) -> str:
-    """With at most two places, without zeros at the end."""
+    """At most two decimals, without trailing zeros."""
     rounded = f"{number:.2f}".rstrip("0").rstrip(".")
     return rounded if rounded not in {"", "-0"} else "0"
 
 
 def allocatable(node: ClusterObject, resource: str) -> Decimal:
-    """What a node offers of a resource, in cores, bytes or pieces; 0 when it has none."""
+    """The allocatable amount of a resource on a node, in cores, bytes or pieces; 0 without one."""
     return amount(node.at("status", "allocatable", resource))
 
 
 def requested(pod: ClusterObject, resource: str, part: Literal["requests", "limits"] = "requests") -> Decimal:
-    """What a whole pod asks for: its containers together or its largest init container, plus overhead.
+    """The request of a whole pod: its containers together or its largest init container, plus overhead.
 
-    A limit without a request counts as the request, as the API server has it.
+    A limit without a request counts as the request, as in the API server.
     """
     if resource == "pods":
         return Decimal(1)
@@ -119,9 +119,9 @@ def _of_container(container: JsonObject, resource: str, part: str) -> Decimal:
 
 
 def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | None:
-    """Name and path of the amount (`containers[0].resources.requests.cpu`) of the container that asks for most.
+    """Name and path of the amount (`containers[0].resources.requests.cpu`) of the container with the largest request.
 
-    Of a resource with dots in its name (`nvidia.com/gpu`) the path is that of all limits.
+    For a resource with dots in its name (`nvidia.com/gpu`), the path is that of all limits.
     """
     best: tuple[Decimal, str, str] | None = None
     for key in ("containers", "initContainers"):
@@ -136,7 +136,7 @@ def asking_container(pod: ClusterObject, resource: str) -> tuple[str, str] | Non
 
 
 def pods_by_node(state: ClusterState) -> dict[str, list[ClusterObject]]:
-    """The pods that take room on each node: all that are placed and not done."""
+    """The pods that use resources of each node: all that are placed and not finished."""
     found = _PLACED.get(state)
     if found is None:
         found = _PLACED[state] = defaultdict(list)
@@ -153,7 +153,7 @@ _PLACED: Final[WeakKeyDictionary[ClusterState, dict[str, list[ClusterObject]]]] 
 def free(
     nodes: Iterable[ClusterObject], placed: Mapping[str, Iterable[ClusterObject]], resource: str
 ) -> dict[str, Decimal]:
-    """What is left of a resource on each node."""
+    """The free amount of a resource on each node."""
     return {
         node.name: allocatable(node, resource)
         - sum((requested(pod, resource) for pod in placed.get(node.name, ())), Decimal(0))
@@ -166,7 +166,7 @@ _COMPARED: Final = (("max", "limits"), ("max", "requests"), ("min", "requests"),
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A value of a template (`found`) outside of a bound of a LimitRange (`bound`)."""
+    """A value of a template (`found`) outside a bound of a LimitRange (`bound`)."""
 
     limit_range: ClusterObject
     found: Evidence
@@ -174,7 +174,7 @@ class Violation:
 
 
 def violations(state: ClusterState, template: PodTemplate) -> tuple[Violation, ...]:
-    """Every value of the template's containers that is above a maximum or below a minimum."""
+    """Every value of the template's containers above a maximum or below a minimum."""
     return tuple(
         violation
         for limit_range in state.of("LimitRange", template.workload.namespace)

@@ -1,4 +1,4 @@
-"""The pods behind a Service: which ones its selector matches, which are ready, which workload it was meant for."""
+"""The pods behind a Service: which pods its selector matches, which are ready, and which workload it was meant for."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _CONTROLLERS: Final = frozenset({"kube-controller-manager", "kube-scheduler", "k
 
 
 def selector_of(service: ClusterObject) -> dict[str, str]:
-    """The labels that the pods of the Service must have; empty when its endpoints are made by somebody else."""
+    """The labels that the pods of the Service must have; empty when other software manages its endpoints."""
     return text_map(service.body, "spec", "selector") if service.text("spec", "type") != "ExternalName" else {}
 
 
 def is_headless(service: ClusterObject) -> bool:
-    """Whether clients connect to the pods themselves."""
+    """Whether clients connect directly to the pods."""
     return service.text("spec", "clusterIP") == "None"
 
 
 def selecting_services(state: ClusterState, *, young: bool = False) -> Iterator[ClusterObject]:
-    """The Services that choose pods by labels and are not being deleted; with `young` also those within the grace."""
+    """The Services with a selector that are not being deleted; with `young` including those within the grace period."""
     for service in state.of("Service"):
         if service.deleted is None and selector_of(service) and (young or _is_old(state, service)):
             yield service
@@ -48,13 +48,12 @@ def _is_old(state: ClusterState, each: ClusterObject) -> bool:
 
 
 def pods_behind(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The pods that the Service's selector matches and that are neither done nor being deleted."""
+    """The pods that the Service's selector matches, without finished pods and pods being deleted."""
     found = labels_of(state).pods.selected(service.namespace, selector_of(service))
     return tuple(pod for pod in found if pod.deleted is None)
 
 
 def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObject, ...]:
-    """The EndpointSlices of the Service."""
     slices = _SLICES.get(state)
     if slices is None:
         grouped: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
@@ -65,7 +64,7 @@ def _slices_of(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
 
 
 def has_ready_endpoints(state: ClusterState, service: ClusterObject) -> bool:
-    """Whether a request to the Service finds somebody: in doubt yes."""
+    """Whether a request to the Service reaches an endpoint; True when this is unknown."""
     if service.text("spec", "type") == "ExternalName":
         return True
     slices = _slices_of(state, service)
@@ -90,13 +89,13 @@ def _serves(endpoint: Mapping[str, object]) -> bool:
 
 
 def unready_seconds(state: ClusterState, pod: ClusterObject) -> float:
-    """How long the pod is not ready; a pod that does not run yet counts from its creation."""
+    """How long the pod has not been ready; a pod that never ran counts from its creation."""
     since = moment(text(pod.condition("Ready"), "lastTransitionTime"))
     return state.now - (since if since is not None and not is_ready(pod) else pod.created)
 
 
 def edited_at(each: ClusterObject) -> float:
-    """When somebody other than a controller last wrote the object, seconds since the epoch: at least its creation."""
+    """The last write by anything but a controller, in seconds since the epoch; at least the creation."""
     times = [
         moment(text(entry, "time")) or 0.0
         for entry in each.children("metadata", "managedFields")
@@ -106,7 +105,7 @@ def edited_at(each: ClusterObject) -> float:
 
 
 def was_edited(each: ClusterObject) -> bool:
-    """Whether somebody changed the object after it had been created."""
+    """Whether the object was changed after its creation."""
     return edited_at(each) > each.created + 1
 
 
@@ -117,7 +116,7 @@ _MADE_BY_CONTROLLERS: Final = frozenset({"pod-template-hash", "controller-revisi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mismatch:
-    """A selector and the labels of the workload that it comes closest to. `keys` are those that differ."""
+    """A selector and the labels of the workload that it matches best. `keys` are those that differ."""
 
     template: PodTemplate
     keys: tuple[str, ...]
@@ -125,14 +124,13 @@ class Mismatch:
 
     @property
     def workload(self) -> ClusterObject:
-        """The workload."""
         return self.template.workload
 
     def differences(self, selector: Mapping[str, str]) -> str:
-        """What differs, in words."""
+        """The difference in words."""
         labels = self.template.labels
         return ", ".join(
-            f"{key}: the selector wants {selector[key]!r}, the pods have "
+            f"{key}: the selector requires {selector[key]!r}, the pods have "
             + (repr(labels[key]) if key in labels else f"no label {key!r}{_other_key(selector[key], labels)}")
             for key in self.keys
         )
@@ -144,7 +142,7 @@ def _other_key(value: str, labels: Mapping[str, str]) -> str:
 
 
 def nearest_workload(state: ClusterState, name: str, namespace: str, selector: Mapping[str, str]) -> Mismatch | None:
-    """The workload whose pods come closest to the selector of `name`, None when none looks like it."""
+    """The workload whose pods match the selector of `name` best, None when none is similar."""
     alike = _Likeness()
     candidates = [
         Mismatch(
@@ -160,7 +158,7 @@ def nearest_workload(state: ClusterState, name: str, namespace: str, selector: M
 
 
 def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike: _Likeness) -> float:
-    """Equal labels count one, similar ones nearly as much, the same name as much as a label."""
+    """An equal label counts one, a similar label nearly as much, and an equal name as much as a label."""
     score = 0.0
     for key, value in selector.items():
         found = template.labels.get(key)
@@ -175,13 +173,13 @@ def _score(name: str, selector: Mapping[str, str], template: PodTemplate, alike:
 
 
 class _Likeness:
-    """How much names look like each other, below 1; quick for one name against many."""
+    """How similar names are, below 1; fast for one name against many."""
 
     def __init__(self) -> None:
         self._matchers: dict[str, difflib.SequenceMatcher[str]] = {}
 
     def __call__(self, name: str, other: str) -> float:
-        """The likeness, 0 when they do not look alike."""
+        """The similarity, 0 when the names are not similar."""
         matcher = self._matchers.get(name)
         if matcher is None:
             matcher = self._matchers[name] = difflib.SequenceMatcher(None, b=name.lower())
@@ -193,7 +191,7 @@ class _Likeness:
 
 
 def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapping[str, str]) -> ClusterObject | None:
-    """An older ReplicaSet of the workload whose pods the selector still matched, None when there is none."""
+    """An older ReplicaSet of the workload whose pods the selector still matched, or None."""
     if workload.kind != "Deployment":
         return None
     older = replica_sets_newest_first(state, workload)[1:]
@@ -208,7 +206,7 @@ def lost_by_rollout(state: ClusterState, workload: ClusterObject, selector: Mapp
 
 
 def is_dynamic(state: ClusterState, mismatch: Mismatch, selector: Mapping[str, str]) -> bool:
-    """Whether the labels that differ are set on running pods on purpose: leaders, roles, revisions."""
+    """Whether the differing labels are set on running pods on purpose: leaders, roles, revisions."""
     if any(key in _MADE_BY_CONTROLLERS or "hash" in key for key in mismatch.keys):
         return True
     pods = state.pods_of(mismatch.workload)

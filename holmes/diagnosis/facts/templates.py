@@ -29,7 +29,7 @@ _TEMPLATE_PATHS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """A template. `spec` is a pod's spec, `path` where it lies in the workload: `spec.template.spec`."""
+    """A template. `spec` is a pod's spec, `path` its place in the workload: `spec.template.spec`."""
 
     workload: ClusterObject
     spec: JsonObject
@@ -38,7 +38,7 @@ class PodTemplate:
 
 
 def pod_templates(state: ClusterState) -> Iterator[PodTemplate]:
-    """The templates of all workloads that are not owned themselves, and of pods without an owner."""
+    """The templates of all workloads without an owner, and of pods without an owner."""
     for kind in (*WORKLOADS, "Pod"):
         for workload in state.of(kind):
             if workload.owner is None and workload.deleted is None:
@@ -46,7 +46,6 @@ def pod_templates(state: ClusterState) -> Iterator[PodTemplate]:
 
 
 def template_of(workload: ClusterObject) -> PodTemplate:
-    """The template of one workload or pod."""
     path = _TEMPLATE_PATHS.get(workload.kind, ("spec", "template"))
     template = child(workload.body, *path)
     return PodTemplate(
@@ -61,8 +60,6 @@ T = TypeVar("T")
 
 
 class _ByLabel(Generic[T]):
-    """Things by each label they have."""
-
     def __init__(self, things: Iterable[tuple[str, Mapping[str, str], T]]) -> None:
         self._all: dict[str, list[tuple[Mapping[str, str], T]]] = defaultdict(list)
         self._found: dict[tuple[str, str, str], list[tuple[Mapping[str, str], T]]] = defaultdict(list)
@@ -72,11 +69,10 @@ class _ByLabel(Generic[T]):
                 self._found[namespace, key, value].append((labels, thing))
 
     def of(self, namespace: str) -> tuple[T, ...]:
-        """All of a namespace."""
         return tuple(thing for _, thing in self._all.get(namespace, ()))
 
     def selected(self, namespace: str, selector: Mapping[str, str]) -> tuple[T, ...]:
-        """Those that a Service's selector matches; an empty selector matches nothing."""
+        """The entries that a Service's selector matches; an empty selector matches nothing."""
         buckets = [self._found.get((namespace, key, value), []) for key, value in selector.items()]
         smallest = min(buckets, key=len, default=[])
         return tuple(thing for labels, thing in smallest if matches_map(selector, labels))
@@ -87,7 +83,7 @@ def _lives(pod: ClusterObject) -> bool:
 
 
 class LabelIndex:
-    """The pods that are not done, and the templates of workloads; a pod without an owner is its own template."""
+    """The unfinished pods, and the templates of workloads; a pod without an owner is its own template."""
 
     def __init__(self, state: ClusterState) -> None:
         living = (pod for pod in state.of("Pod") if _lives(pod))

@@ -1,4 +1,4 @@
-"""Finds the existing name that was meant by a name that does not exist."""
+"""The existing name that was meant by a name that does not exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALIKE = 0.6
 
 
 def nearest(name: str, existing: Iterable[str]) -> str | None:
-    """The existing name that looks most like `name`, or None when none looks like it."""
+    """The existing name most similar to `name`, or None when none is similar."""
     names = sorted(set(existing) - {name})
     lower = {each.lower(): each for each in names}
     close = difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=_ALIKE)
@@ -30,9 +30,9 @@ def nearest(name: str, existing: Iterable[str]) -> str | None:
 
 
 def hint(name: str, existing: Iterable[str]) -> str:
-    """`; the nearest existing one is 'x'`, or nothing."""
+    """`; the closest existing name is 'x'`, or an empty text."""
     found = nearest(name, existing)
-    return f"; the nearest existing one is {found!r}" if found else ""
+    return f"; the closest existing name is {found!r}" if found else ""
 
 
 _MOST_EDITS: Final = 2
@@ -40,7 +40,7 @@ _SHORTEST_CHARACTERS: Final = 4
 
 
 def meant(name: str, existing: Iterable[str]) -> str | None:
-    """The existing name of which `name` is evidently a misspelling: one or two letters differ, and no digit."""
+    """The existing name that `name` clearly misspells: one or two letters differ, but no digit."""
     found = nearest(name, existing)
     return found if found is not None and _misspelt(name, found) else None
 
@@ -56,7 +56,7 @@ def _misspelt(name: str, other: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """The edit distance, two swapped neighbours counting once; 99 when the lengths differ by more than two."""
+    """The edit distance; swapping two neighbours counts once. 99 when the lengths differ by more than two."""
     if abs(len(one) - len(other)) > _MOST_EDITS:
         return 99
     before: list[int] = []
@@ -78,10 +78,10 @@ _ALIKE_SERVICES: Final = 0.8
 
 
 def intended_service(state: ClusterState, ref: ObjectRef, *, edited: bool) -> str | None:
-    """The name of the existing Service that was meant, None when the named one is rather missing.
+    """The name of the existing Service that was meant; None when the named Service itself is missing.
 
-    It is missing when its workload exists. A name that is only similar was meant when it is a slip of the pen, when one
-    contains the other, or when the place where it stands was `edited` after its creation.
+    The Service itself is missing when its workload exists. A similar name was meant when it is a typo, when one name
+    contains the other, or when the referring field was `edited` after its creation.
     """
     if workload_named(state, ref) is not None:
         return None
@@ -99,7 +99,7 @@ def _is_alike(one: str, other: str) -> bool:
 
 
 def workload_named(state: ClusterState, ref: ObjectRef) -> ClusterObject | None:
-    """The workload that has the name of a Service, and would be behind it."""
+    """The workload with the name of a Service, which would be behind it."""
     for template in labels_of(state).templates.of(ref.namespace):
         if template.workload.name == ref.name and template.workload.kind not in {"Job", "CronJob"}:
             return template.workload

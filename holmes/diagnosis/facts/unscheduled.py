@@ -1,6 +1,6 @@
-"""Pods that no node takes, and why: the scheduler's message in pieces, weighed against what the nodes are.
+"""Pods that no node accepts, and why: the parts of the scheduler's message, ranked against the state of the nodes.
 
-Called by the rules about scheduling, so that each such pod has one main reason and one rule that tells it.
+Each such pod has one main reason, so exactly one rule reports it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RESOURCE: Final = re.compile(r"insufficient (?P<resource>[^\s,.]+(?:\.[^\s,.]+)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One reason of the scheduler and how many nodes it concerns, 0 when it concerns the pod itself."""
+    """One reason of the scheduler and its number of nodes; 0 when it concerns the pod itself."""
 
     count: int
     text: str
@@ -52,7 +52,7 @@ class Piece:
 
     @property
     def resource(self) -> str:
-        """The resource that is short, `pods` when a node has too many of them, empty for other reasons."""
+        """The missing resource; `pods` when a node has too many of them, empty for other reasons."""
         found = _RESOURCE.search(self.text)
         if found is not None:
             return found["resource"]
@@ -71,21 +71,20 @@ class Unscheduled:
 
     @property
     def main(self) -> Piece:
-        """The reason that matters most."""
         return self.pieces[0]
 
 
 def unscheduled_for(state: ClusterState, reason: Reason) -> Iterator[Unscheduled]:
-    """The pods whose main reason this is."""
+    """The pods with this main reason."""
     for found in unscheduled_pods(state):
         if found.main.reason == reason:
             yield found
 
 
 def unscheduled_pods(state: ClusterState) -> tuple[Unscheduled, ...]:
-    """The pods that the scheduler has tried to place in vain, in the order of the pods.
+    """The pods that the scheduler could not place, in the order of the pods.
 
-    Not those for which a cluster autoscaler has just ordered a node.
+    Without pods for which a cluster autoscaler has just requested a node.
     """
     found = _UNSCHEDULED.get(state)
     if found is None:
@@ -125,12 +124,12 @@ def _unscheduled(state: ClusterState, pod: ClusterObject, told: str) -> Unschedu
 
 
 def waiting_severity(state: ClusterState, pod: ClusterObject) -> Severity:
-    """Critical unless the workload has as many ready pods as it wants without this one, as during an update."""
+    """Critical unless the workload has its desired number of ready pods without this one, as during an update."""
     return "warning" if serves_elsewhere(pod, state) else "critical"
 
 
 def pieces_of(message: str) -> Iterator[Piece]:
-    """The reasons in a message of the scheduler, without what it says about preemption."""
+    """The reasons in a scheduler message, without its part about preemption."""
     body = _PREEMPTION.split(_HEAD.sub("", message), maxsplit=1)[0]
     found = [(int(each["count"]), each["text"].strip()) for each in _PIECE.finditer(body)]
     for count, told in found or [(0, body.strip())]:
@@ -139,15 +138,14 @@ def pieces_of(message: str) -> Iterator[Piece]:
 
 
 def _reason_of(told: str) -> Reason:
-    """The kind of one reason."""
     return next((reason for reason, pattern in _REASONS if pattern.search(told)), "other")
 
 
 def _weight(state: ClusterState, pod: ClusterObject, piece: Piece) -> tuple[int, int, str]:
-    """The main reason sorts first: what no node can ever satisfy, then what concerns most nodes.
+    """The main reason sorts first: a request that no node can ever satisfy, then the reason for most nodes.
 
-    Nodes that are not meant for the pod come last: those of the control plane, and those that its selector does not
-    choose while it chooses others.
+    Nodes that are not intended for the pod come last: control plane nodes, and nodes outside its selector when it
+    selects others.
     """
     nodes = state.of("Node") if state.covers("Node") else ()
     spec = child(pod.body, "spec")
@@ -170,7 +168,7 @@ def _node_is_coming(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def claims_of(pod: ClusterObject) -> Iterator[tuple[str, str]]:
-    """Path and name of every PersistentVolumeClaim of a pod; those of ephemeral volumes have the pod's name before."""
+    """Path and name of every PersistentVolumeClaim of a pod; claims of ephemeral volumes start with the pod's name."""
     for index, volume in enumerate(children(pod.body, "spec", "volumes")):
         name = text(volume, "persistentVolumeClaim", "claimName")
         if name:

@@ -35,25 +35,25 @@ _ORDINAL: Final = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """The claim template of a StatefulSet that a claim was made from, and where it lies there."""
+    """The claim template of a StatefulSet that a claim was made from, with its place."""
 
     workload: ClusterObject
     path: str
 
 
 def class_name(claim: ClusterObject) -> str | None:
-    """The name of the storage class, None when the claim leaves it to the cluster, empty when it wants none."""
+    """The name of the storage class; None when the claim uses the default, empty when it requests none."""
     found = claim.at("spec", "storageClassName")
     return found if isinstance(found, str) else claim.annotations.get(_OLD_CLASS)
 
 
 def is_default(storage_class: ClusterObject) -> bool:
-    """Whether claims without a class get this one."""
+    """Whether this is the default class."""
     return any(storage_class.annotations.get(key) == "true" for key in _DEFAULTS)
 
 
 def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterObject]:
-    """The claims that have been waiting for a volume for longer than so many graces."""
+    """The claims that have waited for a volume for longer than this number of grace periods."""
     for claim in state.of("PersistentVolumeClaim"):
         pending = claim.deleted is None and claim.text("status", "phase") == "Pending"
         if pending and state.age_seconds(claim) >= graces * state.grace_seconds:
@@ -61,7 +61,7 @@ def pending_claims(state: ClusterState, graces: float = 1) -> Iterator[ClusterOb
 
 
 def pods_by_claim(state: ClusterState) -> dict[tuple[str, str], list[ClusterObject]]:
-    """The pods that are not done, by namespace and name of each claim that they use."""
+    """The unfinished pods by namespace and name of each claim that they use."""
     found = _USERS.get(state)
     if found is None:
         found = _USERS[state] = defaultdict(list)
@@ -76,7 +76,7 @@ _USERS: Final[WeakKeyDictionary[ClusterState, dict[tuple[str, str], list[Cluster
 
 
 def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | None:
-    """The claim template that the claim was made from, known by its name: `data-catalog-0`."""
+    """The template that the claim was made from, identified by its name: `data-catalog-0`."""
     for workload in state.of("StatefulSet", claim.namespace):
         for index, template in enumerate(workload.children("spec", "volumeClaimTemplates")):
             head = f"{text(template, 'metadata', 'name')}-{workload.name}-"
@@ -86,7 +86,7 @@ def template_of_claim(state: ClusterState, claim: ClusterObject) -> Template | N
 
 
 def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: object) -> Evidence:
-    """A field of the claim's spec, at the claim template where it was written if there is one."""
+    """A field of the claim's spec, shown at its claim template if it has one."""
     template = template_of_claim(state, claim)
     if template is None:
         return evidence.value(claim, f"spec.{path}", found)
@@ -94,20 +94,20 @@ def claim_field(state: ClusterState, claim: ClusterObject, path: str, found: obj
 
 
 def mismatches(claim: ClusterObject, volume: ClusterObject) -> tuple[tuple[str, str], ...]:
-    """Why a volume cannot be bound to a claim, each with the field of the volume that says so."""
+    """Why a volume cannot be bound to a claim, each reason with the decisive field of the volume."""
     found: list[tuple[str, str]] = []
     wanted_class, own_class = class_name(claim) or "", volume.text("spec", "storageClassName")
     if wanted_class != own_class:
         found.append(("spec.storageClassName", f"its class is {own_class or '(none)'}, not {wanted_class or '(none)'}"))
     lacking = set(texts(claim.at("spec"), "accessModes")) - set(texts(volume.at("spec"), "accessModes"))
     if lacking:
-        found.append(("spec.accessModes", f"it does not offer access mode {', '.join(sorted(lacking))}"))
+        found.append(("spec.accessModes", f"it does not support access mode {', '.join(sorted(lacking))}"))
     asked = claim.text("spec", "resources", "requests", "storage")
     size = volume.text("spec", "capacity", "storage")
     if amount(asked) > amount(size):
         found.append(("spec.capacity.storage", f"it has {size}, less than {asked}"))
     if (claim.text("spec", "volumeMode") or "Filesystem") != (volume.text("spec", "volumeMode") or "Filesystem"):
-        found.append(("spec.volumeMode", f"its mode is {volume.text('spec', 'volumeMode') or 'Filesystem'}"))
+        found.append(("spec.volumeMode", f"its volume mode is {volume.text('spec', 'volumeMode') or 'Filesystem'}"))
     if not matches_selector(claim.child("spec", "selector"), volume.labels):
         found.append(("metadata.labels", "its labels do not match the claim's selector"))
     if _is_taken(claim, volume):
@@ -126,7 +126,7 @@ def _is_taken(claim: ClusterObject, volume: ClusterObject) -> bool:
 
 
 def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether the claim's class binds only when a pod is placed, and none has been yet."""
+    """Whether the claim's class binds only after a pod is placed, and no pod has been placed."""
     storage_class = state.get("StorageClass", "", class_name(claim) or "")
     if storage_class is None or storage_class.text("volumeBindingMode") != "WaitForFirstConsumer":
         return False
@@ -134,7 +134,7 @@ def waits_for_consumer(state: ClusterState, claim: ClusterObject) -> bool:
 
 
 def classless_volumes(state: ClusterState, name: str) -> tuple[ClusterObject, ...]:
-    """The volumes that carry a class by name, which need not exist as an object."""
+    """Volumes with a class name; the class object may not exist."""
     return tuple(each for each in state.of("PersistentVolume") if each.text("spec", "storageClassName") == name)
 
 
@@ -153,9 +153,9 @@ _FILE: Final = re.compile(r"(?<![\w/.:])/[\w.@+-]+(?:/[\w.@+-]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullMount:
-    """A mount without space. `index` is its position among the mounts, `position` that of its volume in the pod.
+    """A mount without free space. `index` is its position among the mounts, `position` that of its volume in the pod.
 
-    `claim` is None for a volume that is not a claim's.
+    `claim` is None for a volume without a claim.
     """
 
     file: str
@@ -167,17 +167,16 @@ class FullMount:
 
 
 def says_full(line: str) -> bool:
-    """Whether the line says that a disk is full."""
+    """Whether the line reports a full disk."""
     return _NO_SPACE.search(line) is not None
 
 
 def files_in(line: str) -> tuple[str, ...]:
-    """The absolute paths in a line."""
     return tuple(_FILE.findall(line))
 
 
 def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The claims whose mounts a line about a full disk names."""
+    """The claims whose mounts appear in a log line about a full disk."""
     if not says_full(line):
         return ()
     found = (full_mount(container, line) for container in containers_of(pod))
@@ -185,7 +184,7 @@ def full_claims(line: str, pod: ClusterObject) -> tuple[ObjectRef, ...]:
 
 
 def full_mount(container: Container, line: str) -> FullMount | None:
-    """The innermost mount that a file in the line lies in."""
+    """The innermost mount that contains a file of the line."""
     for file in files_in(line):
         found = [
             (len(path), index, path, text(mount, "name"))

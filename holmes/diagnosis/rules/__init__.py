@@ -1,1 +1,1 @@
-"""The catalogue of faults, one family per file. Every `Rule` of every module here is run, see `catalogue`."""
+"""The catalogue of faults, one family per file. `holmes.diagnosis.engine` runs every `Rule` in these modules."""

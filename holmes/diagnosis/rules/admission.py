@@ -1,4 +1,4 @@
-"""What stands between a request and the cluster: webhooks, pod security, aggregated APIs."""
+"""Admission webhooks, Pod Security and aggregated APIs that make requests fail."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _METRICS: Final = "metrics.k8s.io"
     kinds=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
     needs=("Service", "EndpointSlice", "Namespace"),
     reads=("webhooks[].clientConfig.service", "webhooks[].failurePolicy", "webhooks[].namespaceSelector"),
-    explanation="A webhook with failurePolicy Fail is asked before objects are written, and nobody answers: its "
-    "Service is missing, lacks the port or has no ready endpoint. Every request that matches its rules is refused. "
-    "Critical when pods are being refused because of it (W03e). With failurePolicy Ignore requests pass: no fault.",
+    explanation="The API server calls a webhook with failurePolicy Fail before it writes objects. The webhook "
+    "cannot answer because its Service is missing, lacks the port or has no ready endpoint. Every "
+    "request that matches its rules is refused. Critical when pods are refused because of it (W03e). A "
+    "webhook with failurePolicy Ignore is not a fault, because requests pass.",
 )
 def webhook_outage(state: ClusterState) -> Iterator[Fault]:
-    """Every webhook that blocks requests because nobody serves it."""
     refused = {found["webhook"] for _, found in refused_with(state, WEBHOOK_FAILED)}
     for webhook in webhooks(state):
         trouble = webhook.trouble(state) if webhook.failure_policy == "Fail" else ""
@@ -54,8 +54,8 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
             subject=webhook.configuration.ref,
             role="symptom" if webhook.name in refused else "cause",
             severity="critical" if webhook.name in refused else "warning",
-            cause=f"webhook {webhook.name} of {webhook.configuration.ref} has failurePolicy Fail and cannot be asked: "
-            f"{trouble}",
+            cause=f"webhook {webhook.name} of {webhook.configuration.ref} has failurePolicy Fail and cannot be "
+            f"called: {trouble}",
             evidence=webhook.evidence(state),
             next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
             because=backends(state, webhook),
@@ -63,7 +63,7 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_young(state: ClusterState, webhook: Webhook) -> bool:
-    """What serves it may still be starting."""
+    """Whether the pods behind the webhook may still be starting."""
     service = state.find(webhook.service) if webhook.service is not None else None
     young = state.grace_seconds
     return state.age_seconds(webhook.configuration) < young or (
@@ -72,7 +72,7 @@ def _is_young(state: ClusterState, webhook: Webhook) -> bool:
 
 
 def _concerns(state: ClusterState, webhook: Webhook) -> bool:
-    """Whether it is asked about any namespace that is looked at."""
+    """Whether the webhook is called for any scanned namespace."""
     looked_at = state.reading.namespaces
     namespaces = [each for each in state.of("Namespace") if not looked_at or each.name in looked_at]
     return not namespaces or any(webhook.covers_namespace(each) for each in namespaces)
@@ -85,11 +85,11 @@ def _concerns(state: ClusterState, webhook: Webhook) -> bool:
     kinds=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     needs=("Namespace",),
     reads=("event FailedCreate", "status.conditions[ReplicaFailure]", f"Namespace metadata.labels[{_ENFORCE}]"),
-    explanation="The namespace enforces a Pod Security level that the workload's pods do not meet, so none is made. "
-    "The message lists the fields. Either the template's securityContext has to change, or the namespace's label.",
+    explanation="The namespace enforces a Pod Security level that the workload's pods violate, so no pods are "
+    "created. The message lists the fields. Change either the template's securityContext or the "
+    "namespace's label.",
 )
 def pod_security(state: ClusterState) -> Iterator[Fault]:
-    """The workload is the culprit; the violating fields and the namespace's label are the evidence."""
     for refusal, found in refused_with(state, POD_SECURITY):
         template = template_of(refusal.workload)
         namespace = state.get("Namespace", "", refusal.maker.namespace)
@@ -123,7 +123,7 @@ _ENDS: Final = (
 
 
 def _violating_fields(template: PodTemplate, violations: str) -> tuple[Evidence, ...]:
-    """The fields that the message names, with the values that they have now."""
+    """The fields that the message names, with their current values."""
     values: list[Evidence] = []
     for key, field in _ENDS:
         if key in violations:
@@ -155,12 +155,11 @@ def _of_containers(template: PodTemplate, names: set[str], field: str) -> Iterat
     kinds=("APIService",),
     needs=("Service", "EndpointSlice"),
     reads=("status.conditions[Available]", "spec.service"),
-    explanation="An APIService passes a part of the Kubernetes API on to a Service in the cluster, which does not "
-    "answer: everything that asks this API fails, among it autoscaling for the metrics APIs and the deletion of "
-    "namespaces. What serves it has to be repaired, or the APIService deleted when it is a leftover.",
+    explanation="An APIService forwards a part of the Kubernetes API to a Service in the cluster that does not "
+    "answer. Everything that uses this API fails, for example autoscaling (metrics APIs) and the "
+    "deletion of namespaces. Repair the Service, or delete the APIService if it is no longer used.",
 )
 def aggregated_api(state: ClusterState) -> Iterator[Fault]:
-    """Every APIService that has been unavailable for longer than the grace."""
     for api in state.of("APIService"):
         condition = api.condition("Available")
         if text(condition, "status") != "False" or api.deleted is not None:
@@ -193,7 +192,7 @@ def _servers(state: ClusterState, service: ObjectRef) -> tuple[ObjectRef, ...]:
 
 
 def _api_severity(state: ClusterState, api: ClusterObject) -> Severity:
-    """In a look at single namespaces it only matters if something there depends on it."""
+    """In a scan of single namespaces, it counts only if something there depends on it."""
     looked_at = state.reading.namespaces
     if not looked_at or api.text("spec", "service", "namespace") in looked_at:
         return "critical"

@@ -1,4 +1,4 @@
-"""Horizontal autoscalers that cannot measure, scale or grow any further."""
+"""HorizontalPodAutoscalers that cannot read metrics, scale their target or add more pods."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _target(scaler: ClusterObject, key: str) -> str:
 
 
 def _target_kind(scaler: ClusterObject) -> tuple[str, str]:
-    """Its kind and group; the group is empty for kinds of Kubernetes itself."""
+    """Kind and group of the target; the group is empty for built-in kinds."""
     kind, group = _target(scaler, "kind"), _target(scaler, "apiVersion").rpartition("/")[0]
     return kind, "" if kind in _OWN_KINDS else group
 
@@ -73,12 +73,11 @@ def _living(state: ClusterState) -> Iterator[ClusterObject]:
     kinds=(_HPA,),
     needs=("APIService",),
     reads=("status.conditions[ScalingActive]", "APIService status.conditions[Available]"),
-    explanation="The autoscaler gets no metrics, so the number of pods stays as it is. Either their API is missing "
-    "(for cpu and memory: metrics-server with APIService v1beta1.metrics.k8s.io), or a container has no request that a "
-    "utilization could be computed of, or the pods are too young or not ready.",
+    explanation="The autoscaler gets no metrics, so the number of pods does not change. Its metrics API may be "
+    "missing (for cpu and memory: metrics-server with APIService v1beta1.metrics.k8s.io). A container "
+    "may have no request to compute a utilization from, or the pods are too young or not ready.",
 )
 def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
-    """Autoscalers whose ScalingActive is False for want of metrics."""
     for scaler in _living(state):
         condition = scaler.condition("ScalingActive")
         reason, message = text(condition, "reason"), text(condition, "message")
@@ -111,7 +110,7 @@ def cannot_read_metrics(state: ClusterState) -> Iterator[Fault]:
 def _source(
     state: ClusterState, scaler: ClusterObject, message: str
 ) -> tuple[ObjectRef | None, tuple[ObjectRef, ...], int]:
-    """The API that is to blame if one is, what may explain it, and for how many graces it may be so."""
+    """The API at fault, if any, the objects that may explain it, and the number of grace periods to wait."""
     target = _target_of(state, scaler)
     if _UNREADY.search(message) is not None:
         return None, (target.ref,) if target is not None else (), _PATIENCE_GRACES
@@ -138,7 +137,7 @@ def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence,
 
 @Row(
     id="H01b",
-    title="Autoscaler's target has no request",
+    title="Autoscaler's target has no resource request",
     severity="warning",
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet", "Pod", "LimitRange"),
@@ -147,12 +146,11 @@ def _api_evidence(state: ClusterState, api: ObjectRef | None) -> tuple[Evidence,
         "spec.template.spec.containers[].resources.requests",
         "status.conditions[ScalingActive]",
     ),
-    explanation="A utilization is a share of the request. A container of the target has no request (and no limit) for "
-    "the resource, so that nothing can be computed and the autoscaler does nothing. Set "
+    explanation="A utilization is a percentage of the request. A container of the target has no request or limit "
+    "for the resource, so the autoscaler cannot compute its utilization. Set "
     "spec.template.spec.containers[].resources.requests.",
 )
 def target_without_request(state: ClusterState) -> Iterator[Fault]:
-    """Autoscalers by utilization whose target's containers lack the request."""
     for scaler in _living(state):
         target = _target_of(state, scaler)
         said = _NO_REQUEST.search(text(scaler.condition("ScalingActive"), "message"))
@@ -178,7 +176,7 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
 
 
 def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
-    """The resources that are measured as a share of the request, with the container if only one is measured."""
+    """The resources measured as a percentage of the request, with the container if only one is measured."""
     for metric in scaler.children("spec", "metrics"):
         for key in ("resource", "containerResource"):
             measured = child(metric, key)
@@ -187,12 +185,12 @@ def _utilizations(scaler: ClusterObject) -> Iterator[tuple[str, str]]:
 
 
 def _without_request(state: ClusterState, target: ClusterObject, resource: str, only: str) -> Iterator[tuple[str, str]]:
-    """Path and name of containers without a request; live pods know what defaults have added."""
+    """Path and name of containers without a request; live pods show requests that defaults added."""
     template = template_of(target)
     pods = state.pods_of(target)
     defaulting = not all(state.covers(kind, target.namespace) for kind in ("LimitRange", "ReplicaSet", "Pod"))
     if not pods and (defaulting or state.of("LimitRange", target.namespace)):
-        return  # a default of the namespace may have added it
+        return  # A default of the namespace may have added it.
     live = {text(each, "name"): each for each in (pods[0].children("spec", "containers") if pods else ())}
     for index, container in enumerate(children(template.spec, "containers")):
         name = text(container, "name")
@@ -211,11 +209,10 @@ def _asks(container: JsonObject, resource: str) -> bool:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("spec.scaleTargetRef", "status.conditions[AbleToScale]"),
-    explanation="The autoscaler cannot find what it should scale, usually because of a wrong name or kind in "
+    explanation="The autoscaler cannot find its target, usually because of a wrong name or kind in "
     "spec.scaleTargetRef.",
 )
 def target_missing(state: ClusterState) -> Iterator[Fault]:
-    """Autoscalers that cannot get the scale of their target."""
     for scaler in _living(state):
         condition = scaler.condition("AbleToScale")
         failed = text(condition, "status") == "False" and text(condition, "reason") == "FailedGetScale"
@@ -232,11 +229,11 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
         message = text(condition, "message")
         gone = absent or "not found" in message
         near = hint(name, (each.name for each in state.of(kind, scaler.namespace))) if listed and gone else ""
-        why = f"does not exist{near}" if gone else f"cannot be scaled: {message or 'its controller gives no reason'}"
+        why = f"does not exist{near}" if gone else (f"cannot be scaled: {message or 'its controller gives no reason'}")
         yield Fault(
             subject=scaler.ref,
             title=None if gone else "Autoscaler cannot scale its target",
-            cause=f"{scaler.ref} scales nothing: its target {kind} {scaler.namespace}/{name} {why}",
+            cause=f"{scaler.ref} has no effect: its target {kind} {scaler.namespace}/{name} {why}",
             evidence=(
                 evidence.field(scaler, "spec", "scaleTargetRef", "name"),
                 *((_message(scaler, "AbleToScale"),) if failed else ()),
@@ -253,22 +250,21 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),
     reads=("status.conditions[ScalingActive]", "spec.replicas of the target"),
-    explanation="An autoscaler does not touch a workload with spec.replicas 0; it follows from whoever "
-    "scaled it down. KEDA's own autoscalers do so on purpose.",
+    explanation="An autoscaler ignores a workload with spec.replicas 0. The cause is the change that scaled it to "
+    "zero. Autoscalers of KEDA scale to zero on purpose.",
 )
 def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
-    """Autoscalers that are disabled because their target has no replicas."""
     for scaler in _living(state):
         target = _target_of(state, scaler)
         disabled = text(scaler.condition("ScalingActive"), "reason") == "ScalingDisabled"
         if scaler.owner is not None and scaler.owner.kind == "ScaledObject":
-            continue  # KEDA scales from and to zero itself
+            continue  # KEDA itself scales to and from zero.
         if disabled and target is not None and target.at("spec", "replicas") == 0:
             yield Fault(
                 subject=scaler.ref,
                 culprit=target.ref,
                 role="symptom",
-                cause=f"{scaler.ref} does nothing because {target.ref} has spec.replicas 0",
+                cause=f"{scaler.ref} has no effect because {target.ref} has spec.replicas 0",
                 evidence=(evidence.field(target, "spec", "replicas"), _message(scaler, "ScalingActive")),
                 next_check=_check(scaler),
                 because=(target.ref,),
@@ -281,11 +277,11 @@ def target_scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=(_HPA,),
     reads=("status.conditions[ScalingLimited]", "status.currentReplicas", "spec.maxReplicas"),
-    explanation="The autoscaler wants more pods than spec.maxReplicas allows, for several minutes. Raise the maximum "
-    "or find out why so much is needed. At the minimum, or with minimum and maximum equal, nothing is wrong.",
+    explanation="For several minutes, the autoscaler has needed more pods than spec.maxReplicas allows. Raise the "
+    "maximum, or find the cause of the load. An autoscaler at its minimum, or with equal minimum and "
+    "maximum, is not a fault.",
 )
 def at_maximum(state: ClusterState) -> Iterator[Fault]:
-    """Autoscalers that would go beyond their maximum."""
     for scaler in _living(state):
         condition = scaler.condition("ScalingLimited")
         most, now = scaler.integer("spec", "maxReplicas"), scaler.integer("status", "currentReplicas")
@@ -296,8 +292,8 @@ def at_maximum(state: ClusterState) -> Iterator[Fault]:
         if least < most <= now and state.now - since >= _PATIENCE_GRACES * state.grace_seconds:
             yield Fault(
                 subject=scaler.ref,
-                cause=f"{scaler.ref} wants more than its maximum of {most} pods for "
-                f"{_target(scaler, 'kind')} {_target(scaler, 'name')}",
+                cause=f"{scaler.ref} needs more than its maximum of {most} pods for {_target(scaler, 'kind')} "
+                f"{_target(scaler, 'name')}",
                 evidence=(
                     evidence.field(scaler, "spec", "maxReplicas"),
                     evidence.field(scaler, "status", "currentReplicas"),
@@ -315,11 +311,10 @@ def at_maximum(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=(_HPA,),
     reads=("spec.scaleTargetRef", "status.conditions[ScalingActive]"),
-    explanation="Two autoscalers that scale one workload, or select the same pods, stop working (AmbiguousSelector) or "
-    "work against each other. One of them has to go; KEDA makes its own, named keda-hpa-….",
+    explanation="Two autoscalers that scale one workload, or select the same pods, stop (AmbiguousSelector) or "
+    "work against each other. Delete one of them. KEDA creates its own, named keda-hpa-….",
 )
 def same_target(state: ClusterState) -> Iterator[Fault]:
-    """Autoscalers that share a target or its pods."""
     by_target: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)
     for scaler in _living(state):
         by_target[scaler.namespace, _target(scaler, "kind"), _target(scaler, "name")].append(scaler)

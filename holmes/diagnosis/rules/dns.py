@@ -1,4 +1,4 @@
-"""Cluster DNS: CoreDNS, its Corefile, and pods that ask another server."""
+"""Cluster DNS: CoreDNS, its Corefile, and pods that use another DNS server."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _NAMES: Final = (
     "whoami federation nodecache pdsql redisc unbound alternate fanout"
 )
 _PLUGINS: Final = frozenset(_NAMES.split())
-"""The directives of CoreDNS itself and of well-known additions."""
+"""The directives of CoreDNS and of well-known external plugins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Directive:
-    """A directive of a server block. `line` is as it was written, `inner` the lines of its own block."""
+    """A directive of a server block. `line` is the line as written, `inner` the lines of its own block."""
 
     name: str
     arguments: tuple[str, ...]
@@ -49,18 +49,17 @@ class _Directive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ServerBlock:
-    """The zones of a block (`.:53`) and what stands in it."""
+    """The zones of a block (`.:53`) and its directives."""
 
     zones: tuple[str, ...]
     directives: tuple[_Directive, ...]
 
     def named(self, name: str) -> tuple[_Directive, ...]:
-        """The directives with this name."""
         return tuple(each for each in self.directives if each.name == name)
 
 
 def _server_blocks(corefile: str) -> tuple[_ServerBlock, ...]:
-    """The blocks of a Corefile; whatever cannot be understood is left out. Snippets `(name)` are blocks too."""
+    """The blocks of a Corefile; lines that cannot be parsed are skipped. Snippets `(name)` are blocks too."""
     blocks: list[_ServerBlock] = []
     zones: tuple[str, ...] = ()
     directives: list[_Directive] = []
@@ -101,12 +100,12 @@ _LOG_FAULTS: Final = re.compile(
 
 
 def _service(state: ClusterState) -> ClusterObject | None:
-    """The Service of the cluster's DNS, None in a cluster without one of the usual names."""
+    """The Service of the cluster DNS; None without one of the usual names."""
     return next((found for name in _SERVICES if (found := state.get("Service", _PLACE, name))), None)
 
 
 def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
-    """What runs the cluster's DNS."""
+    """The workloads that run the cluster DNS."""
     return tuple(
         each
         for kind in ("Deployment", "DaemonSet")
@@ -117,19 +116,18 @@ def _workloads(state: ClusterState) -> tuple[ClusterObject, ...]:
 
 @Row(
     id="D01",
-    title="DNS of the cluster does not run",
+    title="Cluster DNS is not running",
     severity="critical",
     kinds=("Deployment", "Service"),
     needs=("DaemonSet", "Pod"),
     reads=("status.readyReplicas and spec.replicas of CoreDNS", "endpoints of the Service kube-dns"),
     explanation=(
-        "No replica of CoreDNS is ready, or the Service kube-dns does not exist or has no endpoints: no name of the "
-        "cluster can be resolved, which shows as many kinds of errors everywhere. Clusters whose DNS has another name, "
-        "or that have none at all, are not judged."
+        "No replica of CoreDNS is ready, or the Service kube-dns does not exist or has no endpoints. No name in "
+        "the cluster can be resolved, which causes many kinds of errors in all workloads. Clusters without DNS, or "
+        "with other names for it, are not checked."
     ),
 )
 def dns_is_down(state: ClusterState) -> Iterator[Fault]:
-    """CoreDNS without ready replicas, and a Service kube-dns that leads nowhere."""
     service, workloads = _service(state), _workloads(state)
     subject = service.ref if service is not None else None
     for workload in workloads:
@@ -142,7 +140,7 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=subject or workload.ref,
             culprit=workload.ref,
-            cause=f"{workload.ref}, the DNS of the cluster, {why}: no name can be resolved",
+            cause=f"{workload.ref}, the cluster DNS, {why}: no name can be resolved",
             evidence=(
                 field(workload, "spec", "replicas"),
                 value(workload, "status.readyReplicas", workload.integer("status", "readyReplicas")),
@@ -156,24 +154,24 @@ def dns_is_down(state: ClusterState) -> Iterator[Fault]:
             yield from _without_service(state, workloads[0])
     elif service is not None and not workloads and not has_ready_endpoints(state, service):
         alone = all(state.covers(kind, _PLACE) for kind in ("Deployment", "DaemonSet"))
-        behind = ", and no Deployment behind it exists" if alone else ""
+        behind = ", and it has no Deployment" if alone else ""
         yield Fault(
             subject=service.ref,
-            cause=f"{service.ref}, the DNS of the cluster, has no ready endpoints{behind}",
+            cause=f"{service.ref}, the cluster DNS, has no ready endpoints{behind}",
             evidence=(field(service, "spec", "selector"),),
             next_check=f"kubectl -n {_PLACE} get pods,deployments,daemonsets",
         )
 
 
 def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[Fault]:
-    """Another Service may lead to the pods under another name."""
+    """A Service with another name may select the pods."""
     if any(state.services_of(pod) for pod in state.pods_of(workload)) or not state.pods_of(workload):
         return
     yield Fault(
         subject=workload.ref,
         culprit=ObjectRef(kind="Service", namespace=_PLACE, name="kube-dns"),
-        title="Service of the cluster's DNS is missing",
-        cause=f"No Service leads to {workload.ref}, the DNS of the cluster: pods cannot reach it",
+        title="Service of the cluster DNS is missing",
+        cause=f"No Service selects the pods of {workload.ref}, the cluster DNS, so clients cannot reach it",
         evidence=(field(workload, "spec", "selector"),),
         next_check=f"kubectl -n {_PLACE} get services",
     )
@@ -187,13 +185,12 @@ def _without_service(state: ClusterState, workload: ClusterObject) -> Iterator[F
     needs=("Service", "Pod"),
     reads=("data.Corefile of ConfigMap kube-system/coredns", "logs of CoreDNS"),
     explanation=(
-        "The Corefile lacks the plugin kubernetes (names of Services), has a misspelt directive or domain, overrides "
-        "names of existing Services (rewrite, hosts, template), or does not forward other names; or CoreDNS says in "
-        "its log that it cannot read the file or asks itself in a loop."
+        "The Corefile lacks the plugin kubernetes (names of Services), has a misspelt directive or domain, or does "
+        "not forward other names. It may also override names of existing Services (rewrite, hosts, template). "
+        "CoreDNS may also log that it cannot read the file or queries itself in a loop."
     ),
 )
 def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
-    """Corefiles that break names."""
     if _service(state) is None and not _workloads(state):
         return
     logs = tuple(_logs(state))
@@ -223,20 +220,24 @@ def corefile_is_wrong(state: ClusterState) -> Iterator[Fault]:
 
 
 def _missing_parts(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """Whether it is severe, what is wrong, and the line, empty when one is missing."""
+    """Whether the fault is critical, the fault in words, and the line (empty when a line is missing)."""
     imports = any(block.named("import") and not block.named("forward") for block in blocks)
     kubernetes = [each for block in blocks for each in block.named("kubernetes")]
     if not kubernetes and blocks and not imports:
-        yield True, "has no plugin kubernetes: no name of a Service can be resolved", ""
+        yield True, "does not load the plugin kubernetes, so names of Services cannot be resolved", ""
     for each in kubernetes:
         if _DOMAIN in each.arguments or "cluster_domain" in each.line.lower():
             continue
         wrong = [zone for zone in each.arguments if meant(zone, [_DOMAIN])]
         if wrong:
-            yield True, f"serves {wrong[0]!r} instead of {_DOMAIN!r}: no name of a Service can be resolved", each.line
+            yield (
+                True,
+                f"serves {wrong[0]!r} instead of {_DOMAIN!r}, so names of Services cannot be resolved",
+                each.line,
+            )
     everything = [block for block in blocks if any(zone.partition(":")[0] == "." for zone in block.zones)]
     if everything and not imports and not any(block.named("forward") or block.named("proxy") for block in everything):
-        yield False, "does not forward other names: nothing outside of the cluster can be resolved", ""
+        yield False, "does not forward other names, so names outside the cluster cannot be resolved", ""
 
 
 def _misspelt(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
@@ -246,18 +247,18 @@ def _misspelt(blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str
             if right is not None:
                 yield (
                     True,
-                    f"has the unknown directive {each.name!r}, {right!r} was meant: CoreDNS cannot start",
+                    f"has the unknown directive {each.name!r} instead of {right!r}, so CoreDNS cannot start",
                     each.line,
                 )
 
 
 def _overridden(state: ClusterState, blocks: tuple[_ServerBlock, ...]) -> Iterator[tuple[bool, str, str]]:
-    """Lines that name an existing Service in full, where something else is answered."""
+    """Lines that override the full name of an existing Service."""
     names = {f"{each.name}.{each.namespace}.svc.{_DOMAIN}": each.ref for each in state.of("Service")}
     for block in blocks:
         own = next((names[zone] for zone in (_zone(each) for each in block.zones) if zone in names), None)
         if own is not None:
-            yield True, f"has a server block of its own for {own}", " ".join(block.zones)
+            yield True, f"has a separate server block for {own}", " ".join(block.zones)
         for each in block.directives:
             if each.name not in {"rewrite", "hosts", "template"}:
                 continue
@@ -265,7 +266,7 @@ def _overridden(state: ClusterState, blocks: tuple[_ServerBlock, ...]) -> Iterat
                 target = _rewritten(line) if each.name == "rewrite" else line
                 hit = next((names[word] for word in (_zone(word) for word in target.split()) if word in names), None)
                 if hit is not None:
-                    yield True, f"answers something else for {hit} ({each.name})", line
+                    yield True, f"overrides the answer for {hit} ({each.name})", line
 
 
 def _zone(word: str) -> str:
@@ -273,13 +274,13 @@ def _zone(word: str) -> str:
 
 
 def _rewritten(line: str) -> str:
-    """The names that a rewrite takes away, without what they become."""
+    """The names that a rewrite replaces, without the replacements."""
     words = [word for word in line.split() if word not in {"rewrite", "name", "exact", "stop", "continue", "{", "}"}]
     return words[0] if words else ""
 
 
 def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
-    """The newest telling line of each pod of CoreDNS whose log was read."""
+    """The newest significant line of each CoreDNS pod whose log was read."""
     for workload in _workloads(state):
         for pod in state.pods_of(workload):
             for container in pod.children("spec", "containers"):
@@ -293,19 +294,19 @@ def _logs(state: ClusterState) -> Iterator[tuple[ClusterObject, Evidence]]:
 
 @Row(
     id="D03",
-    title="Pods do not ask the cluster's DNS, but use names of Services",
+    title="Pods do not use the cluster DNS but need names of Services",
     severity="warning",
     kinds=("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Pod"),
     needs=("Service", "ConfigMap"),
     reads=("dnsPolicy", "hostNetwork", "dnsConfig.nameservers and searches", "settings of the workload"),
     explanation=(
-        "With dnsPolicy: Default, and with ClusterFirst in the network of the node, pods ask the DNS of the node, "
-        "which does not know Services; with None they ask only dnsConfig.nameservers. Judged for workloads that name "
-        "existing Services. Usually the policy becomes ClusterFirst, or ClusterFirstWithHostNet with hostNetwork."
+        "With dnsPolicy Default, and with ClusterFirst in the host network, pods query the DNS server of the node, "
+        "which does not know Services. With None, they query only dnsConfig.nameservers. Only workloads that name "
+        "existing Services are checked. Usually the policy must be ClusterFirst, or ClusterFirstWithHostNet with "
+        "hostNetwork."
     ),
 )
 def other_dns(state: ClusterState) -> Iterator[Fault]:
-    """Workloads that name existing Services and ask somebody else for them."""
     named: dict[str, Edge] = {}
     for ref, group in edges(state).items():
         if state.find(ref) is not None:
@@ -338,12 +339,15 @@ def other_dns(state: ClusterState) -> Iterator[Fault]:
 
 
 def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tuple[str, str] | None:
-    """The field that decides, and why the cluster's DNS is not asked; None when it is."""
+    """The decisive field, and why the cluster DNS is not used; None when it is."""
     policy = text(template.spec, "dnsPolicy") or "ClusterFirst"
     if policy == "Default":
-        return "dnsPolicy", "its dnsPolicy Default asks the DNS of the node, which does not know Services"
+        return "dnsPolicy", "its dnsPolicy Default uses the DNS server of the node, which does not know Services"
     if policy == "ClusterFirst" and boolean(template.spec, "hostNetwork"):
-        why = "with hostNetwork its dnsPolicy ClusterFirst asks the DNS of the node; ClusterFirstWithHostNet is needed"
+        why = (
+            "with hostNetwork, its dnsPolicy ClusterFirst uses the DNS server of the node; ClusterFirstWithHostNet "
+            "is required"
+        )
         return "dnsPolicy", why
     if policy != "None":
         return None
@@ -351,15 +355,15 @@ def _why_not_asked(state: ClusterState, template: PodTemplate, edge: Edge) -> tu
     service = _service(state)
     known = {service.text("spec", "clusterIP"), _NODE_LOCAL} if service is not None else set()
     if known and not servers & known and not _is_service_address(state, servers):
-        return "dnsConfig", f"its dnsConfig asks only {', '.join(sorted(servers))}, not the DNS of the cluster"
+        return "dnsConfig", f"its dnsConfig uses only {', '.join(sorted(servers))}, not the cluster DNS"
     searches = texts(template.spec, "dnsConfig", "searches")
     if "." not in edge.use.host and not any(".svc" in each for each in searches):
-        return "dnsConfig", "its dnsConfig.searches does not have the namespace, so that the short name is not found"
+        return "dnsConfig", "its dnsConfig.searches lacks the namespace, so the short name cannot be resolved"
     return None
 
 
 def _is_service_address(state: ClusterState, servers: set[str]) -> bool:
-    """Whether a name server is another Service of the cluster, which may pass questions on."""
+    """Whether a name server is another Service of the cluster, which may forward queries."""
     return any(
         each.text("spec", "clusterIP") in servers
         for each in state.of("Service")

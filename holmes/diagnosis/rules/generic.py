@@ -1,4 +1,4 @@
-"""What concerns any kind: parts of the cluster itself that fail, and deletions that do not come to an end."""
+"""Faults of any kind of object: failing system components, and deletions that do not finish."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SYSTEM: Final = "kube-system"
 _LONG_GRACES: Final = 5
 _PLAIN_KINDS: Final = frozenset({"ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding"})
-"""Nothing outside of the cluster stands behind them."""
+"""Nothing outside the cluster is behind these kinds."""
 _MOST: Final = 5
 _DEFINITE: Final = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "CreateContainerConfigError"})
 _OWN_RULES: Final = frozenset({"Pod", "PersistentVolumeClaim", "Namespace", "Event", "Node"})
@@ -41,16 +41,15 @@ _PLURALS: Final = {kind.name: kind.resource for kind in KINDS}
 
 @Row(
     id="C01",
-    title="A part of the cluster itself does not work",
+    title="System component does not work",
     severity="critical",
     kinds=("Pod", "Deployment", "DaemonSet", "StatefulSet"),
     reads=("status.conditions[Ready]", "status.containerStatuses[].state", "metadata.namespace"),
-    explanation="Pods in kube-system serve the whole cluster: names, network, metrics, scheduling. What exactly is "
-    "wrong with them is told by the rules about pods; this one ranks it up, because everybody depends on it. A "
-    "rolling update of such a part, with pods that are not ready for a moment, is left alone.",
+    explanation="Pods in kube-system provide DNS, networking, metrics and scheduling for the whole cluster. The "
+    "rules about pods report the exact fault; this rule raises its severity. Rolling updates, with "
+    "pods that are not ready for a moment, are ignored.",
 )
 def system_part(state: ClusterState) -> Iterator[Fault]:
-    """The workloads of kube-system with pods that are not ready."""
     troubled: dict[ObjectRef, list[ClusterObject]] = defaultdict(list)
     for pod in judged_pods(state):
         if pod.namespace == _SYSTEM and _is_down(state, pod):
@@ -63,7 +62,7 @@ def system_part(state: ClusterState) -> Iterator[Fault]:
 
 
 def _part(state: ClusterState, pod: ClusterObject) -> ClusterObject:
-    """The workload, or the pod itself when a kubelet runs it from a file."""
+    """The workload, or the pod itself for a static pod."""
     return pod if pod.owner is not None and pod.owner.kind == "Node" else state.workload_of(pod)
 
 
@@ -89,8 +88,8 @@ def _part_down(state: ClusterState, ref: ObjectRef, pods: Sequence[ClusterObject
         culprit=ref,
         role="symptom",
         severity="warning" if serving else None,
-        cause=f"{ref} is part of the cluster itself, and {'some' if serving else 'none'} of its pods "
-        f"{'do not work' if serving else 'works'} ({what})",
+        cause=f"{ref} is a system component, and {'some' if serving else 'none'} of its pods "
+        f"{'do not work' if serving else 'work'} ({what})",
         evidence=(
             *(each.evidence("state", "waiting", "reason") for each in waiting[:1]),
             evidence.value(pod, "status.conditions[type=Ready]", pod.condition("Ready")),
@@ -109,12 +108,12 @@ def _part_down(state: ClusterState, ref: ObjectRef, pods: Sequence[ClusterObject
     kinds=("Namespace",),
     needs=("APIService",),
     reads=("status.phase", "status.conditions", "metadata.deletionTimestamp", "spec.finalizers"),
-    explanation="A namespace goes away when everything in it is gone. It waits for objects whose finalizers nobody "
-    "removes, or cannot even list them because an aggregated API does not answer. Its conditions say which. Repair "
-    "the API or the controller that owns the finalizer; do not remove the namespace's own finalizer by force.",
+    explanation="A namespace is deleted after its content. It waits for objects whose finalizers are not removed, "
+    "or cannot list them because an aggregated API does not answer. Its conditions show which. Repair "
+    "the API or the controller that owns the finalizer; do not remove the namespace's own finalizer by "
+    "force.",
 )
 def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
-    """Namespaces that have been terminating for too long."""
     stuck = [each for each in state.of("Namespace") if _deleted_long_ago(state, each)]
     if not stuck:
         return
@@ -128,7 +127,7 @@ def namespace_stuck(state: ClusterState) -> Iterator[Fault]:
 
 
 def _deleted_long_ago(state: ClusterState, each: ClusterObject) -> bool:
-    """Long for the kind: clouds take minutes to give back a volume, a finalizer on a plain object takes seconds."""
+    """The limit depends on the kind: a cloud provider needs minutes to release a volume, a plain object seconds."""
     finalizers = texts(each.body, "metadata", "finalizers")
     foreign = all("/" in finalizer and "kubernetes.io/" not in finalizer for finalizer in finalizers)
     graces = 1 if foreign and not each.group and each.kind in _PLAIN_KINDS else _LONG_GRACES
@@ -143,7 +142,7 @@ def _namespace_stuck(state: ClusterState, namespace: ClusterObject, held: Sequen
         if text(condition, "status") == "True"
     ]
     services = [each for kind, message in told if "Discovery" in kind for each in _services_in(state, message)]
-    why = told[0][1] if told else "nothing says what it waits for"
+    why = told[0][1] if told else "the reason is unknown"
     finalizers = [value for value in texts(namespace.body, "spec", "finalizers") if value != "kubernetes"]
     proof = [evidence.value(namespace, f"status.conditions[type={kind}].message", message) for kind, message in told]
     if finalizers:
@@ -180,12 +179,11 @@ def _services_in(state: ClusterState, message: str) -> Iterator[ObjectRef]:
     severity="warning",
     kinds=("CustomResourceDefinition", "Deployment", "StatefulSet", "Service", "PersistentVolume"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers"),
-    explanation="A deleted object stays until every finalizer is removed by the controller that put it there. When "
-    "that controller is gone, scaled to zero or failing, this never happens. Bring the controller back; removing the "
-    "finalizer by hand skips the cleaning up that it stands for.",
+    explanation="A deleted object remains until the controllers that added its finalizers remove them. This never "
+    "happens when such a controller is missing, scaled to zero or failing. Restore the controller; "
+    "removing the finalizer by hand skips its cleanup.",
 )
 def finalizer_stuck(state: ClusterState) -> Iterator[Fault]:
-    """Anything that has been deleted for too long; pods, claims and namespaces have rules of their own."""
     for kind in state.kinds:
         for each in state.of(kind) if kind not in _OWN_RULES else ():
             finalizers = texts(each.body, "metadata", "finalizers")
@@ -209,7 +207,7 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
         subject=each.ref,
         culprit=each.ref,
         cause=f"{each.ref} was deleted {duration(state.now - (each.deleted or state.now))} ago, but finalizer "
-        f"{', '.join(finalizers)} is not removed{who}{', which does not run' if asleep else ''}",
+        f"{', '.join(finalizers)} is not removed{who}{', which is not running' if asleep else ''}",
         evidence=(
             evidence.field(each, "metadata", "finalizers"),
             evidence.field(each, "metadata", "deletionTimestamp"),
@@ -222,7 +220,7 @@ def _finalizer_stuck(state: ClusterState, each: ClusterObject, finalizers: Seque
 
 
 def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> list[ClusterObject]:
-    """The Deployments whose name suggests that they look after the object: `database-operator` for a Database."""
+    """The Deployments whose name suggests that they manage the object: `database-operator` for a Database."""
     if not each.group and all("kubernetes.io" in value for value in finalizers):
         return []
     domains = [value.partition("/")[0] for value in finalizers] + [each.group]
@@ -237,7 +235,7 @@ def _controllers(state: ClusterState, each: ClusterObject, finalizers: Sequence[
 
 
 def _waits_for(state: ClusterState, each: ClusterObject, finalizers: Sequence[str]) -> tuple[ObjectRef, ...]:
-    """What has to go before: the owned objects, or those of a kind that is being removed."""
+    """The objects to delete first: owned objects, or those of a kind that is being removed."""
     if "foregroundDeletion" in finalizers:
         return tuple(found.ref for found in state.owned_by(each)[:_MOST])
     if each.kind == "CustomResourceDefinition":

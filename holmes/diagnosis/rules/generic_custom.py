@@ -1,4 +1,4 @@
-"""Objects of kinds that Kubernetes does not bring itself, judged by what their status says."""
+"""Custom resources, judged by their status."""
 
 from __future__ import annotations
 
@@ -41,14 +41,13 @@ _LATE_GRACES: Final = 5
     severity="critical",
     kinds=("CustomResourceDefinition",),
     reads=_READS,
-    explanation="An operator writes into the status of its objects whether they work. Conditions like Ready or "
-    "Available that are False, conditions like Failed or Stalled that are True, and phases like Failed count, after "
-    "a grace; a condition with an unknown name does not, since nobody knows what is good. Suspended and paused "
-    "objects are left alone. When the message names an object that does not exist, that one is the culprit. Objects "
-    "that own a failing one step back behind it.",
+    explanation="Operators report in the status of their objects whether they work. After a grace period, the rule "
+    "counts conditions such as Ready that are False, and conditions such as Stalled that are True. It "
+    "also counts phases such as Failed. Conditions with unknown names are ignored because their "
+    "meaning is unknown. Suspended and paused objects are skipped. When the message names an object "
+    "that does not exist, that object is the culprit. Owners of a failing object rank behind it.",
 )
 def custom_resource(state: ClusterState) -> Iterator[Fault]:
-    """All groups but those that have a rule of their own."""
     others = [each for each in state.custom_resources if each.group != _GATEWAY and not _NAMED.search(each.group)]
     yield from _faults(state, others)
 
@@ -60,18 +59,17 @@ def custom_resource(state: ClusterState) -> Iterator[Fault]:
     kinds=("CustomResourceDefinition",),
     reads=(*_READS, "Application status.health.status", "Application status.operationState", "spec.dependsOn"),
     explanation="Certificates of cert-manager, Applications of Argo CD, Kustomizations and HelmReleases of Flux: "
-    "what their status says, and what they depend on. A Certificate waits for its request and its issuer, a "
-    "Kustomization for its source and for those in `dependsOn`; the first one that fails is the cause, the others "
-    "follow. An Application that is merely OutOfSync is only mentioned.",
+    "their status and their dependencies. A Certificate depends on its request and its issuer, a "
+    "Kustomization on its source and on `dependsOn`. The first that fails is the cause of the others. "
+    "An Application that is only OutOfSync has severity info.",
 )
 def delivery(state: ClusterState) -> Iterator[Fault]:
-    """cert-manager, Argo and Flux."""
     named = [each for each in state.custom_resources if _NAMED.search(each.group) and not _is_rolling_out(each)]
     yield from _faults(state, named)
 
 
 def _is_rolling_out(each: ClusterObject) -> bool:
-    """Whether an Argo Rollout is on its way: its condition Healthy is False until the last step is done."""
+    """Whether an Argo Rollout is in progress: its condition Healthy is False until the last step is done."""
     return each.kind == "Rollout" and each.text("status", "phase") in {"Healthy", "Progressing", "Paused"}
 
 
@@ -117,7 +115,7 @@ def _fault(
 
 
 def _needs(each: ClusterObject) -> Iterator[ObjectRef]:
-    """What the object refers to and cannot work without."""
+    """The objects that the object refers to and requires."""
     if each.group == _CERTIFICATES:
         yield from _issuer(each)
     elif each.group == _ARGO:
@@ -145,7 +143,7 @@ def _ref(each: ClusterObject, named: JsonObject, kind: str, group: str) -> Objec
 
 
 def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
-    """The objects of an Application that are not well."""
+    """The unhealthy objects of an Application."""
     for part in each.children("status", "resources"):
         if text(part, "health", "status") in {"Degraded", "Missing", "Progressing"}:
             group = text(part, "group")
@@ -159,7 +157,7 @@ def _unhealthy_parts(each: ClusterObject) -> Iterator[ObjectRef]:
 
 
 def _special(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """What does not follow the common form of a status."""
+    """Kinds whose status does not follow the usual form."""
     if each.deleted is not None or is_paused(each) or state.age_seconds(each) < state.grace_seconds:
         return None
     if each.group == _ARGO and each.kind == "Application":
@@ -189,7 +187,7 @@ def _application(each: ClusterObject) -> Trouble | None:
     if sync == "OutOfSync":
         return Trouble(
             title="Application is out of sync",
-            why="what runs is not what its source says (OutOfSync)",
+            why="the running objects differ from its source (OutOfSync)",
             severity="info",
             proof=(evidence.field(each, "status", "sync", "status"),),
         )
@@ -221,7 +219,7 @@ def _acme(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
-    """An issuer that does not exist keeps a Certificate from ever being ready."""
+    """A Certificate never becomes ready while its issuer does not exist."""
     if text(each.condition("Ready"), "status") == "True":
         return None
     for issuer in _issuer(each):
@@ -242,7 +240,7 @@ def _missing_issuer(state: ClusterState, each: ClusterObject) -> Trouble | None:
 
 
 def _is_known(state: ClusterState, ref: ObjectRef) -> bool:
-    """Whether the cluster has the kind at all."""
+    """Whether the cluster has this kind."""
     return any(
         found.text("spec", "group") == ref.group and found.text("spec", "names", "kind") == ref.kind
         for found in state.of("CustomResourceDefinition")

@@ -1,4 +1,4 @@
-"""Ingresses that nothing serves, and Ingresses that lead to Services that are not there."""
+"""Ingresses without a controller, and Ingresses whose Services do not exist or cannot answer."""
 
 from __future__ import annotations
 
@@ -31,20 +31,19 @@ _DEFAULT_CLASS: Final = "ingressclass.kubernetes.io/is-default-class"
 
 @Row(
     id="I01",
-    title="Ingress is served by nobody: its class does not exist",
+    title="Ingress has no controller: its class does not exist",
     severity="critical",
     kinds=("Ingress", "IngressClass"),
     reads=("spec.ingressClassName", "annotation kubernetes.io/ingress.class", "status.loadBalancer.ingress"),
     explanation=(
-        "The class that the Ingress names does not exist, or it names none and no class is the default one, so that no "
-        "controller takes it. An Ingress with an address is served all the same, unless its class is evidently "
-        "misspelt (the address may be an old one). Without any class in the cluster there is no controller that uses "
-        "classes; an Ingress without a class is only worth knowing while no other one has an address either. Usually "
-        "the name of the class is corrected, or an ingress controller is installed."
+        "The class that the Ingress names does not exist, or it names none and no class is the default, so no "
+        "controller handles it. An Ingress with an address is treated as handled, unless its class is clearly "
+        "misspelt (the address may be an old one). In a cluster without any class, controllers do not use classes. "
+        "There, an Ingress without a class has severity info, and only while no other Ingress has an address. "
+        "Correct the name of the class, or install an ingress controller."
     ),
 )
 def class_is_missing(state: ClusterState) -> Iterator[Fault]:
-    """Ingresses whose class does not exist, and those without a class where none is the default."""
     if not state.covers("IngressClass"):
         return
     classes = {each.name: each for each in state.of("IngressClass")}
@@ -59,11 +58,11 @@ def class_is_missing(state: ClusterState) -> Iterator[Fault]:
         elif not has_default and not has_address(ingress):
             yield Fault(
                 subject=ingress.ref,
-                title="Ingress is served by nobody: it has no class",
+                title="Ingress has no controller: it has no class",
                 cause=(
                     f"{ingress.ref} has no spec.ingressClassName and "
-                    + ("no IngressClass is the default one" if classes else "there is no IngressClass at all")
-                    + ": no controller serves it"
+                    + ("no IngressClass is the default" if classes else "no IngressClass exists")
+                    + ", so no controller handles it"
                 ),
                 evidence=(field(ingress, "spec", "ingressClassName"), field(ingress, "status", "loadBalancer")),
                 next_check="kubectl get ingressclasses",
@@ -72,7 +71,7 @@ def class_is_missing(state: ClusterState) -> Iterator[Fault]:
 
 
 def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) -> Iterator[Fault]:
-    """Controllers also serve the old annotation, and addresses, without an object for the class."""
+    """Controllers also handle the old annotation, and set addresses, without an IngressClass."""
     near = nearest(name, classes)
     by_annotation = not ingress.text("spec", "ingressClassName")
     if (has_address(ingress) and near is None) or (by_annotation and not classes):
@@ -81,7 +80,10 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
     yield Fault(
         subject=ingress.ref,
         cause=(
-            f"{ingress.ref} names the class {name!r} in {path}, but there is no such IngressClass{hint(name, classes)}"
+            (
+                f"{ingress.ref} names the class {name!r} in {path}, but this IngressClass does not "
+                f"exist{hint(name, classes)}"
+            )
             + ("" if classes else ", nor any other")
         ),
         evidence=(value(ingress, path, name), field(ingress, "status", "loadBalancer")),
@@ -92,17 +94,16 @@ def _named_class(ingress: ClusterObject, name: str, classes: tuple[str, ...]) ->
 
 @Row(
     id="I02a",
-    title="Ingress leads to a Service that does not exist",
+    title="Service of the Ingress does not exist",
     severity="critical",
     kinds=("Ingress", "Service"),
     reads=("spec.defaultBackend", "spec.rules[].http.paths[].backend.service.name"),
     explanation=(
-        "Requests to this path end in an error (503). When the name comes close to an existing Service, the Ingress is "
-        "to be corrected; when the workload behind the name exists, or nothing looks like it, the Service is missing."
+        "Requests to this path fail (503). When the name is similar to an existing Service, the Ingress must be "
+        "corrected. When the workload with this name exists, or no name is similar, the Service is missing."
     ),
 )
 def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
-    """Backends whose Service does not exist."""
     for backend in _distinct_backends(state):
         ingress = backend.ingress
         if not state.is_missing("Service", ingress.namespace, backend.service):
@@ -116,7 +117,7 @@ def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
             culprit=ingress.ref if wrong_name else ref,
             cause=(
                 f"{ingress.ref} sends to Service {backend.service!r} in {backend.path}.name, but {ref} does not exist"
-                + (f"; {orphan.ref} is there, but no Service of this name leads to it" if orphan else "")
+                + (f"; {orphan.ref} exists, but no Service with this name selects it" if orphan else "")
                 + ("" if orphan else hint(backend.service, existing))
             ),
             evidence=(value(ingress, f"{backend.path}.name", backend.service),),
@@ -132,12 +133,11 @@ def backend_is_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "Service"),
     reads=("spec.rules[].http.paths[].backend.service.port", "spec.ports of the Service"),
     explanation=(
-        "The number or name of the backend's port is not among the ports of the Service (its ports, not its target "
-        "ports). When the Service was edited after the Ingress, the Service is the culprit."
+        "The number or name of the backend port is not among the ports of the Service (`port`, not `targetPort`). "
+        "When the Service was edited after the Ingress, the Service is the culprit."
     ),
 )
 def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
-    """Backends whose port the Service does not have."""
     for backend in _distinct_backends(state):
         ingress = backend.ingress
         service = state.get("Service", ingress.namespace, backend.service)
@@ -155,8 +155,8 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
             subject=ingress.ref,
             culprit=service.ref if blame_service else ingress.ref,
             cause=(
-                f"{ingress.ref} sends to port {backend.port} of {service.ref} ({backend.port_path}), but the Service "
-                f"has only {known}"
+                f"{ingress.ref} sends to port {backend.port} of {service.ref} ({backend.port_path}), but the "
+                f"Service has only {known}"
             ),
             evidence=proof[::-1] if blame_service else proof,
             next_check=f"kubectl -n {ingress.namespace} get service {service.name} -o yaml",
@@ -165,17 +165,16 @@ def backend_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="I02c",
-    title="Ingress leads to a Service without ready endpoints",
+    title="Service of the Ingress has no ready endpoints",
     severity="critical",
     kinds=("Ingress", "Service", "Pod"),
     reads=("spec.rules[].http.paths[].backend.service", "EndpointSlices and pods of the Service"),
     explanation=(
-        "Requests to this path end in an error (503) because no pod behind the Service is ready. A symptom: the "
-        "Service, or what is behind it, says why."
+        "Requests to this path fail (503) because no pod behind the Service is ready. This is a symptom; the cause "
+        "is at the Service or behind it."
     ),
 )
 def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
-    """Backends whose Service has no ready endpoints."""
     for backend in _distinct_backends(state):
         ingress = backend.ingress
         service = state.get("Service", ingress.namespace, backend.service)
@@ -199,7 +198,7 @@ def backend_without_endpoints(state: ClusterState) -> Iterator[Fault]:
 
 
 def _distinct_backends(state: ClusterState) -> Iterator[Backend]:
-    """Each Service and port of an Ingress once."""
+    """Each Service and port of an Ingress, once."""
     for ingress in state.of("Ingress"):
         if ingress.deleted is not None:
             continue

@@ -34,13 +34,12 @@ _MERGED_ON_PURPOSE: Final = ("/canary", "mergeable-ingress-type", "canary-weight
     kinds=("Ingress", "Secret"),
     reads=("spec.tls[].secretName", "names of Secrets"),
     explanation=(
-        "The Ingress is served with a certificate that browsers do not trust, or not at all. With an annotation of "
-        "cert-manager the Secret is made by it: then its Certificate says why it is not there yet. Only the names of "
-        "Secrets are read; where they may not be listed, nothing is said."
+        "Without the Secret, the Ingress is served with a certificate that browsers do not trust, or not at all. "
+        "With an annotation of cert-manager, cert-manager creates the Secret, and the Certificate shows why it "
+        "does not exist yet. Only the names of Secrets are read. Where they cannot be listed, nothing is reported."
     ),
 )
 def tls_secret_is_missing(state: ClusterState) -> Iterator[Fault]:
-    """TLS secrets that do not exist."""
     for ingress in state.of("Ingress"):
         for index, entry in enumerate(ingress.children("spec", "tls")):
             name = text(entry, "secretName")
@@ -65,8 +64,8 @@ def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, nam
         subject=ingress.ref,
         culprit=ingress.ref if meant(name, existing) else missing,
         cause=(
-            f"{ingress.ref} takes its certificate from the Secret {name!r} ({path}), but {missing} does not exist"
-            f"{hint(name, existing)}"
+            f"{ingress.ref} uses the certificate in Secret {name!r} ({path}), but {missing} does not "
+            f"exist{hint(name, existing)}"
         ),
         evidence=(value(ingress, path, name),),
         next_check=f"kubectl -n {ingress.namespace} get secrets",
@@ -77,17 +76,16 @@ def _missing_secret(state: ClusterState, ingress: ClusterObject, index: int, nam
 
 @Row(
     id="I03b",
-    title="Host of the Ingress is not in its TLS hosts",
+    title="Host of the Ingress has no TLS",
     severity="info",
     kinds=("Ingress",),
     reads=("spec.rules[].host", "spec.tls[].hosts"),
     explanation=(
-        "The Ingress has TLS for some hosts and rules for further ones, which are served without its certificate. That "
-        "can be meant so."
+        "The Ingress has TLS for some hosts and rules for further hosts, which are served without its certificate. "
+        "This may be intended."
     ),
 )
 def host_without_tls(state: ClusterState) -> Iterator[Fault]:
-    """Hosts of rules that no entry of `spec.tls` names."""
     for ingress in state.of("Ingress"):
         covered = [host for entry in ingress.children("spec", "tls") for host in texts(entry, "hosts")]
         if not covered or ingress.deleted is not None:
@@ -114,12 +112,11 @@ def host_without_tls(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress",),
     reads=("spec.rules[].host", "spec.rules[].http.paths[].path", "spec.ingressClassName"),
     explanation=(
-        "Which of them gets the requests depends on the controller, often the older one. Only Ingresses of one class "
-        "count that send to different backends; canary Ingresses are meant so."
+        "The controller decides which Ingress gets the requests, often the older one. Only Ingresses of the same "
+        "class with different backends count; canary Ingresses are ignored."
     ),
 )
 def same_host_and_path(state: ClusterState) -> Iterator[Fault]:
-    """Host and path that two Ingresses of a class send to different backends."""
     claims: dict[tuple[str, str, str, str], list[tuple[ClusterObject, str, str]]] = defaultdict(list)
     for ingress in sorted(state.of("Ingress"), key=lambda each: (each.created, each.namespace, each.name)):
         if ingress.deleted is not None or _is_merged_on_purpose(ingress):
@@ -147,7 +144,7 @@ def _is_merged_on_purpose(ingress: ClusterObject) -> bool:
 
 
 def _claims(ingress: ClusterObject) -> Iterator[tuple[str, tuple[str, str, str, str], str]]:
-    """Where a path lies, what it claims and where it leads."""
+    """The place of a path, its host and path, and its backend."""
     backends = {backend.path: backend for backend in backends_of(ingress)}
     for index, rule in enumerate(ingress.children("spec", "rules")):
         for position, entry in enumerate(children(rule, "http", "paths")):
@@ -166,12 +163,11 @@ def _claims(ingress: ClusterObject) -> Iterator[tuple[str, tuple[str, str, str, 
     kinds=("Ingress",),
     reads=("warning events of the Ingress",),
     explanation=(
-        "The ingress controller says in an event that it could not take the Ingress over. An event that is followed by "
-        "a normal one of the same controller is over."
+        "The ingress controller reports in an event that it cannot use the Ingress. A later normal event of the "
+        "same controller ends the fault."
     ),
 )
 def rejected(state: ClusterState) -> Iterator[Fault]:
-    """Ingresses whose newest event of a controller is a warning."""
     for ingress in state.of("Ingress"):
         newest = {found.component: found for found in state.events_of(ingress)}
         for found in newest.values():
@@ -179,7 +175,7 @@ def rejected(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=ingress.ref,
                     title=f"Controller rejects the Ingress: {found.reason}",
-                    cause=f"{found.component or 'The controller'} says of {ingress.ref}: {found.message}",
+                    cause=f"{found.component or 'The controller'} reports for {ingress.ref}: {found.message}",
                     evidence=(event(found),),
                     next_check=f"kubectl -n {ingress.namespace} describe ingress {ingress.name}",
                     since=found.first,
@@ -193,12 +189,12 @@ def rejected(state: ClusterState) -> Iterator[Fault]:
     kinds=("Ingress", "IngressClass"),
     reads=("status.loadBalancer.ingress", "other Ingresses of the same class"),
     explanation=(
-        "After five graces no controller has written an address, although other Ingresses of the same class have one. "
-        "When none of them has one, the controller does not run or does not write addresses, which is only mentioned."
+        "After five grace periods, no controller has set an address, although other Ingresses of the same class "
+        "have one. When none has one, the controller is not running or does not set addresses; this has severity "
+        "info."
     ),
 )
 def no_address(state: ClusterState) -> Iterator[Fault]:
-    """Ingresses of an existing class without an address."""
     served = {ingress_class(each) for each in state.of("Ingress") if has_address(each)}
     for ingress in state.of("Ingress"):
         name = ingress_class(ingress)
@@ -211,7 +207,11 @@ def no_address(state: ClusterState) -> Iterator[Fault]:
                 subject=ingress.ref,
                 cause=(
                     f"{ingress.ref} of class {name!r} has no address"
-                    + (", although others of its class have one" if others else ": nothing seems to serve the class")
+                    + (
+                        ", although other Ingresses of its class have one"
+                        if others
+                        else ("; no controller seems to handle the class")
+                    )
                 ),
                 evidence=(field(ingress, "status", "loadBalancer"), field(ingress, "spec", "ingressClassName")),
                 next_check=f"kubectl -n {ingress.namespace} describe ingress {ingress.name}",
@@ -234,13 +234,12 @@ _BAD: Final = frozenset({"Conflicted"})
     kinds=(_GATEWAY, _CLASS),
     reads=("spec.gatewayClassName", "status.conditions", "status.listeners[].conditions"),
     explanation=(
-        "The controller of the gateway's class refuses the class, the gateway or one of its listeners (a missing "
-        "certificate, a conflict, an unknown protocol), or the class does not exist. Conditions of an older generation "
-        "and young objects do not count."
+        "The class does not exist, or its controller rejects the class, the gateway or a listener (a missing "
+        "certificate, a conflict, an unknown protocol). Conditions of an older generation and young objects do not "
+        "count."
     ),
 )
 def gateway_is_not_accepted(state: ClusterState) -> Iterator[Fault]:
-    """Classes and gateways with conditions that say no, and gateways of a missing class."""
     for each in (*state.of(_CLASS), *state.of(_GATEWAY)):
         if each.deleted is not None or state.age_seconds(each) < state.grace_seconds:
             continue
@@ -271,7 +270,7 @@ def _refused(
         where = f" (listener {part})" if part else ""
         yield Fault(
             subject=each.ref,
-            title=f"{each.kind} is refused: {kind} is {status}",
+            title=f"{each.kind} is rejected: {kind} is {status}",
             cause=f"{each.ref}{where} has {kind} = {status}, {text(condition, 'reason')}: {text(condition, 'message')}",
             evidence=(value(each, f"{path}[type={kind}]", f"{status}: {text(condition, 'message')}"),),
             next_check=_describe(each),
@@ -297,12 +296,11 @@ def _describe(each: ClusterObject) -> str:
     needs=(_GATEWAY,),
     reads=("spec.parentRefs", "status.parents[].conditions"),
     explanation=(
-        "The gateway does not exist, or its controller says that it does not accept the route (no matching listener or "
-        "host name, not allowed from this namespace) or cannot resolve what the route refers to."
+        "The gateway does not exist, or its controller does not accept the route (no matching listener or host "
+        "name, namespace not allowed). The controller may also be unable to resolve a reference of the route."
     ),
 )
 def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
-    """Routes that their gateways refuse, and those whose gateway is missing."""
     for route in _routes(state):
         for index, parent in enumerate(route.children("status", "parents")):
             path = f"status.parents[{index}].conditions"
@@ -324,18 +322,17 @@ def route_is_not_attached(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="I05c",
-    title="Route leads to a Service that does not serve it",
+    title="Service of the route cannot answer",
     severity="critical",
     kinds=_ROUTES,
     needs=("Service", "Pod"),
     reads=("spec.rules[].backendRefs", "spec.ports of the Service", "EndpointSlices"),
     explanation=(
-        "The Service of a backend does not exist, or has not the port that the route names: requests end in an error. "
-        "A Service without ready endpoints is a symptom of what is behind it."
+        "The Service of a backend does not exist, or lacks the port that the route names, so requests fail. A "
+        "Service without ready endpoints is a symptom of a fault behind it."
     ),
 )
 def route_backend_is_wrong(state: ClusterState) -> Iterator[Fault]:
-    """Backends of routes that do not exist, lack the port or have no endpoints."""
     for route in _routes(state):
         for index, rule in enumerate(route.children("spec", "rules")):
             for position, backend in enumerate(children(rule, "backendRefs")):
@@ -372,7 +369,7 @@ def _backend(state: ClusterState, route: ClusterObject, backend: JsonObject, pat
     elif not has_ready_endpoints(state, service) and state.age_seconds(service) >= state.grace_seconds:
         yield Fault(
             subject=route.ref,
-            title="Route leads to a Service without ready endpoints",
+            title="Service of the route has no ready endpoints",
             culprit=ref,
             cause=f"{route.ref} sends to {ref} ({path}), which has no ready endpoints",
             evidence=(value(route, f"{path}.name", name),),

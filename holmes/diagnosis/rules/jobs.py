@@ -30,7 +30,7 @@ _ANY: Final = frozenset({"*", "?", "*/1"})
 
 
 def longest_rest_seconds(schedule: str) -> int | None:
-    """The longest time between two runs of `schedule` in seconds, rounded up generously; None when it is not plain."""
+    """The longest time between two runs of `schedule` in seconds, as an upper bound; None for a complex schedule."""
     written = schedule.strip().lower()
     if written in _MACROS:
         return _MACROS[written]
@@ -41,7 +41,7 @@ def longest_rest_seconds(schedule: str) -> int | None:
 
 
 def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int | None:
-    """The widest field that is restricted decides."""
+    """The largest restricted field decides."""
     if month not in _ANY:
         return None
     if day not in _ANY:
@@ -54,7 +54,7 @@ def _rest_of(minute: str, hour: str, day: str, month: str, weekday: str) -> int 
 
 
 def _step(field: str, units: int, seconds: int) -> int | None:
-    """`*/15` of 60 minutes: the step, which is longer at no place than at its end."""
+    """The step of `*/15` for 60 minutes. The interval never exceeds the step, not even at the end of the hour."""
     base, slash, step = field.partition("/")
     if base not in _ANY or not slash or not step.isascii() or not step.isdigit() or not 0 < int(step) <= units:
         return None
@@ -86,14 +86,13 @@ _MISSED: Final = ("MissSchedule", "TooManyMissedTimes", "FailedNeedsStart")
     severity="critical",
     kinds=("Job", "CronJob", "Pod"),
     reads=("status.conditions[Failed]", *(".".join(path) for path in _LIMITS.values())),
-    explanation="A Job has given up: too many of its pods failed (backoffLimit), it took too long "
-    "(activeDeadlineSeconds), or its podFailurePolicy says that such a failure is final. What its container said last "
-    "is quoted; the cause is what that is blamed on (a setting, a Service) or what its pods wait for. Of a CronJob "
-    "only the newest finished Job counts. A warning when it failed more than an hour ago, only worth knowing after a "
-    "week.",
+    explanation="A Job failed permanently: too many of its pods failed (backoffLimit), it exceeded "
+    "activeDeadlineSeconds, or its podFailurePolicy makes this failure final. The last log line of its "
+    "container is quoted. The cause is what this line points to (a setting, a Service) or what its "
+    "pods wait for. For a CronJob, only the newest finished Job counts. The severity is warning when "
+    "the Job failed more than an hour ago, and info after a week.",
 )
 def failed(state: ClusterState) -> Iterator[Fault]:
-    """Failed Jobs that no later one has made good."""
     for job in state.of("Job"):
         condition = _failure(job)
         if condition and job.deleted is None and not _made_good(state, job):
@@ -115,11 +114,11 @@ def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> F
     since = moment(text(condition, "lastTransitionTime")) or job.created
     told = f" ({'.'.join(limit)} is {evidence.shown(job.at(*limit))})" if limit else ""
     words = last_words(crash.container, state) if crash is not None else None
-    how = f"; container {crash.container.name} ended with exit code {crash.exit_code}{said(words)}" if crash else ""
+    how = f"; container {crash.container.name} exited with code {crash.exit_code}{said(words)}" if crash else ""
     return Fault(
         subject=job.ref,
         severity=_urgency(state, job, since),
-        cause=f"{job.ref} has failed for good, {reason}: {message}{told}{how}",
+        cause=f"{job.ref} failed permanently, {reason}: {message}{told}{how}",
         evidence=(
             *((evidence.field(job, *limit),) if limit else ()),
             evidence.value(job, "status.conditions[type=Failed].reason", reason),
@@ -135,9 +134,9 @@ def _failed(state: ClusterState, job: ClusterObject, condition: JsonObject) -> F
 
 
 def _because(state: ClusterState, job: ClusterObject, crash: Crash | None) -> tuple[ObjectRef, ...]:
-    """What explains the failure from outside of the Job: what its pods wait for, or what the crash is blamed on.
+    """The causes outside the Job: what its pods wait for, or what the crash points to.
 
-    The crash itself is no explanation: it and the failed Job are two findings about one culprit.
+    The crash itself is not a cause: it and the failed Job are two findings with one culprit.
     """
     if crash is None or crash.pod.text("status", "reason"):
         return sick_pods(state, job)
@@ -168,7 +167,7 @@ def _made_good(state: ClusterState, job: ClusterObject) -> bool:
 
 
 def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
-    """The end of a container of the Job's pods that came last with an error."""
+    """The last container of the Job's pods that exited with an error."""
     ends = (crash_of(container, state) for pod in state.pods_of(job) for container in containers_of(pod))
     failed = [crash for crash in ends if crash is not None and crash.exit_code > 0]
     return max(failed, key=lambda crash: crash.finished or 0.0, default=None)
@@ -176,15 +175,15 @@ def _last_failed(state: ClusterState, job: ClusterObject) -> Crash | None:
 
 @Row(
     id="W10b",
-    title="Job does not end because another container goes on running",
+    title="Job does not complete because another container keeps running",
     severity="warning",
     kinds=("Job", "Pod"),
     reads=("Pod status.containerStatuses[].state", "status.active"),
-    explanation="The container that does the work has ended with 0, but another one of the pod still runs, so the Job "
-    "never completes. Make it a native sidecar: an init container with restartPolicy Always.",
+    explanation="The main container exited with code 0, but another container of the pod still runs, so the Job "
+    "never completes. Make that container a native sidecar: an init container with restartPolicy "
+    "Always.",
 )
 def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
-    """Active Jobs with a pod of which one container has succeeded and another still runs, minutes later."""
     for job in state.of("Job"):
         if not job.integer("status", "active") or job.deleted is not None:
             continue
@@ -199,8 +198,9 @@ def held_up_by_sidecar(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=pod.ref,
                 culprit=state.workload_of(job).ref,
-                cause=f"{job.ref} does not complete: container {done.name} has done its work, but container "
-                f"{running[0].name} still runs; as a sidecar it belongs into initContainers with restartPolicy Always",
+                cause=f"{job.ref} does not complete: container {done.name} has finished, but container "
+                f"{running[0].name} still runs; as a sidecar, it belongs in initContainers with restartPolicy "
+                "Always",
                 evidence=(
                     running[0].evidence("name", of="spec"),
                     running[0].evidence("state"),
@@ -222,17 +222,16 @@ def _succeeded(container: Container) -> bool:
     severity="info",
     kinds=("Job", "CronJob"),
     reads=("spec.suspend",),
-    explanation="Nothing is started while spec.suspend is true. That is usually on purpose: it is only worth knowing.",
+    explanation="Nothing starts while spec.suspend is true. This is usually intended, so the severity is info.",
 )
 def suspended(state: ClusterState) -> Iterator[Fault]:
-    """Suspended Jobs and CronJobs."""
     for kind in ("Job", "CronJob"):
         for each in state.of(kind):
             if each.boolean("spec", "suspend") and each.deleted is None and not _failure(each):
                 yield Fault(
                     subject=each.ref,
                     title=f"{kind} is suspended",
-                    cause=f"{each.ref} starts nothing: spec.suspend is true",
+                    cause=f"{each.ref} starts no pods: spec.suspend is true",
                     evidence=(evidence.field(each, "spec", "suspend"),),
                     next_check=f"kubectl -n {each.namespace} get {kind.lower()} {each.name}",
                 )
@@ -240,7 +239,7 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="W11",
-    title="CronJob does not start",
+    title="CronJob does not start Jobs",
     severity="warning",
     kinds=("CronJob", "Job"),
     reads=(
@@ -249,13 +248,12 @@ def suspended(state: ClusterState) -> Iterator[Fault]:
         "events MissSchedule, TooManyMissedTimes, FailedNeedsStart, JobAlreadyActive",
         "events UnknownTimeZone, UnparseableSchedule, InvalidSchedule",
     ),
-    explanation="A CronJob misses its runs: its schedule or time zone cannot be read, its last run has not ended and "
-    "concurrencyPolicy is Forbid, it missed more than its startingDeadlineSeconds allows, or nothing happens at all. "
-    "Overdue is judged by a generous upper bound of the schedule (twice its longest rest), not by a calendar; a "
-    "suspended CronJob is no fault.",
+    explanation="A CronJob misses its runs. Its schedule or time zone cannot be parsed, or its last run has not "
+                "finished and concurrencyPolicy is Forbid. It may also have exceeded startingDeadlineSeconds, or "
+                "start no Jobs for an unknown reason. A run is overdue after twice the longest interval of the "
+                "schedule, not by a calendar. A suspended CronJob is not a fault.",
 )  # fmt: skip
 def does_not_start(state: ClusterState) -> Iterator[Fault]:
-    """CronJobs that do not start what they should."""
     for cron in state.of("CronJob"):
         if cron.boolean("spec", "suspend") or cron.deleted is not None:
             continue
@@ -275,16 +273,16 @@ def _unreadable(state: ClusterState, cron: ClusterObject) -> Fault | None:
     key = _BROKEN_SCHEDULE[events[-1].reason]
     return Fault(
         subject=cron.ref,
-        title="Schedule of the CronJob cannot be read",
+        title="Schedule of the CronJob cannot be parsed",
         severity="critical",
-        cause=f"{cron.ref} is never started: spec.{key} is {cron.text('spec', key)!r}, {events[-1].message}",
+        cause=f"{cron.ref} never starts: spec.{key} is {cron.text('spec', key)!r}, {events[-1].message}",
         evidence=(evidence.field(cron, "spec", key), evidence.event(events[-1])),
         next_check=_check(cron),
     )
 
 
 def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
-    """Its last run goes on, and no other may run beside it."""
+    """Its last run has not finished, and concurrencyPolicy forbids another."""
     policy = cron.text("spec", "concurrencyPolicy")
     events = [event for event in state.events_of(cron, "JobAlreadyActive") if event.last > _last_run(cron)]
     active = [job for job in state.owned_by(cron, "Job") if job.integer("status", "active")]
@@ -293,8 +291,8 @@ def _blocked(state: ClusterState, cron: ClusterObject) -> Fault | None:
     job = min(active, key=lambda each: each.created)
     return Fault(
         subject=cron.ref,
-        title="CronJob waits for its last run to end",
-        cause=f"{cron.ref} starts nothing: its concurrencyPolicy is Forbid, and {job.ref} still runs after "
+        title="CronJob waits for its last run to finish",
+        cause=f"{cron.ref} starts no Jobs: its concurrencyPolicy is Forbid, and {job.ref} still runs after "
         f"{duration(state.age_seconds(job))}",
         evidence=(
             evidence.field(cron, "spec", "concurrencyPolicy"),
@@ -334,7 +332,7 @@ def _overdue(state: ClusterState, cron: ClusterObject) -> Fault | None:
     return Fault(
         subject=cron.ref,
         title="CronJob is overdue",
-        cause=f"{cron.ref} has started nothing for {duration(state.now - began)}, though its schedule is "
+        cause=f"{cron.ref} has started no Job for {duration(state.now - began)}, although its schedule is "
         f"{cron.text('spec', 'schedule')!r}",
         evidence=(evidence.field(cron, "spec", "schedule"), evidence.field(cron, "status", "lastScheduleTime")),
         next_check=_check(cron),
@@ -347,6 +345,6 @@ def _last_run(cron: ClusterObject) -> float:
 
 
 def _edits(cron: ClusterObject) -> list[float]:
-    """A CronJob that was just resumed has not missed anything."""
+    """A CronJob that was just resumed has not missed a run."""
     entries = cron.children("metadata", "managedFields")
     return [moment(text(entry, "time")) or 0.0 for entry in entries if text(entry, "subresource") != "status"]

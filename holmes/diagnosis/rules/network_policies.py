@@ -1,4 +1,4 @@
-"""Network policies that cut workloads off from what they use."""
+"""NetworkPolicies that block connections which workloads need."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _MOST_PROOFS: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Use:
-    """A workload that uses a Service. `named` is where it says so, `proofs` are lines that show that it fails.
+    """A workload that uses a Service. `named` is the place of the name, `proofs` are log lines of failed calls.
 
-    `explains` says that what is wrong with this Service is only that this workload does not reach it: its pods are
-    ready, and nobody else fails on it.
+    `explains`: the blocked connection explains the failure, because the pods of the Service are ready and no other
+    client fails.
     """
 
     consumer: ClusterObject
@@ -57,7 +57,7 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blame:
-    """The policy that is to be changed, and the field that decides. The best of several has the highest `score`."""
+    """The policy to change and the decisive field. The best of several has the highest `score`."""
 
     policy: ClusterObject
     path: str
@@ -66,7 +66,6 @@ class _Blame:
 
     @property
     def decisive(self) -> Evidence:
-        """The field with its value."""
         found: object = self.policy.child("spec")
         for part in self.path.removeprefix("spec.").split("."):
             key, _, index = part.removesuffix("]").partition("[")
@@ -81,16 +80,15 @@ class _Blame:
     severity="warning",
     kinds=("NetworkPolicy", "Service", "Pod"),
     needs=("Namespace", "ConfigMap"),
-    reads=("spec of all policies", "settings and logs of consumers", "spec.ports of Services", "labels of pods"),
+    reads=("spec of all policies", "settings and logs of clients", "spec.ports of Services", "labels of pods"),
     explanation=(
-        "A workload names a Service, and the union of all policies that select its pods (egress) or the pods behind "
-        "the Service (ingress) does not allow the connection. Blamed is the policy that nearly allows it (wrong port, "
-        "a selector that matches nothing), otherwise the one that denies by default. It is critical when the log of "
-        "the client shows that it fails; without that it is a warning, because not every network enforces policies."
+        "A workload names a Service, but the policies that select its pods (egress) or the pods of the Service "
+        "(ingress) do not allow the connection. The culprit is the policy that nearly allows it (wrong port, a "
+        "selector that matches nothing), otherwise the policy that denies by default. Critical when the log of the "
+        "client shows the failure, otherwise a warning, because not every network plugin enforces policies."
     ),
 )
 def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
-    """Known uses of Services that no policy allows."""
     if not state.of("NetworkPolicy"):
         return
     for uses in _uses(state):
@@ -108,7 +106,7 @@ def connection_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _uses(state: ClusterState) -> Iterator[list[_Use]]:
-    """Every pair of workload and Service once, from settings and from logs; those of one Service together."""
+    """Every pair of workload and Service once, from settings and logs, grouped by Service."""
     for ref in sorted({*edges(state), *failures(state)}):
         service = state.find(ref)
         if service is None or not state.covers("NetworkPolicy", ref.namespace):
@@ -123,7 +121,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
                 continue
             seen.add(consumer.uid)
             proofs = tuple(each.line for each in failed if each.consumer is consumer)[:_MOST_PROOFS]
-            # Without anybody who could answer, the client fails in any case.
+            # Without a pod that can answer, the client fails in any case.
             uses.append(
                 _Use(
                     consumer=consumer,
@@ -138,7 +136,7 @@ def _uses(state: ClusterState) -> Iterator[list[_Use]]:
 
 
 def _connections(state: ClusterState, use: _Use) -> list[Connection]:
-    """What the use comes to: from one pod of the consumer to the ports of every kind of pod behind the Service."""
+    """The connections of a use: from one pod of the client to the ports of each kind of pod behind the Service."""
     clients = [
         pod
         for pod in state.pods_of(use.consumer)
@@ -169,14 +167,14 @@ def _ports_at(use: _Use, server: ClusterObject) -> list[tuple[int, str]]:
 def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: Direction) -> Fault:
     blame = max(_blames(state, connection, direction), key=lambda each: (each.score, edited_at(each.policy)))
     policy = blame.policy
-    way = "into the pods behind" if direction == "Ingress" else "out of the pods to"
+    way = "to the pods of" if direction == "Ingress" else "from its pods to"
     return Fault(
         subject=use.service.ref if use.explains else use.consumer.ref,
         culprit=policy.ref,
         title=f"Network policy blocks connections to Service {use.service.name}",
         cause=(
-            f"{policy.ref} does not let {use.consumer.ref} connect {way} {use.service.ref} (port {connection.port}/"
-            f"{connection.protocol}): {blame.why}"
+            f"{policy.ref} blocks connections of {use.consumer.ref} {way} {use.service.ref} (port "
+            f"{connection.port}/{connection.protocol}): {blame.why}"
         ),
         evidence=(
             blame.decisive,
@@ -191,11 +189,14 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
 
 
 def _blames(state: ClusterState, connection: Connection, direction: Direction) -> Iterator[_Blame]:
-    """All policies that may be meant, each with the reason that speaks most for it."""
+    """All candidate policies, each with its strongest reason."""
     here = connection.here(direction)
     for policy in policies_of(state).idle[here.namespace]:
         if applies(policy, direction) and allows(state, policy, connection, direction):
-            why = f"its podSelector matches no pod, otherwise it would allow this for {state.workload_of(here).ref}"
+            why = (
+                "its podSelector matches no pod; otherwise it would allow this connection for "
+                f"{state.workload_of(here).ref}"
+            )
             yield _Blame(policy=policy, path="spec.podSelector", why=why, score=5)
     for policy in policies_of(state).restricting(here, direction):
         newer = 1.5 if was_edited(policy) else 0.0
@@ -216,21 +217,21 @@ def _blames(state: ClusterState, connection: Connection, direction: Direction) -
 def _nearly(
     state: ClusterState, policy: ClusterObject, connection: Connection, direction: Direction, index: int
 ) -> _Blame:
-    """How far one rule is from allowing the connection."""
+    """How close one rule is to allowing the connection."""
     match = matches(state, policy, connection, direction)[index]
     key = "from" if direction == "Ingress" else "to"
     peers = children(rules_of(policy, direction)[index], key)
     if match.peer:
-        why = f"its rule for this peer does not have port {connection.port}/{connection.protocol}"
+        why = f"its rule for this peer lacks port {connection.port}/{connection.protocol}"
         return _Blame(policy=policy, path=f"{match.path}.ports", why=why, score=4)
     nobody = not any(_means_somebody(state, policy, peer) for peer in peers)
-    why = "its rule for this port " + ("names a peer that matches no pod" if nobody else "names other peers only")
+    why = "its rule for this port " + ("has a peer that matches no pod" if nobody else "has only other peers")
     why += _labels_words(peers, connection.peer(direction))
     return _Blame(policy=policy, path=f"{match.path}.{key}", why=why, score=3 if nobody and match.port else 1)
 
 
 def _labels_words(peers: tuple[JsonObject, ...], other: ClusterObject) -> str:
-    """The labels that the peers ask for, and what the pod has instead."""
+    """The labels that the peers select, and the labels of the pod."""
     wanted = {key: label for peer in peers for key, label in text_map(peer, "podSelector", "matchLabels").items()}
     if not wanted:
         return ""
@@ -256,14 +257,14 @@ def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject
     severity="warning",
     kinds=("NetworkPolicy", "Pod"),
     needs=("Service", "ConfigMap"),
-    reads=("spec.egress of all policies", "settings of consumers", "pods with k8s-app=kube-dns"),
+    reads=("spec.egress of all policies", "settings of clients", "pods with k8s-app=kube-dns"),
     explanation=(
-        "Policies restrict what goes out of the pods, and none of them allows port 53 to the cluster's DNS, although "
-        "the workload uses names of Services: no name can be resolved. Usually a rule for UDP and TCP 53 is added."
+        "Policies restrict the egress of the pods, and none of them allows port 53 to the cluster DNS, although "
+        "the workload uses names of Services. No name can be resolved. Usually a rule for UDP and TCP port 53 must "
+        "be added."
     ),
 )
 def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
-    """Workloads that use names, and may not ask for them."""
     if not state.of("NetworkPolicy"):
         return
     servers = [pod for pod in state.of("Pod") if pod.labels.get("k8s-app") in {"kube-dns", "node-local-dns"}]
@@ -284,8 +285,8 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
             subject=edge.consumer.ref,
             culprit=culprit.ref,
             cause=(
-                f"{culprit.ref} restricts what goes out of {edge.consumer.ref} and no policy allows port 53: it cannot "
-                f"resolve names like {edge.use.host!r}"
+                f"{culprit.ref} restricts the egress of {edge.consumer.ref} and no policy allows port 53, so it "
+                f"cannot resolve names such as {edge.use.host!r}"
             ),
             evidence=(
                 field(culprit, "spec", "egress"),
@@ -300,7 +301,7 @@ def dns_is_blocked(state: ClusterState) -> Iterator[Fault]:
 
 
 def _allows_dns(state: ClusterState, policy: ClusterObject, servers: list[ClusterObject]) -> bool:
-    """Whether a rule has port 53 and means the DNS servers; any peer will do when they are not known."""
+    """Whether a rule allows port 53 to the DNS servers; when these are unknown, any peer counts."""
     for rule in rules_of(policy, "Egress"):
         ports, peers = children(rule, "ports"), children(rule, "to")
         if ports and not any(_is_dns(port) for port in ports):
@@ -327,19 +328,18 @@ def _is_dns(port: JsonObject) -> bool:
     kinds=("NetworkPolicy", "Pod"),
     reads=("spec.podSelector",),
     explanation=(
-        "The selector of the policy matches no pod of its namespace, so that it does nothing. That is normal while its "
-        "workload does not run."
+        "The selector of the policy matches no pod of its namespace, so it has no effect. This is normal while its "
+        "workload has no pods."
     ),
 )
 def policy_selects_nothing(state: ClusterState) -> Iterator[Fault]:
-    """Policies whose selector matches nothing."""
     for policy in state.of("NetworkPolicy"):
         if not state.covers("Pod", policy.namespace) or not policy.child("spec", "podSelector"):
             continue
         if policy.deleted is None and not selected_by(state, policy):
             yield Fault(
                 subject=policy.ref,
-                cause=f"The podSelector of {policy.ref} matches no pod of its namespace: the policy does nothing",
+                cause=(f"The podSelector of {policy.ref} matches no pod of its namespace, so the policy has no effect"),
                 evidence=(field(policy, "spec", "podSelector"),),
                 next_check=f"kubectl -n {policy.namespace} get pods --show-labels",
             )

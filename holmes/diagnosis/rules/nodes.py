@@ -1,4 +1,4 @@
-"""Nodes that do not work: not ready, under pressure, without network, cordoned, restarted."""
+"""Nodes with faults: not ready, under pressure, without network, cordoned, restarted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BAD: Final = frozenset(
         "NTPProblem",
     }
 )
-"""Conditions of the node problem detector that are True when something is wrong."""
+"""Conditions of the node problem detector that are True on failure."""
 
 
 def _look(node: ClusterObject) -> str:
@@ -71,14 +71,13 @@ def _changed(node: ClusterObject, kind: str) -> float | None:
     kinds=("Node",),
     needs=("Lease",),
     reads=("status.conditions[Ready]", "Lease spec.renewTime", "spec.taints"),
-    explanation="Ready False comes from the kubelet itself and says why: the container runtime is down, the network "
-    "plugin is not set up. Unknown means that the kubelet has not been heard of: the machine, its kubelet or the "
-    "network to it is down. Its pods are then given up after a few minutes. Nodes that are joining, or that an "
-    "autoscaler is removing, are left alone. A lease that is not renewed although the node is called ready is a "
-    "warning.",
+    explanation="Ready False comes from the kubelet, with the reason: the container runtime is down, or the "
+    "network plugin is not configured. Unknown means that the kubelet no longer reports: the machine, "
+    "its kubelet or its network is down. Its pods are evicted after a few minutes. Nodes that are "
+    "joining, or that an autoscaler is removing, are ignored. A lease that is not renewed while the "
+    "node is Ready is a warning.",
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
-    """Nodes whose kubelet says so, or says nothing."""
     for node in standing_nodes(state):
         ready = node.condition("Ready")
         status = text(ready, "status")
@@ -86,7 +85,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
             continue
         if status in {"False", "Unknown"}:
             why = text(ready, "message") or text(ready, "reason")
-            silent = "its kubelet has not been heard of: " if status == "Unknown" else ""
+            silent = "its kubelet has stopped reporting: " if status == "Unknown" else ""
             yield Fault(
                 subject=node.ref,
                 cause=f"{node.ref} is not ready (Ready {status}, {text(ready, 'reason')}): {silent}{why}",
@@ -101,14 +100,14 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
                 subject=node.ref,
                 title="Node does not renew its lease",
                 severity="warning",
-                cause=f"{node.ref} is called ready, but its kubelet has not renewed its lease for {duration(late)}",
+                cause=f"{node.ref} is Ready, but its kubelet has not renewed its lease for {duration(late)}",
                 evidence=(*_lease_evidence(state, node), *_condition(node, "Ready")),
                 next_check=_look(node),
             )
 
 
 def _is_shutting_down(state: ClusterState, node: ClusterObject) -> bool:
-    """Whether the machine is being stopped in an orderly way, as spot machines are, and not for long."""
+    """Whether the machine started an orderly shutdown a short time ago, as spot machines do."""
     said, since = text(node.condition("Ready"), "message"), _changed(node, "Ready") or 0.0
     return "shutting down" in said and state.now - since < _SHUTDOWN_GRACES * state.grace_seconds
 
@@ -131,19 +130,20 @@ def _lease_evidence(state: ClusterState, node: ClusterObject) -> tuple[Evidence,
 
 @Row(
     id="N02",
-    title="Node runs out of memory, disk or process ids",
+    title="Node is short of memory, disk or process ids",
     severity="warning",
     kinds=("Node",),
     reads=(
         "status.conditions[MemoryPressure|DiskPressure|PIDPressure]",
         *(f"event {each}" for each in _PRESSURE_EVENTS),
     ),
-    explanation="Under pressure the kubelet evicts pods and takes no new ones. Look for what uses the memory or "
-    "disk: containers without limits, images, logs. Events of the last hour count too, because the pressure comes "
-    "and goes; SystemOOM means that the kernel killed processes because the node itself had no memory left.",
+    explanation="Under pressure, the kubelet evicts pods and accepts no new ones. Find what uses the memory or "
+    "disk: containers without limits, images, logs. Events of the last hour count too, because "
+    "pressure is often temporary. SystemOOM means that the kernel killed processes because the node "
+    "had no memory left.",
 )
 def under_pressure(state: ClusterState) -> Iterator[Fault]:
-    """Present pressure, otherwise its traces within the last hour."""
+    """Current pressure, otherwise its events within the last hour."""
     events = events_by_node(state, *_PRESSURE_EVENTS)
     for node in standing_nodes(state):
         recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
@@ -152,7 +152,7 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=node.ref,
                 title=f"Node has {kind}",
-                cause=f"{node.ref} runs out of {_PRESSURES[kind]} ({kind}): {text(node.condition(kind), 'message')}",
+                cause=f"{node.ref} is short of {_PRESSURES[kind]} ({kind}): {text(node.condition(kind), 'message')}",
                 evidence=(*_condition(node, kind), *map(evidence.event, recent[-2:])),
                 next_check=_look(node),
                 since=_changed(node, kind),
@@ -161,7 +161,7 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
             last = recent[-1]
             yield Fault(
                 subject=node.ref,
-                title=f"Node has run out of something: {last.reason}",
+                title=f"Node was short of a resource: {last.reason}",
                 cause=f"{node.ref} reported {last.reason} {duration(state.now - last.last)} ago: {last.message}",
                 evidence=tuple(map(evidence.event, reversed(recent[-_MOST:]))),
                 next_check=_look(node),
@@ -175,13 +175,11 @@ def under_pressure(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("Node",),
     reads=("status.conditions[NetworkUnavailable]", *(f"status.conditions[{each}]" for each in sorted(_BAD)[:3])),
-    explanation="NetworkUnavailable True means that the node's network was never set up, so that pods on it reach "
-    "nothing. Further conditions come from the node problem detector. Only those count of which it is known that "
-    "True is bad (KernelDeadlock, ReadonlyFilesystem, FrequentKubeletRestart ...); other conditions are nobody's "
-    "fault.",
+    explanation="NetworkUnavailable True means that the network of the node was never configured, so its pods have "
+    "no network. Other conditions come from the node problem detector. Only conditions whose value "
+    "True is known to be bad count (KernelDeadlock, ReadonlyFilesystem, FrequentKubeletRestart ...).",
 )
 def problem_condition(state: ClusterState) -> Iterator[Fault]:
-    """Conditions whose meaning is known."""
     for node in standing_nodes(state):
         for condition in node.children("status", "conditions"):
             kind = text(condition, "type")
@@ -205,11 +203,10 @@ def problem_condition(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("Node", "Pod"),
     reads=("spec.unschedulable", "Pod status.conditions[PodScheduled]"),
-    explanation="A cordoned node takes no new pods. That is usual during an upgrade and only matters when pods "
-    "cannot be placed because of it. `kubectl uncordon` lifts it.",
+    explanation="A cordoned node accepts no new pods. This is normal during an upgrade and matters only when pods "
+    "cannot be scheduled because of it. `kubectl uncordon` ends it.",
 )
 def cordoned(state: ClusterState) -> Iterator[Fault]:
-    """Cordoned nodes that pending pods could use."""
     nodes = [node for node in standing_nodes(state) if node.boolean("spec", "unschedulable")]
     if not nodes:
         return
@@ -235,16 +232,15 @@ def cordoned(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="N05",
-    title="Node was restarted or its kubelet is in trouble",
+    title="Node was restarted or its kubelet fails",
     severity="info",
     kinds=("Node",),
     reads=("event Rebooted", "event Starting", "event ContainerGCFailed", "event InvalidDiskCapacity"),
-    explanation="A restart of the machine within the last hour explains why its pods were restarted. A kubelet that "
-    "starts again and again, or cannot remove dead containers, is in trouble itself. InvalidDiskCapacity once at the "
-    "start of a kubelet means nothing.",
+    explanation="A restart of the machine within the last hour explains why its pods restarted. A kubelet that "
+    "starts repeatedly, or cannot remove dead containers, has a fault of its own. A single "
+    "InvalidDiskCapacity when a kubelet starts is harmless.",
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
-    """Events of the last hour."""
     events = events_by_node(state, "Rebooted", "Starting", "ContainerGCFailed", "InvalidDiskCapacity")
     for node in standing_nodes(state):
         recent = [each for each in events.get(node.name, ()) if state.now - each.last <= _HOUR]
@@ -265,12 +261,12 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
 
 _TITLES: Final = {
     "Rebooted": "Node was restarted",
-    "Starting": "Kubelet starts again and again",
+    "Starting": "Kubelet restarts repeatedly",
     "ContainerGCFailed": "Kubelet cannot remove dead containers",
-    "InvalidDiskCapacity": "Kubelet cannot tell how large the disk is",
+    "InvalidDiskCapacity": "Kubelet cannot determine the size of the disk",
 }
 
 
 def _is_kubelet(event: ClusterEvent) -> bool:
-    """kube-proxy writes an event `Starting` about the node as well."""
+    """kube-proxy also writes an event `Starting` for the node."""
     return event.reason != "Starting" or "kubelet" in f"{event.message} {event.component}".lower()

@@ -1,4 +1,4 @@
-"""Nodes as a whole: versions that do not go together, and how full they are."""
+"""Versions and capacity of nodes: incompatible kubelets, full nodes, overcommitted memory."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _OVERCOMMIT: Final = Decimal("1.5")
 
 @Row(
     id="N06",
-    title="Kubelet is far behind the others",
+    title="Kubelet is much older than other kubelets",
     severity="warning",
     kinds=("Node",),
     reads=("status.nodeInfo.kubeletVersion",),
-    explanation="A kubelet may be at most three minor versions older than the API server. When nodes are further "
-    "apart than that, the oldest are certainly outside of what works. A smaller skew is usual during an upgrade.",
+    explanation="A kubelet may be at most three minor versions older than the API server. When nodes differ by "
+    "more, the oldest are not supported. A smaller difference is normal during an upgrade.",
 )
 def version_skew(state: ClusterState) -> Iterator[Fault]:
-    """Nodes more than three minor versions behind the newest."""
     minors = {node.name: minor for node in state.of("Node") if (minor := _minor(node)) and not is_virtual(node)}
     newest = max(minors.values(), default=(0, 0))
     for node in standing_nodes(state):
@@ -67,16 +66,15 @@ def _minor(node: ClusterObject) -> tuple[int, int] | None:
 
 @Row(
     id="N07",
-    title="Node has as many pods as it can hold",
+    title="Node has its maximum number of pods",
     severity="info",
     kinds=("Node", "Pod"),
     reads=("status.allocatable.pods", "spec.podCIDR", "Pod spec.nodeName", "event FailedCreatePodSandBox"),
-    explanation="A node takes a fixed number of pods (`allocatable.pods`), and no more than its range of addresses "
-    "(`podCIDR`) has. It is a warning when pods cannot be placed for want of places, or when the addresses are fewer "
-    "than the places and used up.",
+    explanation="A node accepts a fixed number of pods (`allocatable.pods`), and no more than its address range "
+    "(`podCIDR`) allows. The severity is warning when pods cannot be scheduled because of it, or when "
+    "all addresses are used before the maximum number of pods.",
 )
 def full_of_pods(state: ClusterState) -> Iterator[Fault]:
-    """Nodes without a place or without an address for another pod."""
     if state.reading.namespaces or not state.covers("Pod"):
         return
     placed = pods_by_node(state)
@@ -99,7 +97,7 @@ def full_of_pods(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=node.ref,
                 severity="warning" if crowded else None,
-                cause=f"{node.ref} has {len(pods)} pods and takes {places}",
+                cause=f"{node.ref} has {len(pods)} pods; its maximum is {places}",
                 evidence=(
                     evidence.field(node, "status", "allocatable", "pods"),
                     evidence.value(node, "pods on the node", len(pods)),
@@ -109,7 +107,7 @@ def full_of_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
-    """For each node the newest event of a pod that got no address and still waits for it."""
+    """For each node, the newest event of a pod that still waits for an address."""
     found: dict[str, ClusterEvent] = {}
     for event in state.events:
         if event.reason != "FailedCreatePodSandBox" or not _NO_ADDRESS.search(event.message):
@@ -122,16 +120,15 @@ def _without_address(state: ClusterState) -> dict[str, ClusterEvent]:
 
 @Row(
     id="N08",
-    title="Node has promised much more memory than it has",
+    title="Memory limits exceed the memory of the node",
     severity="info",
     kinds=("Node", "Pod"),
     reads=("status.allocatable.memory", "Pod spec.containers[].resources.limits.memory"),
-    explanation="The memory limits of the pods on the node add up to more than one and a half times what it has. "
-    "When they use what they may, the node runs out of memory, and the kernel chooses what dies. Worth knowing, not "
+    explanation="The memory limits of the pods add up to more than 1.5 times the memory of the node. When the pods "
+    "use their limits, the node runs out of memory and the kernel kills processes. This is a risk, not "
     "a fault.",
 )
 def overcommitted(state: ClusterState) -> Iterator[Fault]:
-    """Nodes whose limits are far above what is there."""
     if state.reading.namespaces or not state.covers("Pod"):
         return
     placed = pods_by_node(state)
@@ -140,8 +137,8 @@ def overcommitted(state: ClusterState) -> Iterator[Fault]:
         if has and promised > has * _OVERCOMMIT:
             yield Fault(
                 subject=node.ref,
-                cause=f"the memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, "
-                f"but it has {written_amount(has, 'memory')}",
+                cause=f"the memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, but it has "
+                f"{written_amount(has, 'memory')}",
                 evidence=(
                     evidence.field(node, "status", "allocatable", "memory"),
                     evidence.value(node, "memory limits of its pods", written_amount(promised, "memory")),

@@ -41,13 +41,12 @@ _RECENT_SECONDS: Final = 3_600
         "logs and events: is forbidden: User system:serviceaccount:…",
         "Role rules[]", "RoleBinding subjects[]", "RoleBinding roleRef",
     ),
-    explanation="The API server denied a request of a pod's ServiceAccount. The roles and bindings say why: a rule "
-    "lacks the verb, the resource or the API group or has a slip in it, a binding names another subject, namespace or "
-    "a role that does not exist, or there is no binding at all. Seen in logs that were read for other faults, and in "
-    "events. A denial that would be allowed by now is not reported.",
+    explanation="The API server denied a request of a pod's ServiceAccount. The Roles and bindings show why. A "
+                "rule may lack or misspell the verb, the resource or the API group. A binding may be missing, or "
+                "name another subject, another namespace or a missing role. Denials are found in events, and in "
+                "logs that were read for other faults. A denial that is allowed by now is not reported.",
 )  # fmt: skip
 def denied(state: ClusterState) -> Iterator[Fault]:
-    """Denied requests of ServiceAccounts, each once."""
     told: set[Denial] = set()
     for denial, proof, pod in _denials(state):
         if denial in told or not denial.account:
@@ -57,12 +56,12 @@ def denied(state: ClusterState) -> Iterator[Fault]:
         if reason is None and _may_judge(state):
             continue
         culprit, values = _culprit(state, denial, reason, pod)
-        unseen = "; whether its roles allow it by now could not be looked at"
+        unseen = "; its current permissions could not be read"
         why = f": {reason.why}" if reason is not None else unseen
         yield Fault(
             subject=denial.service_account,
             culprit=culprit,
-            cause=f"{denial.service_account} may not {denial.request}{why}",
+            cause=f"{denial.service_account} is not allowed to {denial.request}{why}",
             evidence=(*values, *(reason.evidence if reason is not None else ()), proof),
             next_check=_check(denial),
         )
@@ -88,14 +87,14 @@ def _denials(state: ClusterState) -> Iterator[tuple[Denial, Evidence, ClusterObj
 def _culprit(
     state: ClusterState, denial: Denial, reason: Reason | None, pod: ClusterObject | None
 ) -> tuple[ObjectRef, tuple[Evidence, ...]]:
-    """The workload when it runs as `default` and another account was made for it, else what the review says."""
+    """The workload when it runs as `default` and another account was created for it, otherwise the account or role."""
     unbound = reason is None or reason.culprit == denial.service_account
     others = accounts_that_may(state, denial) if unbound and denial.account == "default" else ()
     if pod is not None and others:
         workload = state.workload_of(pod)
         path = f"{template_of(workload).path}.serviceAccountName"
         written = text(template_of(workload).spec, "serviceAccountName") or "(not set)"
-        return workload.ref, (evidence.value(workload, path, f"{written}; {others[0]} may do it"),)
+        return workload.ref, (evidence.value(workload, path, f"{written}; {others[0]} is allowed to do it"),)
     return (reason.culprit if reason is not None else denial.service_account), ()
 
 
@@ -112,12 +111,11 @@ def _check(denial: Denial) -> str:
     severity="critical",
     kinds=("Pod", "ServiceAccount"),
     reads=("spec.automountServiceAccountToken", "ServiceAccount automountServiceAccountToken", "logs"),
-    explanation="The application asks the Kubernetes API and looks for a token that was not mounted, because "
-    "automountServiceAccountToken is false in the pod or in its ServiceAccount. A false that nothing complains about "
-    "is good practice and no fault.",
+    explanation="The application calls the Kubernetes API and needs a token that was not mounted, because "
+    "automountServiceAccountToken is false in the pod or its ServiceAccount. Without such an error, "
+    "false is good practice and not a fault.",
 )
 def without_token(state: ClusterState) -> Iterator[Fault]:
-    """Pods that complain about a missing token while mounting it is switched off."""
     for key, log in state.logs.items():
         pod = state.find(key.pod)
         line = next((line for line in log.splitlines() if misses_token(line)), None)
@@ -128,15 +126,15 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=switch.object,
                 culprit=switch.object,
-                cause=f"container {key.container} of {state.workload_of(pod).ref} asks the Kubernetes API but has no "
-                f"token: {switch.path} of {switch.object} is false",
+                cause=f"container {key.container} of {state.workload_of(pod).ref} calls the Kubernetes API but has "
+                f"no token: {switch.path} of {switch.object} is false",
                 evidence=(switch, evidence.log_line(pod, key.container, line, previous=key.previous)),
                 next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
             )
 
 
 def _switched_off(state: ClusterState, pod: ClusterObject) -> Evidence | None:
-    """Where mounting is switched off; the pod's own word counts before its account's."""
+    """The field that disables mounting; the pod overrides its ServiceAccount."""
     own = pod.at("spec", "automountServiceAccountToken")
     if own is False:
         workload = state.workload_of(pod)
@@ -160,11 +158,10 @@ _SYSTEM: Final = "kube-"
     kinds=("RoleBinding", "ClusterRoleBinding"),
     needs=("Role", "ClusterRole"),
     reads=("roleRef.name",),
-    explanation="The Role or ClusterRole of a binding does not exist, so the binding gives nothing. roleRef cannot be "
-    "changed: the role has to be created, or the binding made anew.",
+    explanation="The Role or ClusterRole of a binding does not exist, so the binding grants nothing. roleRef "
+    "cannot be changed: create the role, or delete the binding and create it again.",
 )
 def binding_without_role(state: ClusterState) -> Iterator[Fault]:
-    """Bindings whose role is certainly missing."""
     for binding in (*state.of("RoleBinding"), *state.of("ClusterRoleBinding")):
         kind, name = binding.text("roleRef", "kind"), binding.text("roleRef", "name")
         namespace = binding.namespace if kind == "Role" else ""
@@ -175,7 +172,7 @@ def binding_without_role(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=binding.ref,
             culprit=binding.ref if meant(name, existing) else missing,
-            cause=f"{binding.ref} gives nothing, because {missing} does not exist{hint(name, existing)}",
+            cause=f"{binding.ref} grants nothing, because {missing} does not exist{hint(name, existing)}",
             evidence=(evidence.field(binding, "roleRef", "name"), evidence.field(binding, "subjects")),
             next_check=f"kubectl {f'-n {namespace} ' if namespace else ''}get {kind.lower()}",
         )
@@ -192,11 +189,11 @@ def _is_of_system(each: ClusterObject) -> bool:
     kinds=("RoleBinding", "ClusterRoleBinding"),
     needs=("ServiceAccount",),
     reads=("subjects[].name", "subjects[].namespace"),
-    explanation="The subject of a binding does not exist, and its name or namespace looks like a slip of one that "
-    "does: that ServiceAccount does not get the role. A missing subject that looks like nothing is no fault.",
+    explanation="The subject of a binding does not exist. Its name or namespace looks like a misspelling of an "
+    "existing ServiceAccount, which does not get the role. A missing subject without a similar one is "
+    "not a fault.",
 )
 def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
-    """Bindings for a ServiceAccount that is evidently misspelt or in another namespace."""
     for binding in (*state.of("RoleBinding"), *state.of("ClusterRoleBinding")):
         if _is_of_system(binding) or role_of(state, binding) is None:
             continue
@@ -208,15 +205,15 @@ def binding_without_subject(state: ClusterState) -> Iterator[Fault]:
             if right:
                 yield Fault(
                     subject=binding.ref,
-                    cause=f"{binding.ref} gives its role to ServiceAccount {namespace}/{name}, which does not exist; "
-                    f"{right} does",
+                    cause=f"{binding.ref} grants its role to ServiceAccount {namespace}/{name}, which does not "
+                    f"exist; {right} does",
                     evidence=(evidence.value(binding, f"subjects[{index}].{key}", text(subject, key)),),
                     next_check=f"kubectl -n {namespace} get serviceaccount",
                 )
 
 
 def _slip(state: ClusterState, binding: ClusterObject, name: str, namespace: str) -> tuple[str, str]:
-    """The wrong field and the ServiceAccount that was meant, if that is evident."""
+    """The wrong field and the intended ServiceAccount, if it is clear."""
     slip = meant(name, [each.name for each in state.of("ServiceAccount", namespace)])
     if slip:
         return "name", f"{namespace}/{slip}"
@@ -231,11 +228,10 @@ def _slip(state: ClusterState, binding: ClusterObject, name: str, namespace: str
     severity="warning",
     kinds=("Role", "ClusterRole"),
     reads=("rules[].resources", "rules[].apiGroups"),
-    explanation="A rule names a resource of Kubernetes in the singular or misspelt: it allows nothing. Resources are "
-    "written in the plural and in lower case (pods, configmaps, deployments).",
+    explanation="A rule names a built-in resource in the singular or misspelt, so it allows nothing. Resource "
+    "names are plural and lower case (pods, configmaps, deployments).",
 )
 def role_with_slip(state: ClusterState) -> Iterator[Fault]:
-    """Roles with a misspelt resource of a group that Kubernetes itself brings."""
     for role in (*state.of("Role"), *state.of("ClusterRole")):
         if _is_of_system(role):
             continue
@@ -249,14 +245,14 @@ def role_with_slip(state: ClusterState) -> Iterator[Fault]:
                     found = evidence.value(role, f"rules[{index}].resources", list(texts(rule, "resources")))
                     yield Fault(
                         subject=role.ref,
-                        cause=f"{role.ref} allows nothing for {resource!r}, which is no resource; {right!r} is one",
+                        cause=f"{role.ref} allows nothing for {resource!r}, which is not a resource; {right!r} is",
                         evidence=(found, evidence.value(role, f"rules[{index}]", rule)),
                         next_check=f"kubectl api-resources | grep -i {right}",
                     )
 
 
 def _right_name(resource: str) -> str:
-    """The resource of which this is the singular or another case."""
+    """The resource of which this is the singular or has another case."""
     plain = resource.lower()
     if resource in _RESOURCES or "/" in resource or "*" in resource:
         return ""

@@ -1,4 +1,4 @@
-"""Rules about what a pod refers to: P05 configuration that the kubelet does not find, P07 before it comes to that."""
+"""References of pods that cannot be resolved, before and after the kubelet reports them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REASON: Final = "CreateContainerConfigError"
 
 @Row(
     id="P05",
-    title="Container configuration cannot be made",
+    title="Container configuration cannot be created",
     severity="critical",
     kinds=("Pod",),
     needs=("ConfigMap",),
@@ -43,14 +43,13 @@ _REASON: Final = "CreateContainerConfigError"
         "data of ConfigMaps",
     ),
     explanation=(
-        "The kubelet cannot put a container together (CreateContainerConfigError): a ConfigMap or Secret that it takes "
-        "variables from does not exist, or not the key in it, or runAsNonRoot forbids the image's user. References "
-        "with optional: true are no fault. When the name is evidently a misspelling of an existing one, the workload "
-        "is to be corrected; otherwise the missing object is to be created."
+        "The kubelet cannot create a container (CreateContainerConfigError). A ConfigMap or Secret for its "
+        "variables does not exist or lacks the key, or runAsNonRoot forbids the user of the image. References with "
+        "optional: true are not a fault. When the name is clearly a misspelling, correct the workload; otherwise "
+        "create the missing object."
     ),
 )
 def config_error(state: ClusterState) -> Iterator[Fault]:
-    """Containers that wait with CreateContainerConfigError."""
     for pod in troubled_pods(state):
         for container in containers_of(pod):
             if text(container.waiting, "reason") != _REASON:
@@ -99,8 +98,8 @@ def _refused(container: Container, message: str) -> Reference | None:
 
 
 def _sentence(missing: Missing, reference: Reference, workload: str) -> str:
-    takes = f"takes its key {reference.key}" if reference.key else "refers to it"
-    takes = "takes variables from it" if reference.use == "variables" else takes
+    takes = "requires this key" if reference.key else "refers to it"
+    takes = "reads its variables from it" if reference.use == "variables" else takes
     return f"{missing.what}, but {reference.user} of {workload} {takes}{missing.hint}"
 
 
@@ -109,10 +108,10 @@ def _other_fault(container: Container, state: ClusterState) -> Fault:
     root = "root" in message.lower()
     cause = f"The {who} cannot be configured: {message or 'the kubelet gives no reason'}"
     if root:
-        cause = f"The {who} may not run as root (runAsNonRoot), but {_user_words(container, message)}"
+        cause = f"The {who} must not run as root (runAsNonRoot), but {_user_words(container, message)}"
     return Fault(
         subject=container.pod.ref,
-        title="Container may not run as root" if root else "Container configuration cannot be made",
+        title="Container must not run as root" if root else "Container configuration cannot be created",
         cause=cause,
         evidence=(
             *(_non_root_evidence(container, state) if root else ()),
@@ -126,7 +125,7 @@ def _other_fault(container: Container, state: ClusterState) -> Fault:
 
 def _user_words(container: Container, message: str) -> str:
     if "non-numeric" in message:
-        return "the image names its user by name, so that the kubelet cannot tell; set securityContext.runAsUser"
+        return "the image has a user name, which the kubelet cannot check; set securityContext.runAsUser"
     own, of_pod = at(container.spec, "securityContext", "runAsUser"), container.pod.at("spec", "securityContext")
     if own == 0 or (own is None and at(of_pod, "runAsUser") == 0):
         return "securityContext.runAsUser is 0"
@@ -134,7 +133,7 @@ def _user_words(container: Container, message: str) -> str:
 
 
 def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """Where it says so, then the user."""
+    """The runAsNonRoot field, then the user."""
     for name in ("runAsNonRoot", "runAsUser"):
         if at(container.spec, "securityContext", name) is not None:
             yield container_field(container, state, f"securityContext.{name}")
@@ -144,7 +143,7 @@ def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Ev
 
 @Row(
     id="P07",
-    title="Reference to something that does not exist",
+    title="Referenced object does not exist",
     severity="warning",
     kinds=("Pod", "Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job"),
     needs=("ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"),
@@ -153,13 +152,12 @@ def _non_root_evidence(container: Container, state: ClusterState) -> Iterator[Ev
         "serviceAccountName, imagePullSecrets, priorityClassName, runtimeClassName",
     ),
     explanation=(
-        "A pod template names a ConfigMap, Secret, key, claim, account or class that does not exist. Pods that run "
-        "already go on, the next one will not start. References with optional: true are no fault, and nothing is said "
-        "where the kubelet has stumbled over it already: P05 and P08 tell that. Of Secrets only the names are known."
+        "A pod template names a ConfigMap, Secret, key, claim, account or class that does not exist. Running pods "
+        "continue, but the next pod will not start. References with optional: true are not a fault. References "
+        "that the kubelet already reports are covered by P05 and P08. Of Secrets, only the names are known."
     ),
 )
 def missing_reference(state: ClusterState) -> Iterator[Fault]:
-    """References of templates that have not bitten yet."""
     for template in pod_templates(state):
         if _done(template) or state.age_seconds(template.workload) < state.grace_seconds:
             continue
@@ -188,7 +186,7 @@ def _missing(reference: Reference, template: PodTemplate, state: ClusterState) -
 
 
 def _bitten(reference: Reference, template: PodTemplate, state: ClusterState) -> bool:
-    """Whether a pod already fails for this reference, so that another rule tells it."""
+    """Whether a pod already fails for this reference, so that another rule reports it."""
     pods = state.pods_of(template.workload)
     if reference.use == "pull secret":
         return any("Image" in text(each.waiting, "reason") for pod in pods for each in containers_of(pod))
@@ -225,7 +223,7 @@ def _static_fault(missing: Missing, reference: Reference, template: PodTemplate)
 
 
 def _severity(reference: Reference, template: PodTemplate) -> Severity:
-    """Nothing bites where no pod is wanted, and a pull secret may not be needed at all."""
+    """A workload without pods is not affected, and a pull secret may not be required."""
     workload = template.workload
     idle = workload.at("spec", "replicas") == 0 or boolean(workload.body, "spec", "suspend")
     return "info" if idle or reference.use == "pull secret" else "warning"

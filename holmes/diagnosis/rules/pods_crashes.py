@@ -50,14 +50,14 @@ if TYPE_CHECKING:
         "status.containerStatuses[].state.waiting.reason",
         "status.containerStatuses[].lastState.terminated",
         "status.containerStatuses[].restartCount",
-        "logs of the instance that ended",
+        "logs of the terminated instance",
     ),
     explanation=(
-        "A container ends again and again (CrashLoopBackOff), or a pod that must not end has failed. The exit code "
-        "says how: 1 and 2 are the application's own errors, 126 and 127 a command that cannot be run or does not "
-        "exist, 134 and 139 crashes, 137 a kill, 0 a program that simply finishes. The log of the ended instance says "
-        "why; a variable, argument or mounted file that it names is shown as evidence. Ends for want of memory are "
-        "P02, kills by probes P11 and P12, containers that cannot be started P06, init containers P09."
+        "A container exits repeatedly (CrashLoopBackOff), or a pod that must not end has failed. Exit codes 1 and "
+        "2 are application errors, 126 a command that cannot be executed, 127 a command that was not found. 134 "
+        "and 139 are crashes, 137 is a kill, and 0 is a program that finished. The log of the terminated container "
+        "has the reason. A variable, argument or mounted file that the log names is shown as evidence. Out of "
+        "memory is P02, kills by probes are P11 and P12, containers that cannot start P06, init containers P09."
     ),
 )
 def crashing(state: ClusterState) -> Iterator[Fault]:
@@ -83,10 +83,10 @@ def crashing(state: ClusterState) -> Iterator[Fault]:
         "events SystemOOM, OOMKilling of the node",
     ),
     explanation=(
-        "The kernel killed a container because it took more memory than its limit (reason OOMKilled), or, without a "
-        "limit, because the node had none left. It counts although the container runs again: within the last hour, or "
-        "while the pod is not ready. Raise spec.containers[].resources.limits.memory, or find what the application "
-        "keeps. When the limit of the live pod differs from the template, W07 says who changed it."
+        "The kernel killed a container because it exceeded its memory limit (reason OOMKilled) or, without a "
+        "limit, because the node had no memory left. This counts for an hour after the container runs again, or "
+        "while the pod is not ready. Raise spec.containers[].resources.limits.memory, or find what uses the "
+        "memory. When the limit of the live pod differs from the template, W07 shows which component changed it."
     ),
 )
 def out_of_memory(state: ClusterState) -> Iterator[Fault]:
@@ -120,7 +120,7 @@ def _memory_cause(crash: Crash, limit: str, state: ClusterState) -> str:
     times = restarts(crash.container)
     if limit:
         return (
-            f"The {who} was killed{ran} because it needs more memory than its limit resources.limits.memory = {limit} "
+            f"The {who} was killed{ran} because it exceeded its memory limit resources.limits.memory = {limit} "
             f"(OOMKilled){times}"
         )
     node = crash.pod.text("spec", "nodeName") or "its node"
@@ -139,9 +139,9 @@ def _node_events(crash: Crash, state: ClusterState) -> tuple[Evidence, ...]:
     kinds=("Pod",),
     reads=("status.containerStatuses[].restartCount", "status.containerStatuses[].lastState.terminated"),
     explanation=(
-        "A container ended within the last hour and runs again. The pod looks healthy now, but requests were lost and "
-        "it may happen again. Ends for want of memory are P02 and kills by probes P11 and P12. Restarts longer than an "
-        "hour ago are not reported."
+        "A container terminated within the last hour and runs again. The pod looks healthy now, but requests were "
+        "lost and it may happen again. Out of memory is P02, kills by probes are P11 and P12. Restarts more than "
+        "an hour ago are not reported."
     ),
 )
 def restarted(state: ClusterState) -> Iterator[Fault]:
@@ -153,13 +153,13 @@ def restarted(state: ClusterState) -> Iterator[Fault]:
             continue
         words = last_words(container, state)
         ago = duration(state.now - (crash.finished or state.now))
-        usual = "its command had finished" if crash.exit_code == 0 else "an error of the application"
+        usual = "its command had finished" if crash.exit_code == 0 else "an application error"
         meaning = EXIT_CODES.get(crash.exit_code, usual)
         yield Fault(
             subject=crash.pod.ref,
             severity="info" if crash.ending == "lost" or crash.exit_code == 0 else "warning",
             cause=(
-                f"The {container_words(container, state)} ended {ago} ago with exit code {crash.exit_code}, {meaning}, "
+                f"The {container_words(container, state)} exited {ago} ago with code {crash.exit_code}, {meaning}, "
                 f"and runs again{restarts(container)}{said(words)}"
             ),
             evidence=(
@@ -195,10 +195,9 @@ _BORING: Final = re.compile(
         "event FailedPostStartHook",
     ),
     explanation=(
-        "The runtime cannot create or start the container (CreateContainerError, RunContainerError, StartError): the "
-        "program in command or args is not in the image or may not be executed, the working directory or a mount does "
-        "not fit, the memory limit is too low to start at all; or the postStart hook fails, which ends the container. "
-        "The application itself has not said anything yet."
+        "The runtime cannot create or start the container (CreateContainerError, RunContainerError, StartError). "
+        "The program is not in the image or not executable, a path or mount is wrong, or the memory limit is too "
+        "low. A failing postStart hook also terminates the container. The application itself has not started."
     ),
 )
 def not_started(state: ClusterState) -> Iterator[Fault]:
@@ -234,7 +233,7 @@ def _fault(container: Container, state: ClusterState) -> Fault | None:
 
 
 def _explained(container: Container, message: str, state: ClusterState) -> tuple[str, str, tuple[Evidence, ...]]:
-    """Title, words and the wrong field of a runtime's message."""
+    """Title, sentence and the wrong field for a runtime message."""
     command = tuple(command_evidence(container, state)) or (container_field(container, state, "image"),)
     program = _PROGRAM.search(message)
     if program is not None:
@@ -253,17 +252,17 @@ def _explained(container: Container, message: str, state: ClusterState) -> tuple
 
 
 def _about_program(program: str, message: str) -> tuple[str, str]:
-    """Title and words for a program that cannot be executed."""
+    """Title and sentence for a program that cannot be executed."""
     if "permission denied" in message:
-        return "Command cannot be executed", f"its program {program} may not be executed"
+        return "Command cannot be executed", f"its program {program} is not executable"
     if "exec format" in message:
-        return "Command cannot be executed", f"its program {program} is for another architecture"
+        return "Command cannot be executed", f"its program {program} is built for another architecture"
     where = "in the image's PATH" if "$path" in message else "in the image"
-    return "Command is not found", f"its program {program} does not exist {where}"
+    return "Command not found", f"its program {program} does not exist {where}"
 
 
 def _mount(container: Container, message: str) -> str | None:
-    """The mount that the message is about: by its path in the container, or by the name of its volume."""
+    """The mount that the message is about, by its path in the container or the name of its volume."""
     if "mount" not in message.lower():
         return None
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
@@ -286,8 +285,8 @@ def _hook_fault(container: Container, state: ClusterState) -> Fault:
         subject=container.pod.ref,
         title="postStart hook fails",
         cause=(
-            f"The postStart hook{said} of the {container_words(container, state)} fails, which ends the container "
-            f"every time{restarts(container)}"
+            f"The postStart hook{said} of the {container_words(container, state)} fails, which terminates the "
+            f"container every time{restarts(container)}"
         ),
         evidence=(container_field(container, state, "lifecycle.postStart"), *(event(each) for each in events[-1:])),
         next_check=_look(container.pod),
@@ -315,10 +314,10 @@ _LONG_INIT_SECONDS: Final = 300.0
         "logs of the init container",
     ),
     explanation=(
-        "An init container fails, or runs for more than five minutes, so that the containers after it are not started "
-        "(Init:CrashLoopBackOff, Init:0/1). One that hangs usually waits for something: the hosts in its command and "
-        "log are looked up, and it is told sooner when it waits for a Service that does not exist or has no ready "
-        "pods. Sidecars (restartPolicy: Always) only have to be started and are judged like main containers."
+        "An init container fails, or runs for more than five minutes, so the containers after it do not start "
+        "(Init:CrashLoopBackOff, Init:0/1). An init container that hangs usually waits for a host in its command or "
+        "log. It is reported earlier when it waits for a Service that does not exist or has no ready pods. Sidecars "
+        "(restartPolicy: Always) only have to start and are judged like main containers."
     ),
 )
 def init_failing(state: ClusterState) -> Iterator[Fault]:
@@ -340,12 +339,12 @@ def _init_fault(crash: Crash, state: ClusterState) -> Fault:
     return replace(
         fault,
         title="Init container fails",
-        cause=f"{fault.cause}; until it succeeds, {', '.join(waiting)} is not started",
+        cause=f"{fault.cause}; until it succeeds, {', '.join(waiting)} does not start",
     )
 
 
 def _running(pod: ClusterObject, state: ClusterState) -> Container | None:
-    """The init container that has been running for longer than the grace while others wait."""
+    """The init container that runs for longer than the grace period while others wait."""
     for container in containers_of(pod):
         if container.kind == "init" and not container.sidecar and container.running:
             return container if _ran_seconds(container, state) > state.grace_seconds else None
@@ -358,7 +357,7 @@ def _ran_seconds(container: Container, state: ClusterState) -> float:
 
 
 def _hanging(container: Container, state: ClusterState) -> Iterator[Fault]:
-    """A fault when it takes very long, or waits for what cannot come: its log may be all that says for what."""
+    """A fault when it runs very long, or waits for something that cannot come; only its log may say for what."""
     words = last_words(container, state)
     hangs = _ran_seconds(container, state) >= min(_LONG_INIT_SECONDS, 5 * state.grace_seconds)
     services = awaited_services(container, words, state, certain=not hangs)
@@ -381,11 +380,11 @@ def _hanging_fault(
     return Fault(
         subject=pod.ref,
         culprit=absent if near is None else None,
-        title="Init container does not end",
+        title="Init container does not finish",
         severity="critical" if services or (words and words.first.kind in _STUCK) else "warning",
         cause=(
             f"The {container_words(container, state)} has been running for {duration(ran_seconds)} and does not "
-            f"end, so that the containers of {owner_words(pod, state)} are not started{named}{said(words)}"
+            f"finish, so the containers of {owner_words(pod, state)} do not start{named}{said(words)}"
         ),
         evidence=(
             *command_evidence(container, state),

@@ -26,26 +26,26 @@ _SHOWN_EVICTIONS: Final = 3
 _OLD_SECONDS: Final = 86_400.0
 _LOW: Final = re.compile(r"low on resource: ?\[?([a-z-]{1,60})", re.IGNORECASE)
 _DISRUPTIONS: Final = {
-    "PreemptionByScheduler": "the scheduler made room for a pod of higher priority",
+    "PreemptionByScheduler": "the scheduler preempted it for a pod of higher priority",
     "DeletionByTaintManager": "its node got a taint that it does not tolerate",
-    "EvictionByEvictionAPI": "somebody evicted it, for example by draining the node",
-    "DeletionByPodGC": "its node is gone",
-    "TerminationByKubelet": "the kubelet ended it for want of resources or because the node shuts down",
+    "EvictionByEvictionAPI": "it was evicted through the API, for example by a drain of the node",
+    "DeletionByPodGC": "its node was deleted",
+    "TerminationByKubelet": "the kubelet terminated it because resources are short or the node shuts down",
 }
 _REFUSALS: Final = {
-    "UnexpectedAdmissionError": "the node could not give it a device or another resource",
-    "NodeAffinity": "the node does not have the labels that its nodeSelector or affinity wants",
-    "OutOfcpu": "the node has not enough CPU left",
-    "OutOfmemory": "the node has not enough memory left",
-    "OutOfpods": "the node has no room for another pod",
-    "OutOfephemeral-storage": "the node has not enough ephemeral storage left",
-    "NodePorts": "a host port that it wants is taken on the node",
+    "UnexpectedAdmissionError": "the node could not provide a device or another resource",
+    "NodeAffinity": "the node does not have the labels that its nodeSelector or affinity requires",
+    "OutOfcpu": "the node does not have enough CPU left",
+    "OutOfmemory": "the node does not have enough memory left",
+    "OutOfpods": "the node has its maximum number of pods",
+    "OutOfephemeral-storage": "the node does not have enough ephemeral storage left",
+    "NodePorts": "a host port that it requires is already used on the node",
     "PodOSNotSupported": "the node runs another operating system",
-    "SysctlForbidden": "the node does not allow a sysctl that it wants",
+    "SysctlForbidden": "the node does not allow a sysctl that it requires",
     "Terminated": "the node was shut down",
     "NodeShutdown": "the node was shut down",
     "Shutdown": "the node was shut down",
-    "Preempting": "the kubelet made room for a critical pod",
+    "Preempting": "the kubelet preempted it for a critical pod",
 }
 _SHUTDOWNS: Final = frozenset({"Terminated", "NodeShutdown", "Shutdown"})
 
@@ -62,15 +62,13 @@ _SHUTDOWNS: Final = frozenset({"Terminated", "NodeShutdown", "Shutdown"})
         "events Evicted, Preempted",
     ),
     explanation=(
-        "A pod was ended from outside: evicted because the node was low on memory or disk, or because it used more "
-        "ephemeral storage than its own limit, or preempted by a pod of higher priority. It is critical while its "
-        "workload has not enough ready pods, and only information once others have taken its place. When several pods "
-        "of a workload went over the same limit within an hour and the new ones have it too, it goes on: a warning "
-        "even while enough of them are ready."
+        "A pod was terminated from outside. It was evicted because the node was low on memory or disk, or because "
+        "it exceeded its own limit for ephemeral storage. Or a pod of higher priority preempted it. Critical while "
+        "its workload has too few ready pods, info after others have replaced it. The severity is at least warning "
+        "when several pods of a workload exceeded the same limit within an hour and new pods have it too."
     ),
 )
 def evicted(state: ClusterState) -> Iterator[Fault]:
-    """Failed pods that say why they were ended, and preemptions of the last hour."""
     repeated = repeated_evictions(state)
     yield from (_repeated(each, state) for each in repeated)
     told = {eviction.uid for each in repeated for eviction in each.evictions}
@@ -87,14 +85,14 @@ def evicted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _severity(pod: ClusterObject, state: ClusterState) -> Severity:
-    """Information when others do its work, critical when its workload has too few, else a warning."""
+    """Info when other pods do its work, critical when its workload has too few, otherwise warning."""
     if serves_elsewhere(pod, state) or job_recovered(pod, state) or _is_history(pod, state):
         return "info"
     return "critical" if pod.owner is not None and pod.owner.kind != "Job" else "warning"
 
 
 def _is_history(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether it was long ago and a later pod took its place: what this one suffers from is told by itself."""
+    """Whether it ended long ago and a later pod replaced it; a fault of that pod is reported for that pod."""
     ended = ended_at(pod)
     if state.now - ended <= RECENT_SECONDS or pod.owner is None:
         return False
@@ -106,7 +104,7 @@ def _repeated(found: RepeatedEviction, state: ClusterState) -> Fault:
     workload, limit, newest = found.workload, found.limit, found.evictions[0]
     return Fault(
         subject=workload.ref,
-        title="Pods are evicted again and again: they use more disk than their limit",
+        title="Pods are evicted repeatedly: they exceed their disk limit",
         severity=_severity_of_repeated(workload, state),
         cause=(
             f"{len(found.evictions)} pods of {workload.ref} were evicted within the last hour because they used more "
@@ -119,7 +117,7 @@ def _repeated(found: RepeatedEviction, state: ClusterState) -> Fault:
 
 
 def _severity_of_repeated(workload: ClusterObject, state: ClusterState) -> Severity:
-    """Critical when a workload that must run has not as many ready pods as it wants."""
+    """Critical when a workload that must run has fewer ready pods than desired."""
     if workload.kind in {"Job", "CronJob"}:
         return "warning"
     pods = [pod for pod in state.pods_of(workload) if pod.deleted is None]
@@ -140,7 +138,7 @@ def _eviction(pod: ClusterObject, state: ClusterState) -> Fault:
     who = pod_words(pod, state)
     title, cause = "Pod was evicted", f"{who} was evicted from {node}: {message}"
     if limit is not None:
-        title = "Pod was evicted: it used more disk than its limit"
+        title = "Pod was evicted: it exceeded its disk limit"
         cause = f"{who} was evicted because it used more disk than {limit.path} = {limit.value}: {message}"
     elif low is not None:
         title = f"Pod was evicted: the node was low on {low[1]}"
@@ -164,9 +162,9 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
     why = _DISRUPTIONS.get(text(condition, "reason"), text(condition, "message") or "no reason is given")
     return Fault(
         subject=pod.ref,
-        title="Pod was ended from outside",
+        title="Pod was terminated from outside",
         severity="info" if serves_elsewhere(pod, state) else "warning",
-        cause=f"{pod_words(pod, state)} was ended, because {why}",
+        cause=f"{pod_words(pod, state)} was terminated because {why}",
         evidence=(field(pod, "status", "conditions"),),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
         because=(ObjectRef(kind="Node", name=pod.text("spec", "nodeName")),),
@@ -175,7 +173,7 @@ def _disruption(pod: ClusterObject, state: ClusterState) -> Fault:
 
 
 def _preemptions(state: ClusterState) -> Iterator[Fault]:
-    """Pods that were preempted within the hour. They are gone, only their events are left."""
+    """Pods that were preempted within the hour. Only their events remain."""
     for each in state.events:
         if each.reason != "Preempted" or each.kind != "Pod" or state.now - each.last > RECENT_SECONDS:
             continue
@@ -187,7 +185,7 @@ def _preemption(found: ClusterEvent) -> Fault:
         subject=found.ref,
         title="Pod was preempted",
         severity="info",
-        cause=f"{found.ref} was ended to make room for a pod of higher priority: {found.message}",
+        cause=f"{found.ref} was preempted by a pod of higher priority: {found.message}",
         evidence=(event(found),),
         next_check="kubectl get priorityclass",
         since=found.first,
@@ -202,12 +200,11 @@ def _preemption(found: ClusterEvent) -> Fault:
     reads=("status.reason, status.message", "spec.nodeName, spec.nodeSelector, spec.affinity"),
     explanation=(
         "The kubelet refused a pod that was already assigned to its node (OutOfcpu, NodeAffinity, NodePorts, "
-        "UnexpectedAdmissionError, ...), often because the pod names its node itself, past the scheduler, or the "
-        "node was shut down. Such pods stay as Failed and do not come back."
+        "UnexpectedAdmissionError, ...). Often the pod sets nodeName and bypasses the scheduler, or the node was "
+        "shut down. Such pods remain as Failed and do not start again."
     ),
 )
 def refused_by_node(state: ClusterState) -> Iterator[Fault]:
-    """Failed pods that never ran, or were ended by a shutdown."""
     for pod in state.of("Pod"):
         reason = pod.text("status", "reason")
         if pod.deleted is not None or pod.text("status", "phase") != "Failed" or reason not in _REFUSALS:
@@ -223,7 +220,7 @@ def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: 
     message = pod.text("status", "message")
     return Fault(
         subject=pod.ref,
-        title="Pod was ended by a shutdown of its node" if reason in _SHUTDOWNS else "Pod was refused by its node",
+        title="Pod was terminated by a shutdown of its node" if reason in _SHUTDOWNS else "Pod was refused by its node",
         severity="info" if replaced else "warning",
         cause=(
             f"{pod_words(pod, state)} was refused by {node} ({reason}): {_REFUSALS[reason]}"
@@ -241,7 +238,7 @@ def _refusal(pod: ClusterObject, reason: str, state: ClusterState, *, replaced: 
 
 
 def _placement(pod: ClusterObject, reason: str, state: ClusterState) -> Iterator[Evidence]:
-    """What the pod wants of its node."""
+    """The requirements of the pod for its node."""
     if reason == "NodeAffinity":
         if pod.child("spec", "nodeSelector"):
             yield spec_field(pod, state, "nodeSelector")
@@ -270,12 +267,11 @@ _KILLS: Final = ("FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
         "spec.nodeName",
     ),
     explanation=(
-        "Nobody knows how these pods are: their node does not report any more, or does not exist. The fault is the "
-        "node's (N01); the pods are listed here so that it is plain which workloads it takes down."
+        "The state of these pods is unknown, because their node no longer reports or does not exist. Rule N01 "
+        "reports the node; the pods are listed to show the affected workloads."
     ),
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
-    """Pods that are not ready on a node that does not report, and pods of nodes that are gone."""
     nodes = {node.name: _silence(node, state) for node in state.of("Node")}
     for pod in state.of("Pod"):
         name = pod.text("spec", "nodeName")
@@ -286,15 +282,15 @@ def lost(state: ClusterState) -> Iterator[Fault]:
         if name in nodes:
             silent = nodes[name]
             if silent is not None:
-                yield _lost_fault(pod, name, "does not report any more", silent)
+                yield _lost_fault(pod, name, "no longer reports", silent)
         elif _unknown(pod) or (state.is_missing("Node", "", name) and _had_run(pod)):
             gone = state.is_missing("Node", "", name)
-            why = "does not exist any more" if gone else "does not report any more"
+            why = "no longer exists" if gone else "no longer reports"
             yield _lost_fault(pod, name, why, field(pod, "spec", "nodeName"))
 
 
 def _silence(node: ClusterObject, state: ClusterState) -> Evidence | None:
-    """The condition that says that the node does not report, for longer than the grace."""
+    """The condition that shows that the node has not reported for longer than the grace period."""
     ready = node.condition("Ready")
     since = moment(text(ready, "lastTransitionTime")) or node.created
     if text(ready, "status") != "Unknown" or state.now - since < state.grace_seconds:
@@ -311,7 +307,7 @@ def _unknown(pod: ClusterObject) -> bool:
 
 
 def _had_run(pod: ClusterObject) -> bool:
-    """Whether a kubelet ever took the pod: one with a made-up node name was never seen by any."""
+    """Whether a kubelet ever accepted the pod; a node name that never existed has no kubelet."""
     return bool(pod.text("status", "startTime"))
 
 
@@ -321,7 +317,7 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
         subject=pod.ref,
         culprit=node,
         role="symptom",
-        cause=f"{node} {why}, so that nobody knows how its pods are, such as {pod.ref}",
+        cause=f"{node} {why}, so the state of its pods is unknown, for example {pod.ref}",
         evidence=(proof, field(pod, "status", "phase")),
         next_check=f"kubectl describe node {name}",
         because=(node,),
@@ -331,7 +327,7 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
 
 @Row(
     id="P16",
-    title="Pod does not end",
+    title="Pod does not terminate",
     severity="warning",
     kinds=("Pod",),
     reads=(
@@ -340,13 +336,12 @@ def _lost_fault(pod: ClusterObject, name: str, why: str, proof: Evidence) -> Fau
         "events FailedKillPod, FailedPreStopHook",
     ),
     explanation=(
-        "A pod should have been gone for more than a minute. Finalizers keep it until a controller takes them off, its "
-        "node does not report so that nobody confirms the end, or the container cannot be killed. A pod within its "
-        "termination grace period is no fault."
+        "A pod should have been deleted more than a minute ago. A controller has not removed its finalizers, its "
+        "node no longer reports, or a container cannot be killed. A pod within its termination grace period is not "
+        "a fault."
     ),
 )
 def stuck_terminating(state: ClusterState) -> Iterator[Fault]:
-    """Pods past their deletion time."""
     for pod in state.of("Pod"):
         # The API server writes the end of the grace period as the deletion time.
         if pod.deleted is not None and state.now - pod.deleted > state.grace_seconds:
@@ -359,21 +354,24 @@ def _stuck(pod: ClusterObject, state: ClusterState) -> Fault:
     events = state.events_of(pod, *_KILLS)
     silent = node is not None and text(node.condition("Ready"), "status") != "True"
     late = duration(state.now - (pod.deleted or state.now))
-    title, why = "Pod does not end", "no reason is visible"
+    title, why = "Pod does not terminate", "no reason is visible"
     proof: tuple[Evidence, ...] = ()
     if finalizers:
         title = "Pod is kept by a finalizer"
-        why = f"the finalizer {finalizers[0]} has not been taken off by its controller"
+        why = f"the finalizer {finalizers[0]} was not removed by its controller"
         proof = (value(pod, "metadata.finalizers", list(finalizers)),)
     elif silent and node is not None:
-        title, why = "Pod does not end: its node does not report", f"{node.ref} does not confirm its end"
+        title, why = (
+            "Pod does not terminate: its node no longer reports",
+            f"{node.ref} does not confirm its termination",
+        )
         proof = (value(node, "status.conditions[Ready].status", text(node.condition("Ready"), "status")),)
     elif events:
-        title, why = "Container cannot be ended", events[-1].message
+        title, why = "Container cannot be killed", events[-1].message
     return Fault(
         subject=pod.ref,
         title=title,
-        cause=f"{pod.ref} of {owner_words(pod, state)} should have been gone {late} ago, but {why}",
+        cause=f"{pod.ref} of {owner_words(pod, state)} should have been deleted {late} ago, but {why}",
         evidence=(*proof, *(event(each) for each in events[-1:]), field(pod, "metadata", "deletionTimestamp")),
         next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
         because=(node.ref,) if node is not None and silent else (),

@@ -43,7 +43,7 @@ _PullProblem: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PullError:
-    """A sort of pull error: the title of the finding, and what is wrong in words that follow the image."""
+    """A kind of pull error: the title of the finding, and words that follow the name of the image."""
 
     problem: _PullProblem
     title: str
@@ -63,19 +63,23 @@ _BY_PATTERN: Final = (
         r"errimageneverpull|pull policy of never",
         _error(
             "never",
-            "Image is not on the node and may not be pulled",
-            "is not on the node, and imagePullPolicy = Never forbids to pull it",
+            "Image is not on the node and must not be pulled",
+            "is not on the node, and imagePullPolicy = Never forbids a pull",
         ),
     ),
     (
         r"toomanyrequests|too many requests|\b429\b|rate limit",
-        _error("rate", "Image cannot be pulled: the registry limits requests", "is refused by the registry's limit"),
+        _error(
+            "rate",
+            "Image cannot be pulled: the registry limits requests",
+            ("is rejected by the rate limit of the registry"),
+        ),
     ),
     (
         r"no match for platform|no matching manifest|does not match the specified platform|wrong architecture",
         _error(
             "platform",
-            "Image cannot be pulled: not built for the node's platform",
+            "Image cannot be pulled: not built for the platform of the node",
             "does not exist for the platform of the node",
         ),
     ),
@@ -83,16 +87,16 @@ _BY_PATTERN: Final = (
         r"x509|certificate",
         _error(
             "certificate",
-            "Image cannot be pulled: the registry's certificate is not accepted",
-            "lies in a registry whose certificate the node does not accept",
+            "Image cannot be pulled: the certificate of the registry is rejected",
+            "is in a registry whose certificate the node does not accept",
         ),
     ),
     (
         r"server gave http response to https client",
         _error(
             "plain",
-            "Image cannot be pulled: the registry speaks plain HTTP",
-            "lies in a registry that speaks plain HTTP, which the node's runtime refuses",
+            "Image cannot be pulled: the registry uses plain HTTP",
+            "is in a registry that uses plain HTTP, which the container runtime refuses",
         ),
     ),
     (
@@ -107,8 +111,8 @@ _BY_PATTERN: Final = (
         r"no such host|lookup [^ ]{1,253}(?: on [^ ]{1,80})?:|name resolution",
         _error(
             "dns",
-            "Image cannot be pulled: the registry's name is unknown",
-            "lies in a registry whose name the node cannot resolve",
+            "Image cannot be pulled: the name of the registry is unknown",
+            "is in a registry whose name the node cannot resolve",
         ),
     ),
     (
@@ -127,8 +131,8 @@ _BY_PATTERN: Final = (
         r"timed? ?out|connection re|deadline|unreachable|no route|registryunavailable|dial tcp|\beof\b|\b50[0234]\b",
         _error(
             "network",
-            "Image cannot be pulled: the registry cannot be reached",
-            "lies in a registry that does not answer",
+            "Image cannot be pulled: the registry is not reachable",
+            "is in a registry that does not answer",
         ),
     ),
 )
@@ -137,7 +141,7 @@ _OTHER: Final = _error("other", "Image cannot be pulled", "cannot be pulled")
 
 
 def _pull_error(reason: str, message: str, image: str) -> _PullError:
-    """The sort of a message. The image is taken out of it first: its own name must not decide."""
+    """The kind of a message, decided without the name of the image."""
     repository = image.partition("@")[0].rpartition(":")[0] or image
     lower = f"{reason} {message[:4_000].replace(image, ' ').replace(repository, ' ')}".lower()
     return next((error for pattern, error in _COMPILED if pattern.search(lower)), _OTHER)
@@ -171,15 +175,15 @@ _SECRET_EVENT: Final = re.compile(r"pull secrets \(([^)]{1,500})\)")
         "events Failed, FailedToRetrieveImagePullSecret",
     ),
     explanation=(
-        "The node cannot get the image of a container. The registry's answer tells why: the tag or repository does not "
-        "exist, access is denied (then the pull secrets of the pod and its ServiceAccount are checked), the registry "
-        "cannot be resolved or reached, limits requests, shows a certificate that is not trusted, or has nothing for "
-        "the node's platform. InvalidImageName is a misspelt reference; ErrImageNeverPull an image that is not on the "
-        "node while imagePullPolicy is Never. Tags of the same image that run elsewhere are shown for comparison."
+        "The node cannot pull the image of a container. The answer of the registry shows the cause. The tag or "
+        "repository does not exist, or access is denied (then the pull secrets of the pod and its ServiceAccount "
+        "are checked). The registry may also be unreachable, limit requests, have an untrusted certificate, or "
+        "have no image for the platform of the node. InvalidImageName is an invalid reference. ErrImageNeverPull "
+        "is an image that is not on the node while imagePullPolicy is Never. Tags of the same image that run "
+        "elsewhere are shown for comparison."
     ),
 )
 def image_not_pulled(state: ClusterState) -> Iterator[Fault]:
-    """Containers that wait for their image."""
     known: dict[str, set[str]] | None = None
     for pod in troubled_pods(state):
         for container in containers_of(pod):
@@ -216,7 +220,7 @@ def _fault(container: Container, known: dict[str, set[str]], state: ClusterState
 
 
 def _message(container: Container, state: ClusterState) -> str:
-    """The registry's answer: from the status, or from the newest event when the status only says that it waits."""
+    """The answer of the registry, from the status, or from the newest event when the status only says that it waits."""
     waiting = text(container.waiting, "message")
     events = [
         each.message
@@ -228,7 +232,7 @@ def _message(container: Container, state: ClusterState) -> str:
 
 
 def _extra(container: Container, error: _PullError, known: dict[str, set[str]], state: ClusterState) -> str:
-    """What helps to see the mistake: the image before the rollout, the tags that run, the credentials."""
+    """Details that help to find the error: the image before the rollout, running tags, credentials."""
     image = text(container.spec, "image")
     before = _image_before(container, state)
     said = f"; before the last rollout it was {before}" if before else ""
@@ -240,7 +244,7 @@ def _extra(container: Container, error: _PullError, known: dict[str, set[str]], 
             said = f"; the cluster has {repository} with tag {near or max(tags)}"
         elif repository not in known:
             other = nearest(repository, known)
-            said = f"; the nearest image in the cluster is {other}" if other else ""
+            said = f"; the closest image in the cluster is {other}" if other else ""
     if error.problem == "access" and not _pull_secrets(container.pod, state):
         said += "; neither the pod nor its ServiceAccount has imagePullSecrets"
     return said
@@ -259,7 +263,7 @@ def _image_before(container: Container, state: ClusterState) -> str:
 def _missing_pull_secret(
     pod: ClusterObject, state: ClusterState
 ) -> tuple[ObjectRef | None, str, tuple[Evidence, ...]] | None:
-    """The culprit, words and proof of the first pull secret of the pod that does not exist."""
+    """The culprit, words and evidence for the first pull secret of the pod that does not exist."""
     events = state.events_of(pod, "FailedToRetrieveImagePullSecret")
     for index, secret in enumerate(pod.children("spec", "imagePullSecrets")):
         name = text(secret, "name")
@@ -269,7 +273,7 @@ def _missing_pull_secret(
         existing = [each.name for each in state.of("Secret", pod.namespace)]
         typo = meant(name, existing)
         culprit = None if typo else ObjectRef(kind="Secret", namespace=pod.namespace, name=name)
-        near = f"; there is a Secret {typo}" if typo else ""
+        near = f"; did you mean Secret {typo}?" if typo else ""
         proof = (spec_field(pod, state, f"imagePullSecrets[{index}].name"), *(event(each) for each in told[-1:]))
         return culprit, f"; its pull secret {pod.namespace}/{name} does not exist{near}", proof
     return None
@@ -281,7 +285,7 @@ def _tells(found: ClusterEvent, name: str) -> bool:
 
 
 def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
-    """Whether the pod or its ServiceAccount has pull secrets; true when that is not known."""
+    """Whether the pod or its ServiceAccount has pull secrets; True when unknown."""
     if pod.children("spec", "imagePullSecrets"):
         return True
     account = state.get("ServiceAccount", pod.namespace, pod.text("spec", "serviceAccountName") or "default")
@@ -289,7 +293,7 @@ def _pull_secrets(pod: ClusterObject, state: ClusterState) -> bool:
 
 
 def _known_tags(state: ClusterState) -> dict[str, set[str]]:
-    """The tags by repository that are on nodes or run in ready containers."""
+    """The tags that are on nodes or run in ready containers, by repository."""
     known: dict[str, set[str]] = defaultdict(set)
     images = {
         name for node in state.of("Node") for each in node.children("status", "images") for name in texts(each, "names")
@@ -309,7 +313,7 @@ def _known_tags(state: ClusterState) -> dict[str, set[str]]:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """Repository and tag; a digest is no tag."""
+    """Repository and tag; a digest is not a tag."""
     name, _, digest = image.partition("@")
     repository, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:

@@ -1,4 +1,4 @@
-"""Rules about pods that hang before their first container starts: P08a volumes, P08b the sandbox and the rest."""
+"""Pods whose containers are not created: volumes that cannot be mounted, sandboxes that cannot be created."""
 
 from __future__ import annotations
 
@@ -56,13 +56,12 @@ _QUOTED_CHARACTERS: Final = 400
         "spec.volumes",
     ),
     explanation=(
-        "A pod has a node, but stays in ContainerCreating because a volume cannot be mounted: its ConfigMap or Secret "
-        "or a key of it does not exist, a hostPath is not what it should be, a claim is not bound or cannot be "
-        "attached. The newest event that says more than that time ran out is quoted."
+        "A pod has a node but stays in ContainerCreating because a volume cannot be mounted. Its ConfigMap, its "
+        "Secret or a key does not exist, a hostPath has the wrong type, or a claim cannot be attached. The newest "
+        "event that reports more than a timeout is quoted."
     ),
 )
 def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:
-    """Pods that wait for a volume."""
     for pod in _waiting_pods(state):
         found = _mount_event(pod, state)
         if found is None:
@@ -75,7 +74,7 @@ def volume_not_mounted(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
-    """Pods with a node whose containers have not begun although it is time."""
+    """Pods on a node whose containers should have started but have not."""
     for pod in judged_pods(state):
         if pod.text("status", "phase") != "Pending" or not pod.text("spec", "nodeName"):
             continue
@@ -87,7 +86,7 @@ def _waiting_pods(state: ClusterState) -> Iterator[ClusterObject]:
 
 
 def _mount_event(pod: ClusterObject, state: ClusterState) -> ClusterEvent | None:
-    """The newest telling event about volumes; None when the kubelet came further since."""
+    """The newest significant event about volumes; None when the kubelet has made progress since."""
     events = state.events_of(pod, *_MOUNT)
     beyond = max((each.last for each in state.events_of(pod, "Pulling", "Pulled", "Created", "Started")), default=0.0)
     events = tuple(each for each in events if each.last >= beyond)
@@ -116,10 +115,10 @@ def _mount_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState) -
     host_path = "hostpath" in found.message.lower()
     return Fault(
         subject=pod.ref,
-        title="Path on the node is not what the volume wants" if host_path else "Volume cannot be mounted",
+        title="hostPath of the volume has the wrong type" if host_path else "Volume cannot be mounted",
         cause=(
-            f"{pod_words(pod, state)} cannot start, because volume {name or '(unknown)'} cannot be "
-            f"mounted: {_short(found.message)}"
+            f"{pod_words(pod, state)} cannot start because volume {name or '(unknown)'} cannot be mounted: "
+            f"{_short(found.message)}"
         ),
         evidence=(*_volume_evidence(pod, name, state), event(found)),
         next_check=f"kubectl -n {pod.namespace} describe pod {pod.name}",
@@ -150,7 +149,7 @@ def _missing(pod: ClusterObject, volume: str, message: str, state: ClusterState)
 
 
 def _volume_index(pod: ClusterObject, name: str, state: ClusterState) -> int | None:
-    """The position of a volume. Messages about claims name the PersistentVolume instead of the volume."""
+    """The position of a volume. Messages about claims name the PersistentVolume, not the volume."""
     for index, volume in enumerate(pod.children("spec", "volumes")):
         claim = text(volume, "persistentVolumeClaim", "claimName")
         bound = state.get("PersistentVolumeClaim", pod.namespace, claim) if claim else None
@@ -173,14 +172,14 @@ def _claim(pod: ClusterObject, name: str) -> ObjectRef | None:
 
 
 def _short(message: str) -> str:
-    """The message without the words that every message of its kind begins with."""
+    """The message without the prefix that all messages of its kind share."""
     said = re.sub(r"^MountVolume\.\w+ failed for volume \"[^\"]{1,253}\" ?: ?", "", message)
     return excerpt(said, _QUOTED_CHARACTERS)
 
 
 @Row(
     id="P08b",
-    title="Pod sandbox cannot be made",
+    title="Pod sandbox cannot be created",
     severity="critical",
     kinds=("Pod",),
     reads=(
@@ -189,13 +188,12 @@ def _short(message: str) -> str:
         "spec.runtimeClassName",
     ),
     explanation=(
-        "A pod has a node, but its network and sandbox cannot be set up: the network plugin of the node is not ready, "
-        "no addresses are left, or the runtime of the RuntimeClass is not there. Also told: a pod that stays in "
-        "ContainerCreating for long without any event that says why."
+        "A pod has a node, but its network or sandbox cannot be created. The network plugin of the node is not "
+        "ready, no IP addresses are left, or the runtime of the RuntimeClass is not installed. A pod that stays in "
+        "ContainerCreating for a long time without an event is reported too."
     ),
 )
 def sandbox_not_made(state: ClusterState) -> Iterator[Fault]:
-    """Pods that wait for their sandbox, or for nobody knows what."""
     for pod in _waiting_pods(state):
         if _mount_event(pod, state) is not None:
             continue
@@ -216,9 +214,9 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
     return Fault(
         subject=pod.ref,
         culprit=node if network else None,
-        title=title if network else "Pod sandbox cannot be made",
+        title=title if network else "Pod sandbox cannot be created",
         cause=(
-            f"{pod_words(pod, state)} cannot start on {node}, because their sandbox cannot be made: "
+            f"{pod_words(pod, state)} cannot start on {node} because its sandbox cannot be created: "
             f"{excerpt(found.message, _QUOTED_CHARACTERS)}"
         ),
         evidence=(*about, event(found), field(pod, "spec", "nodeName")),
@@ -231,7 +229,7 @@ def _sandbox_fault(pod: ClusterObject, found: ClusterEvent, state: ClusterState)
 def _silent_fault(pod: ClusterObject, state: ClusterState) -> Fault:
     node = ObjectRef(kind="Node", name=pod.text("spec", "nodeName"))
     pulling = state.events_of(pod, "Pulling")
-    silence = "no event says why" if state.covers("Event", pod.namespace) else "its events could not be read"
+    silence = "no event gives the reason" if state.covers("Event", pod.namespace) else "its events could not be read"
     what = "its image is still being pulled" if pulling else silence
     return Fault(
         subject=pod.ref,

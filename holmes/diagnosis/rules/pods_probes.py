@@ -1,4 +1,4 @@
-"""Rules about probes: P10 readiness, P11 liveness, P12 startup."""
+"""Readiness probes, liveness probes, startup probes and readiness gates that fail."""
 
 from __future__ import annotations
 
@@ -46,15 +46,14 @@ _TITLES: Final[dict[ProbeField, str]] = {
         "event Unhealthy: Readiness probe failed",
     ),
     explanation=(
-        "The containers run, but the pod is not ready, so that Services send nothing to it. The message of the failed "
-        "probe is compared with what the container declares: a port that nothing listens on, a path that answers 404, "
-        "a program that is not in the image, no answer in time. When the application itself answers with an error, its "
-        "log and the services that it names tell why. Pods younger than the grace and the probe's own time are "
-        "left alone."
+        "The containers run, but the pod is not ready, so Services send no requests to it. The message of the "
+        "failed probe is compared with the definition of the container. Typical causes are a port without a "
+        "listener, a path that answers 404, a missing program, or no answer in time. When the application answers "
+        "with an error, its log and the services that it names are checked. Pods younger than the grace period and "
+        "the time that the probe allows are ignored."
     ),
 )
 def not_ready(state: ClusterState) -> Iterator[Fault]:
-    """Running pods whose containers are not ready, and readiness gates that nobody sets."""
     for pod in troubled_pods(state):
         young = state.age_seconds(pod) < state.grace_seconds
         if young or pod.text("status", "phase") != "Running" or pod.text("status", "reason"):
@@ -72,7 +71,7 @@ def not_ready(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
-    """One that may still be starting is told only when its log names a Service that cannot answer."""
+    """A pod that may still be starting is reported only when its log names a Service that cannot answer."""
     container, fault = probe.container, _readiness_fault(probe, state)
     services = [each for each in fault.because if each.kind == "Service"]
     if any(cannot_come(each, container, state) for each in services):
@@ -80,7 +79,7 @@ def _waits_for_others(probe: Probe, state: ClusterState) -> Iterator[Fault]:
 
 
 def _unready(container: Container, probe: Probe, state: ClusterState, *, starting_graces: int) -> bool:
-    """Whether it runs without being ready for longer than it may take."""
+    """Whether it has run for longer than allowed without being ready."""
     if container.kind == "ephemeral" or not container.running or container.ready or not probe.spec:
         return False
     if container.kind == "init" and not container.sidecar:
@@ -105,7 +104,7 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
         subject=container.pod.ref,
         title=f"Readiness probe fails: {why.title}",
         cause=(
-            f"The {container_words(container, state)} runs but is not ready, because its readiness probe fails: "
+            f"The {container_words(container, state)} runs but is not ready because its readiness probe fails: "
             f"{why.words}{said(words)}"
         ),
         evidence=(
@@ -123,7 +122,7 @@ def _readiness_fault(probe: Probe, state: ClusterState) -> Fault:
 def _probe_evidence(
     probe: Probe, why: ProbeVerdict, events: tuple[ClusterEvent, ...], state: ClusterState
 ) -> Iterator[Evidence]:
-    """The decisive fields of the probe, then the kubelet's words."""
+    """The decisive fields of the probe, then the message of the kubelet."""
     for path in why.fields:
         yield probe.evidence(state, *path)
     if events:
@@ -131,7 +130,7 @@ def _probe_evidence(
 
 
 def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
-    """Readiness gates whose condition is not true although all containers are ready."""
+    """Readiness gates whose condition is not True although all containers are ready."""
     if text(pod.condition("ContainersReady"), "status") != "True" or text(pod.condition("Ready"), "status") == "True":
         return
     since = moment(text(pod.condition("ContainersReady"), "lastTransitionTime")) or pod.created
@@ -145,10 +144,10 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
         status = text(condition, "status") or "missing"
         yield Fault(
             subject=pod.ref,
-            title="Readiness gate is not fulfilled",
+            title="Readiness gate is not met",
             cause=(
-                f"All containers of {owner_words(pod, state)} are ready, but the pod is not, because its readiness "
-                f"gate {kind} is {status}: the controller that should set this condition has not done so"
+                f"All containers of {owner_words(pod, state)} are ready, but the pod is not: its readiness gate "
+                f"{kind} is {status}, and no controller has set this condition"
             ),
             evidence=(
                 spec_field(pod, state, f"readinessGates[{index}].conditionType"),
@@ -172,13 +171,12 @@ def _gates(pod: ClusterObject, state: ClusterState) -> Iterator[Fault]:
         "status.containerStatuses[].lastState.terminated",
     ),
     explanation=(
-        "The kubelet kills and restarts a container because its liveness probe fails (often exit code 137 or 143). The "
-        "probe may ask a port or path that does not exist, or begin before the application is up: then a startup probe "
-        "or a larger initialDelaySeconds helps. A container that really hangs is told by its log."
+        "The kubelet kills and restarts a container because its liveness probe fails (often exit code 137 or 143). "
+        "The probe may use a port or path that does not exist, or start before the application is ready. Then a "
+        "startup probe or a larger initialDelaySeconds helps. When a container really hangs, its log shows why."
     ),
 )
 def killed_by_liveness(state: ClusterState) -> Iterator[Fault]:
-    """Containers that their liveness probe killed within the hour."""
     yield from _killed("livenessProbe", state)
 
 
@@ -193,12 +191,11 @@ def killed_by_liveness(state: ClusterState) -> Iterator[Fault]:
         "status.containerStatuses[].started",
     ),
     explanation=(
-        "A container does not pass its startup probe within failureThreshold times periodSeconds, and is killed and "
-        "restarted. Either it needs longer, or the probe asks the wrong port, path or program."
+        "A container does not pass its startup probe within failureThreshold times periodSeconds, so it is killed "
+        "and restarted. Either it needs more time, or the probe uses the wrong port, path or program."
     ),
 )
 def killed_at_startup(state: ClusterState) -> Iterator[Fault]:
-    """Containers that their startup probe killed within the hour."""
     yield from _killed("startupProbe", state)
 
 
@@ -229,7 +226,7 @@ def _killed_fault(crash: Crash, probe: Probe, state: ClusterState) -> Fault:
     healed = not crash.again and container.ready and not fails_again
     return Fault(
         subject=crash.pod.ref,
-        title=f"{_TITLES[probe.field]}: {'it is too early' if late else why.title}",
+        title=f"{_TITLES[probe.field]}: {'it starts too early' if late else why.title}",
         severity="warning" if healed else "critical",
         cause=(
             f"The {container_words(container, state)} is killed by its {WORDS[probe.field]}{_after(ran)}: "
@@ -270,7 +267,7 @@ def _budget_evidence(probe: Probe, state: ClusterState) -> Iterator[Evidence]:
 
 
 def _failing_fault(probe: Probe, state: ClusterState) -> Fault | None:
-    """A probe that is certainly wrong, before it has killed the container; any other may still succeed."""
+    """A probe that is certainly wrong, before it kills the container; any other probe may still succeed."""
     container = probe.container
     if not probe.spec or not container.running or container.ready:
         return None

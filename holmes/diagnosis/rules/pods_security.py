@@ -1,4 +1,4 @@
-"""Rules about what containers of one pod may do and share: P17 ports, P18 rights to files."""
+"""Conflicts over ports between containers of a pod, and missing permissions for files and ports."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ _POD_RIGHTS: Final = ("runAsUser", "runAsGroup", "fsGroup", "runAsNonRoot")
 
 @Row(
     id="P17",
-    title="Two containers of a pod want the same port",
+    title="Two containers of a pod use the same port",
     severity="warning",
     kinds=("Pod", "Deployment", "StatefulSet", "DaemonSet"),
     reads=("spec.containers[].ports[].containerPort, hostPort, protocol", "logs of crashed containers"),
     explanation=(
-        "Containers of a pod share one network, so that two of them cannot listen on the same port. Declared twice it "
-        "is information, because a declaration alone opens nothing; it is critical when one of the containers crashes "
-        "with 'address already in use'."
+        "The containers of a pod share one network, so two of them cannot listen on the same port. A duplicate "
+        "declaration has severity info, because a declaration alone opens no port. Critical when one of the "
+        "containers crashes with 'address already in use'."
     ),
 )
 def port_conflict(state: ClusterState) -> Iterator[Fault]:
-    """Templates with a port twice, and crashes because of a port."""
     crashed: dict[ObjectRef, tuple[Crash, LastWords]] = {}
     for crash in crashes_of(state):
         words = last_words(crash.container, state)
@@ -89,7 +88,7 @@ def _conflict(
     return Fault(
         subject=template.workload.ref,
         severity="critical" if crash else "info",
-        cause=f"Containers {first} and {second} of {template.workload.ref} both want port {port}{said}",
+        cause=f"Containers {first} and {second} of {template.workload.ref} both declare port {port}{said}",
         evidence=(
             value(template.workload, second_path, port),
             value(template.workload, first_path, port),
@@ -102,7 +101,7 @@ def _conflict(
 
 
 def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
-    """A port that is taken although no other container declares it."""
+    """A port that is in use although no other container declares it."""
     container = crash.container
     ports = (container_field(container, state, "ports"),) if children(container.spec, "ports") else ()
     shared = crash.pod.at("spec", "hostNetwork") is True
@@ -110,9 +109,12 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
     network = (spec_field(crash.pod, state, "hostNetwork"),) if shared else ()
     return Fault(
         subject=crash.pod.ref,
-        title="Port of the application is taken",
+        title="Port of the application is already in use",
         severity="critical",
-        cause=f"The {container_words(container, state)} finds its port taken {where}: {words.quote}",
+        cause=(
+            f"The {container_words(container, state)} cannot listen because its port is already in use {where}: "
+            f"{words.quote}"
+        ),
         evidence=(*network, *words.evidence, *ports),
         next_check=log_command(container),
         since=began(crash, state),
@@ -122,7 +124,7 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
 
 @Row(
     id="P18",
-    title="Container lacks rights to a file or port",
+    title="Container lacks permission for a file or port",
     severity="critical",
     kinds=("Pod",),
     reads=(
@@ -131,13 +133,12 @@ def _busy_port(crash: Crash, words: LastWords, state: ClusterState) -> Fault:
         "spec.containers[].volumeMounts[].readOnly",
     ),
     explanation=(
-        "A crashed container says 'permission denied' or 'read-only file system', and its security settings or mounts "
-        "explain it: a read-only root file system, a read-only mount, a user that does not own the files, no fsGroup "
-        "for a volume, a port below 1024. Which of these settings is wrong is an estimate; the log line is not."
+        "A crashed container reports 'permission denied' or 'read-only file system', and its security settings or "
+        "mounts explain it. Possible causes are a read-only mount, a user that does not own the files, a volume "
+        "without fsGroup, or a port below 1024. The log line is certain; the setting is an estimate."
     ),
 )
 def lacking_rights(state: ClusterState) -> Iterator[Fault]:
-    """Crashes for want of rights whose settings explain them."""
     for crash in crashes_of(state):
         if crash.ending != "application" or not (crash.again or crash.container.terminated):
             continue
@@ -148,7 +149,7 @@ def lacking_rights(state: ClusterState) -> Iterator[Fault]:
         if evidence:
             yield Fault(
                 subject=crash.pod.ref,
-                cause=f"The {container_words(crash.container, state)} crashes, because {why}: {words.quote}",
+                cause=f"The {container_words(crash.container, state)} crashes because {why}: {words.quote}",
                 evidence=(*evidence, *words.evidence),
                 next_check=log_command(crash.container),
                 since=began(crash, state),
@@ -157,25 +158,25 @@ def lacking_rights(state: ClusterState) -> Iterator[Fault]:
 
 
 def _explained(container: Container, line: str, state: ClusterState) -> tuple[str, tuple[Evidence, ...]]:
-    """Why the container may not, in words and fields; nothing when no setting explains it."""
+    """Why the container lacks permission, in words and fields; empty when no setting explains it."""
     lower = line.lower()
     mount = _mount_of(container, line)
     if "read-only" in lower or "erofs" in lower:
         return _read_only(container, mount, state)
     settings = (*_settings(container, state),)
     if settings and mount is not None and container.pod.at("spec", "securityContext", "fsGroup") is None:
-        words = f"its user may not use the volume at {text(mount[1], 'mountPath')}, and the pod has no fsGroup"
+        words = f"its user has no access to the volume at {text(mount[1], 'mountPath')}, and the pod has no fsGroup"
         return words, (*settings, container_field(container, state, f"volumeMounts[{mount[0]}]"))
     if settings and ("bind" in lower or "listen" in lower):
-        words = f"its user may not listen on a port below {_PRIVILEGED_PORTS}"
+        words = f"its user cannot listen on a port below {_PRIVILEGED_PORTS}"
         return words, (*settings, container_field(container, state, "ports"))
-    return "its user does not have the right", settings
+    return "its user lacks permission", settings
 
 
 def _read_only(
     container: Container, mount: tuple[int, JsonObject] | None, state: ClusterState
 ) -> tuple[str, tuple[Evidence, ...]]:
-    """The mount or root file system that may only be read."""
+    """The read-only mount, or the read-only root file system."""
     if mount is not None and at(mount[1], "readOnly") is True:
         words = f"the mount {text(mount[1], 'mountPath')} is read-only"
         return words, (container_field(container, state, f"volumeMounts[{mount[0]}].readOnly"),)
@@ -186,7 +187,7 @@ def _read_only(
 
 
 def _mount_of(container: Container, line: str) -> tuple[int, JsonObject] | None:
-    """The mount under which a path of the line lies."""
+    """The mount that contains a path of the line."""
     for index, mount in enumerate(children(container.spec, "volumeMounts")):
         path = text(mount, "mountPath").rstrip("/")
         if path and path in line:
@@ -195,7 +196,7 @@ def _mount_of(container: Container, line: str) -> tuple[int, JsonObject] | None:
 
 
 def _settings(container: Container, state: ClusterState) -> Iterator[Evidence]:
-    """The security settings that take rights away, of the container before those of the pod."""
+    """The security settings that restrict the container; settings of the container come before those of the pod."""
     for name in _RIGHTS:
         if at(container.spec, "securityContext", name) is not None:
             yield container_field(container, state, f"securityContext.{name}")

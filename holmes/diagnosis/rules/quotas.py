@@ -1,4 +1,4 @@
-"""Disruption budgets, quotas and bounds: what forbids evictions and further pods."""
+"""PodDisruptionBudgets that block evictions, and quotas and LimitRanges that block new pods."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _counts(budget: ClusterObject) -> tuple[Evidence, ...]:
 
 
 def _demand(budget: ClusterObject) -> Evidence:
-    """What the budget demands: the field that is set."""
+    """The field that sets the requirement of the budget."""
     key = "maxUnavailable" if budget.at("spec", "maxUnavailable") is not None else "minAvailable"
     return evidence.field(budget, "spec", key)
 
@@ -51,11 +51,11 @@ def _check(budget: ClusterObject) -> str:
     severity="warning",
     kinds=(_PDB,),
     reads=("spec.minAvailable", "spec.maxUnavailable", "status.disruptionsAllowed", "status.expectedPods"),
-    explanation="All pods are healthy, and the budget still allows none of them to be evicted: it demands as many as "
-    "there are. Draining a node waits forever. Demand fewer or run more. A budget that selects no pod hinders nothing.",
+    explanation="All pods are healthy, and the budget still allows no eviction because it requires all of them. "
+    "Draining a node waits forever. Require fewer pods or run more. A budget that selects no pod "
+    "blocks nothing.",
 )
 def too_strict(state: ClusterState) -> Iterator[Fault]:
-    """Budgets that demand every pod."""
     for budget in _living(state):
         expected, desired = budget.integer("status", "expectedPods"), budget.integer("status", "desiredHealthy")
         healthy = budget.integer("status", "currentHealthy")
@@ -66,8 +66,8 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
         demand = _demand(budget)
         yield Fault(
             subject=budget.ref,
-            cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} and it selects {expected} "
-            "pods, so that draining their nodes waits forever",
+            cause=f"{budget.ref} never allows an eviction: {demand.path} is {demand.value} and it selects "
+            f"{expected} pods, so draining their nodes waits forever",
             evidence=(demand, *_counts(budget)),
             next_check=_check(budget),
         )
@@ -79,11 +79,10 @@ def too_strict(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=(_PDB, "Pod"),
     reads=("status.currentHealthy", "status.desiredHealthy", "status.conditions[DisruptionAllowed]"),
-    explanation="Fewer pods are healthy than the budget demands, so it forbids evictions. It is a symptom of what the "
-    "pods suffer from.",
+    explanation="Fewer pods are healthy than the budget requires, so it blocks evictions. This is a symptom of the "
+    "fault of the pods.",
 )
 def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
-    """Budgets whose pods are not healthy, for longer than the grace."""
     for budget in _living(state):
         desired, healthy = budget.integer("status", "desiredHealthy"), budget.integer("status", "currentHealthy")
         if not budget.integer("status", "expectedPods") or healthy >= desired:
@@ -96,7 +95,7 @@ def pods_are_sick(state: ClusterState) -> Iterator[Fault]:
                 subject=budget.ref,
                 culprit=state.workload_of(old[0]).ref,
                 role="symptom",
-                cause=f"{budget.ref} allows no eviction: {healthy} of its pods are healthy and it demands {desired}",
+                cause=(f"{budget.ref} allows no eviction: {healthy} of its pods are healthy and it requires {desired}"),
                 evidence=(_demand(budget), *_counts(budget)),
                 next_check=_check(budget),
                 because=tuple(dict.fromkeys(state.workload_of(pod).ref for pod in old))[:_MOST_BECAUSE],
@@ -113,11 +112,10 @@ def _unready_since(pod: ClusterObject) -> float:
     severity="warning",
     kinds=(_PDB, "Pod"),
     reads=("spec.selector", "Pod metadata.labels"),
-    explanation="The eviction of a pod that two budgets select is always refused, so its node cannot be drained. One "
-    "of the budgets has to go, or their selectors have to differ.",
+    explanation="The eviction of a pod that two budgets select is always refused, so its node cannot be drained. "
+    "Delete one of the budgets, or make their selectors differ.",
 )
 def same_pods(state: ClusterState) -> Iterator[Fault]:
-    """Budgets that share pods."""
     by_namespace: dict[str, list[ClusterObject]] = defaultdict(list)
     for budget in _living(state):
         by_namespace[budget.namespace].append(budget)
@@ -128,7 +126,7 @@ def same_pods(state: ClusterState) -> Iterator[Fault]:
 
 
 def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[ClusterObject, ...]) -> Iterator[Fault]:
-    """The budgets of one namespace that select a pod which an older one selects too."""
+    """The budgets of one namespace that select a pod which an older budget also selects."""
     by_label: dict[tuple[str, str], list[ClusterObject]] = defaultdict(list)
     for pod in pods:
         for label in pod.labels.items():
@@ -151,8 +149,8 @@ def _sharing(state: ClusterState, budgets: list[ClusterObject], pods: tuple[Clus
 def _shared(state: ClusterState, budget: ClusterObject, other: ClusterObject, pod: ClusterObject) -> Fault:
     return Fault(
         subject=budget.ref,
-        cause=f"{budget.ref} and {other.ref} both select the pods of {state.workload_of(pod).ref}, so that none of "
-        "these can be evicted",
+        cause=f"{budget.ref} and {other.ref} both select the pods of {state.workload_of(pod).ref}, so none of these "
+        "pods can be evicted",
         evidence=(evidence.field(budget, "spec", "selector"), evidence.field(other, "spec", "selector")),
         next_check=f"kubectl -n {budget.namespace} get pdb -o wide",
     )
@@ -164,11 +162,10 @@ def _shared(state: ClusterState, budget: ClusterObject, other: ClusterObject, po
     severity="warning",
     kinds=(_PDB,),
     reads=("status.conditions[DisruptionAllowed]",),
-    explanation="The budget selects pods whose controller it does not know, so it cannot tell how many there should "
-    "be, and allows no eviction.",
+    explanation="The budget selects pods whose controller it does not know. It cannot compute the expected number "
+    "of pods, so it allows no eviction.",
 )
 def cannot_count(state: ClusterState) -> Iterator[Fault]:
-    """Budgets whose status cannot be computed."""
     for budget in _living(state):
         condition = budget.condition("DisruptionAllowed")
         if text(condition, "reason") == "SyncFailed" and text(condition, "status") == "False":
@@ -191,11 +188,10 @@ def cannot_count(state: ClusterState) -> Iterator[Fault]:
     kinds=(_PDB, "Pod"),
     needs=("Deployment", "StatefulSet"),
     reads=("spec.selector", "status.expectedPods", "spec.template.metadata.labels"),
-    explanation="The budget protects nothing, which is only worth knowing while there is no such workload. A warning "
-    "when its selector is evidently a slip of the labels of a workload.",
+    explanation="The budget protects nothing. The severity is info while its workload does not exist, and warning "
+    "when its selector is clearly a misspelling of the labels of a workload.",
 )
 def selects_nothing(state: ClusterState) -> Iterator[Fault]:
-    """Budgets without pods."""
     for budget in _living(state):
         labels = text_map(budget.body, "spec", "selector", "matchLabels")
         if not labels or budget.integer("status", "expectedPods") or not state.covers("Pod", budget.namespace):
@@ -208,7 +204,11 @@ def selects_nothing(state: ClusterState) -> Iterator[Fault]:
         slip = near is not None and all(
             meant(labels[key], [near.template.labels.get(key, "")]) is not None for key in near.keys
         )
-        said = f"; {near.workload.ref} comes closest: {near.differences(labels)}" if near is not None and slip else ""
+        said = (
+            f"; the closest match is {near.workload.ref}: {near.differences(labels)}"
+            if near is not None and slip
+            else ""
+        )
         yield Fault(
             subject=budget.ref,
             severity="warning" if said else "info",
@@ -229,11 +229,10 @@ def selects_nothing(state: ClusterState) -> Iterator[Fault]:
     kinds=("ResourceQuota",),
     needs=("ReplicaSet", "StatefulSet", "DaemonSet", "Job"),
     reads=("status.used", "status.hard"),
-    explanation="Nine tenths or more of a quota are used. That is only worth knowing until a pod is refused because "
-    "of it; then it is a warning, and W03a says which.",
+    explanation="At least 90% of a quota is used. The severity is info until a pod is refused because of it, then "
+    "warning; W03a names the pod.",
 )
 def used_up(state: ClusterState) -> Iterator[Fault]:
-    """Quotas that are nearly or wholly used."""
     refused = {(refusal.maker.namespace, found["quota"]) for refusal, found in refused_with(state, QUOTA)}
     for quota in state.of("ResourceQuota"):
         hard = text_map(quota.body, "status", "hard") or text_map(quota.body, "spec", "hard")
@@ -271,11 +270,10 @@ def _is_nearly_used(used: str, hard: str) -> bool:
     severity="warning",
     kinds=("LimitRange", "Deployment", "StatefulSet", "DaemonSet", "CronJob"),
     reads=("LimitRange spec.limits[].min", "LimitRange spec.limits[].max", "spec.template.spec.containers[].resources"),
-    explanation="A container of a workload asks for more or less than the namespace's LimitRange allows. Running pods "
-    "are not touched, but the next one will be refused.",
+    explanation="A container of a workload requests more or less than the LimitRange of the namespace allows. "
+    "Running pods continue, but the next one will be refused.",
 )
 def does_not_fit(state: ClusterState) -> Iterator[Fault]:
-    """Workloads whose next pod a LimitRange refuses."""
     if not state.of("LimitRange"):
         return
     for template in pod_templates(state):

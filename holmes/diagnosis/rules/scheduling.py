@@ -50,13 +50,13 @@ _AFFINITY: Final = ".".join(AFFINITY)
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.containers[].resources.requests", "Node status.allocatable"),
-    explanation="The pod asks for more CPU, memory, GPU or other resource than any node has left. When it asks for "
-    "more than the largest node offers at all, it can never run there: correct the request, which is often a slip in "
-    "the unit. Otherwise the nodes are full: ask for less, remove something, or add nodes. Pods for which an "
-    "autoscaler has just ordered a node are left alone.",
+    explanation="The pod requests more CPU, memory, GPU or another resource than any node has left. When it "
+    "requests more than the largest node has in total, it can never run: correct the request, often a "
+    "wrong unit. Otherwise the nodes are full: request less, remove other pods, or add nodes. Pods for "
+    "which an autoscaler has just requested a node are ignored.",
 )
 def no_room(state: ClusterState) -> Iterator[Fault]:
-    """Tells what can never fit from what is only full."""
+    """Distinguishes requests that can never fit from nodes that are only full."""
     for found in unscheduled_for(state, "resources"):
         yield _no_room(state, found)
 
@@ -73,13 +73,16 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     if largest is None or not state.covers("Node"):
         why = f"no node has enough left ({found.main.text})"
     elif largest < asked:
-        title = f"Pod asks for more {resource} than any node has"
-        offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node offers any"
-        why = f"{offer}, so that no node can ever take it"
+        title = f"Pod requests more {resource} than any node has"
+        offer = f"the largest node offers {written_amount(largest, resource)}" if largest else "no node has any"
+        why = f"{offer}, so no node can ever run it"
     else:
         left = free(nodes, pods_by_node(state), resource)
         best = max(left, key=lambda name: left[name])
-        why = f"no node has so much left: the most is {written_amount(max(left[best], asked * 0), resource)} on {best}"
+        why = (
+            "no node has that much left: the largest free amount is "
+            f"{written_amount(max(left[best], asked * 0), resource)} on {best}"
+        )
     wish = (
         "needs another pod on a node"
         if resource == "pods"
@@ -103,17 +106,17 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
 
 @Row(
     id="S02",
-    title="No node has the labels that the pod demands",
+    title="No node has the labels that the pod requires",
     severity="critical",
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.nodeSelector", "spec.affinity.nodeAffinity", "Node metadata.labels"),
-    explanation="`nodeSelector` or required node affinity of the pod names labels that no node carries, so no node "
-    "may take it. Correct the key or value in the workload, or label a node. Nodes that a selector leaves out while "
-    "it matches others are as they should be.",
+    explanation="`nodeSelector` or required node affinity of the pod names labels that no node has, so no node can "
+    "run it. Correct the key or value in the workload, or label a node. Nodes that a selector excludes "
+    "are not a fault while it matches others.",
 )
 def no_label(state: ClusterState) -> Iterator[Fault]:
-    """The key and value that no node has, with the nearest one."""
+    """The key and value that no node has, with the closest existing one."""
     for found in unscheduled_for(state, "selector"):
         pod, nodes = found.pod, state.of("Node") if state.covers("Node") else ()
         path, value, why = _unmet(child(pod.body, "spec"), nodes)
@@ -122,7 +125,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=pod.ref,
             severity=waiting_severity(state, pod),
-            cause=f"{owner_words(pod, state)} demands nodes with {value}, but {why}",
+            cause=f"{owner_words(pod, state)} requires nodes with {value}, but {why}",
             evidence=(*own, found.proof, *_label_evidence(nodes, path, child(pod.body, "spec"))),
             next_check="kubectl get nodes --show-labels",
             since=found.since,
@@ -130,7 +133,7 @@ def no_label(state: ClusterState) -> Iterator[Fault]:
 
 
 def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, str]:
-    """Path and value of the demand that no node meets, and why."""
+    """Path and value of the requirement that no node meets, and why."""
     selector = text_map(spec, "nodeSelector")
     for key, wanted in selector.items():
         if nodes and not any(node.labels.get(key) == wanted for node in nodes):
@@ -142,8 +145,8 @@ def _unmet(spec: JsonObject, nodes: Sequence[ClusterObject]) -> tuple[str, str, 
                 path = f"{_AFFINITY}[{position}].matchExpressions[{index}]"
                 return path, _expression_words(each), _what_there_is(key, texts(each, "values"), nodes)
     if selector:
-        return "nodeSelector", f"the labels {shown(dict(selector))}", "no node that is free for it has all of them"
-    return _AFFINITY, "its required node affinity", "no node that is free for it meets it"
+        return "nodeSelector", f"the labels {shown(dict(selector))}", "no available node has all of them"
+    return _AFFINITY, "its required node affinity", "no available node meets it"
 
 
 def _expression_words(expression: JsonObject) -> str:
@@ -156,13 +159,13 @@ def _what_there_is(key: str, wanted: Iterable[str], nodes: Sequence[ClusterObjec
     if values:
         near = next((found for each in wanted if (found := nearest(each, values))), None)
         told = f"the nodes have {key}={', '.join(values[:_MOST_NODES])}"
-        return f"no node has it: {told}" + (f"; the nearest value is {near!r}" if near and len(values) > 1 else "")
+        return f"no node has it: {told}" + (f"; the closest value is {near!r}" if near and len(values) > 1 else "")
     near = nearest(key, {label for node in nodes for label in node.labels})
-    return f"no node has a label {key}" + (f"; the nearest one is {near!r}" if near else "")
+    return f"no node has a label {key}" + (f"; the closest label is {near!r}" if near else "")
 
 
 def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject) -> Iterator[Evidence]:
-    """The labels with the demanded keys, or all of them for want of such."""
+    """The labels with the required keys, or all labels when no node has these keys."""
     keys = set(text_map(spec, "nodeSelector"))
     if path != "nodeSelector":
         keys |= {text(each, "key") for term in children(spec, *AFFINITY) for each in children(term, "matchExpressions")}
@@ -178,13 +181,13 @@ def _label_evidence(nodes: Sequence[ClusterObject], path: str, spec: JsonObject)
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.tolerations", "Node spec.taints", "Node spec.unschedulable"),
-    explanation="Nodes that could take the pod are tainted, and the pod has no toleration for that. A taint of one's "
-    "own (`dedicated=batch:NoSchedule`) keeps nodes for others on purpose: add the toleration if the pod belongs "
-    "there. A taint `node.kubernetes.io/...` says that the node itself is in trouble or cordoned. The taint of the "
-    "control plane is not taken for a reason as long as there is another.",
+    explanation="All suitable nodes have taints that the pod does not tolerate. A custom taint "
+    "(`dedicated=batch:NoSchedule`) reserves nodes on purpose: add the toleration if the pod may run "
+    "there. A taint `node.kubernetes.io/...` means that the node has a fault or is cordoned. The taint "
+    "of the control plane counts only without another one.",
 )
 def not_tolerated(state: ClusterState) -> Iterator[Fault]:
-    """The workload lacks a toleration, or the node is in trouble."""
+    """The workload lacks a toleration, or the node has a fault."""
     for found in unscheduled_for(state, "taint"):
         spec = child(found.pod.body, "spec")
         repelling = [(node, taint) for node in state.of("Node") if chooses(spec, node) for taint in _taints(spec, node)]
@@ -208,9 +211,11 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
     who = owner_words(pod, state)
     if troubled:
         names = ", ".join(dict.fromkeys(node.name for node in troubled))
-        cause = f"no node takes the pods of {who}: {_nodes_word(troubled)} {names} may not be used ({', '.join(words)})"
+        cause = (
+            f"no node can run the pods of {who}: {_nodes_word(troubled)} {names} cannot be used ({', '.join(words)})"
+        )
     elif hidden:
-        cause = f"no node takes the pods of {who}: {found.main.text}; which ones could not be looked at"
+        cause = f"no node can run the pods of {who}: {found.main.text}; the nodes could not be read"
     else:
         what = f"taint {', '.join(words)}" if words else found.main.text
         cause = f"{who} does not tolerate {what}, which keeps it from {found.main.count or 'all'} node(s)"
@@ -224,7 +229,7 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
         subject=pod.ref,
         culprit=troubled[0].ref if troubled else None,
         role="symptom" if hidden else "cause",
-        title="Nodes in trouble or cordoned take no pods" if troubled or hidden else None,
+        title="Faulty or cordoned nodes accept no pods" if troubled or hidden else None,
         severity=waiting_severity(state, pod),
         cause=cause,
         evidence=own,
@@ -244,18 +249,18 @@ _HOSTNAME: Final = "kubernetes.io/hostname"
 
 @Row(
     id="S04",
-    title="Rules about neighbouring pods leave no node",
+    title="Rules about other pods exclude every node",
     severity="critical",
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.affinity.podAffinity", "spec.affinity.podAntiAffinity", "spec.topologySpreadConstraints"),
-    explanation="Required pod anti-affinity with the host name allows one pod per node, so that more replicas than "
-    "nodes cannot be placed. Required pod affinity needs a matching pod that runs. Spread constraints with "
-    "DoNotSchedule need nodes that carry the topology key. Make the rule preferred, or correct selector, key or "
-    "replicas.",
+    explanation="Required pod anti-affinity by host name allows one pod per node, so more replicas than nodes "
+    "cannot be scheduled. Required pod affinity needs a matching pod that runs. Spread constraints "
+    "with DoNotSchedule need nodes with the topology key. Make the rule preferred, or correct the "
+    "selector, the key or the replicas.",
 )
 def neighbours(state: ClusterState) -> Iterator[Fault]:
-    """The rule of the pod that keeps it from the nodes."""
+    """The rule of the pod that excludes the nodes."""
     for found in unscheduled_for(state, "neighbours"):
         pod = found.pod
         path, why = _neighbour_rule(state, found)
@@ -272,7 +277,7 @@ def neighbours(state: ClusterState) -> Iterator[Fault]:
 
 
 def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
-    """Path of the rule below the spec, and what it demands in vain."""
+    """Path of the rule below the spec, and its unmet requirement."""
     pod, told = found.pod, found.main.text
     nodes = state.of("Node") if state.covers("Node") else ()
     if "spread" in told:
@@ -282,7 +287,7 @@ def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
     terms = children(pod.body, "spec", "affinity", kind, _REQUIRED)
     path = f"affinity.{kind}.{_REQUIRED}"
     if anti and not terms:
-        return "affinity", f"is kept away by the required anti-affinity of other pods ({told})"
+        return "affinity", f"is excluded by the required anti-affinity of other pods ({told})"
     for index, term in enumerate(terms):
         key = text(term, "topologyKey")
         if nodes and not any(key in node.labels for node in nodes):
@@ -293,8 +298,8 @@ def _neighbour_rule(state: ClusterState, found: Unscheduled) -> tuple[str, str]:
             return f"{path}[{index}]", f"must run next to a pod with {selector}, but no such pod runs"
         if anti and key == _HOSTNAME:
             wanted = state.workload_of(pod).integer("spec", "replicas")
-            count = f"; it wants {wanted} replicas on {len(nodes)} node(s)" if wanted and nodes else ""
-            return f"{path}[{index}]", f"may run only once per node (anti-affinity by {key}){count}"
+            count = f"; it needs {wanted} replicas on {len(nodes)} node(s)" if wanted and nodes else ""
+            return f"{path}[{index}]", f"allows only one pod per node (anti-affinity by {key}){count}"
     return path, f"has required {kind} that no node satisfies ({told})"
 
 
@@ -309,5 +314,7 @@ def _spread_rule(pod: ClusterObject, told: str, nodes: tuple[ClusterObject, ...]
                 f"must be spread by label {key}, which no node has",
             )
         if "missing required label" not in told:
-            return f"topologySpreadConstraints[{index}]", f"must be spread evenly by {key}, which no free node allows"
+            return f"topologySpreadConstraints[{index}]", (
+                f"must be spread evenly by {key}, which no available node allows"
+            )
     return "topologySpreadConstraints", f"has spread constraints that no node satisfies ({told})"

@@ -37,12 +37,12 @@ _MOST: Final = 5
     kinds=("Pod",),
     needs=("PersistentVolumeClaim", "PersistentVolume"),
     reads=(*_READS, "spec.volumes[].persistentVolumeClaim", "PersistentVolumeClaim status.phase"),
-    explanation="The scheduler does not place a pod before its claims are bound, and only where their volumes can be "
-    "used. A claim that does not exist has to be created, or its name corrected; what keeps an existing claim from "
-    "being bound is told by the rules about volumes.",
+    explanation="The scheduler places a pod only after its claims are bound, and only where their volumes can be "
+    "used. Create a missing claim, or correct its name. The rules about volumes report why an existing "
+    "claim is not bound.",
 )
 def waits_for_volume(state: ClusterState) -> Iterator[Fault]:
-    """A missing claim is the cause; an unbound one explains the pod."""
+    """A missing claim is the cause; an unbound claim explains the pod."""
     for found in unscheduled_for(state, "volume"):
         pod = found.pod
         claims = list(claims_of(pod))
@@ -114,15 +114,15 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
     names = ", ".join(str(volume.ref) for _, volume in local)
     limit = "max volume count" in found.message.lower()
     why = (
-        f"of {names}, which can be used on other nodes only"
+        f"of {names}, which can be used only on other nodes"
         if local and not limit
         else f"of its volumes: {found.main.text}"
     )
     return Fault(
         subject=pod.ref,
-        title="The pod's volume cannot be used on a free node",
+        title="Volume of the pod cannot be used on an available node",
         severity=waiting_severity(state, pod),
-        cause=f"no node takes the pods of {owner_words(pod, state)} because {why}",
+        cause=f"no node can run the pods of {owner_words(pod, state)} because {why}",
         evidence=(*own, *places, found.proof),
         next_check=f"kubectl -n {pod.namespace} get persistentvolumeclaim -o wide",
         because=tuple(ref for claim, volume in volumes for ref in (claim.ref, volume.ref)),
@@ -132,17 +132,17 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
 
 @Row(
     id="S06",
-    title="The node's port is taken",
+    title="Host port is already in use",
     severity="critical",
     kinds=("Pod",),
     needs=("Node",),
     reads=(*_READS, "spec.containers[].ports[].hostPort"),
-    explanation="A container asks for a port of the node itself (`hostPort`), and on every node that could take the "
-    "pod another pod has it. A node has each port once, so that such a workload can have one replica per node. "
-    "Usually a Service makes the host port unnecessary.",
+    explanation="A container requests a port of the node (`hostPort`) that another pod uses on every suitable "
+    "node. Each node has a port only once, so such a workload can have one replica per node. Usually a "
+    "Service makes the host port unnecessary.",
 )
 def port_taken(state: ClusterState) -> Iterator[Fault]:
-    """The port with its holders."""
+    """The port and the pods that use it."""
     holders: dict[tuple[int, str], list[ClusterObject]] | None = None
     for found in unscheduled_for(state, "ports"):
         holders = _holders(state) if holders is None else holders
@@ -163,12 +163,14 @@ def _port_taken(
     own = state.workload_of(pod)
     again = by and all(state.workload_of(each) is own for each in by)
     replicas = (evidence.field(own, "spec", "replicas"),) if again and own.kind != "Pod" else ()
-    told = f"; it wants {own.integer('spec', 'replicas')} replicas, but a node has each port once" if replicas else ""
+    told = (
+        f"; it needs {own.integer('spec', 'replicas')} replicas, but each node has a port only once" if replicas else ""
+    )
     return Fault(
         subject=pod.ref,
         severity=waiting_severity(state, pod),
-        cause=f"{owner_words(pod, state)} asks for port {port}/{protocol} of the node (hostPort), "
-        f"which is taken{f' by {who}' if who else ''}{told}",
+        cause=f"{owner_words(pod, state)} requests port {port}/{protocol} of the node (hostPort), which is already "
+        f"in use{f' by {who}' if who else ''}{told}",
         evidence=(spec_field(pod, state, path), *replicas, *_holder_evidence(by, port), found.proof),
         next_check="kubectl get pods -A -o wide --field-selector spec.nodeName="
         + (by[0].text("spec", "nodeName") if by else "<node>"),
@@ -207,11 +209,10 @@ _LONG_GRACES: Final = 5
     severity="warning",
     kinds=("Pod",),
     reads=("spec.schedulingGates", "status.conditions[PodScheduled].reason"),
-    explanation="The scheduler leaves a pod alone until all its `schedulingGates` are removed; whoever set them has "
-    "to do that. The gates of a queue for batch work are meant to hold pods for long and are only mentioned.",
+    explanation="The scheduler ignores a pod until all its `schedulingGates` are removed by the component that set "
+    "them. Gates of batch queues may hold pods for a long time and have severity info.",
 )
 def gated(state: ClusterState) -> Iterator[Fault]:
-    """The gates that are still there."""
     for pod in judged_pods(state):
         gates = [text(each, "name") for each in pod.children("spec", "schedulingGates")]
         if not gates or pod.text("spec", "nodeName") or state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
@@ -220,8 +221,8 @@ def gated(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=pod.ref,
             severity="info" if queued else None,
-            cause=f"{owner_words(pod, state)} is held back by scheduling gate {', '.join(gates)}, "
-            f"which nobody has removed for {duration(state.age_seconds(pod))}",
+            cause=f"{owner_words(pod, state)} is held back by scheduling gate {', '.join(gates)}, which was not "
+            f"removed for {duration(state.age_seconds(pod))}",
             evidence=(
                 spec_field(pod, state, "schedulingGates"),
                 evidence.value(pod, "status.conditions[type=PodScheduled].reason", "SchedulingGated"),
@@ -233,15 +234,14 @@ def gated(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="S08a",
-    title="No scheduler looks at the pod",
+    title="No scheduler handles the pod",
     severity="critical",
     kinds=("Pod",),
     reads=("spec.schedulerName", "status.conditions[PodScheduled]"),
-    explanation="A pod without a node and without any word from a scheduler: `schedulerName` names one that does not "
-    "run, or the cluster's own scheduler is down. Correct the name, or look after the scheduler.",
+    explanation="The pod has no node and no event from a scheduler. `schedulerName` names a scheduler that is not "
+    "running, or the default scheduler is down. Correct the name, or repair the scheduler.",
 )
 def no_scheduler(state: ClusterState) -> Iterator[Fault]:
-    """Pods that nobody has tried to place."""
     active = {pod.text("spec", "schedulerName") for pod in state.of("Pod") if _was_placed(pod)}
     for pod in judged_pods(state):
         if pod.text("spec", "nodeName") or pod.text("status", "phase") != "Pending" or pod.condition("PodScheduled"):
@@ -253,13 +253,13 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
         if foreign and name in active and state.age_seconds(pod) < _LONG_GRACES * state.grace_seconds:
             continue
         scheduler = None if foreign else _own_scheduler(state)
-        why = "of that name none runs" if foreign else "the scheduler of the cluster does nothing"
+        why = "no scheduler with this name is running" if foreign else "the default scheduler is not working"
         yield Fault(
             subject=pod.ref,
             culprit=scheduler,
-            cause=f"no scheduler has looked at the pods of {owner_words(pod, state)} for "
-            f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and {why}"
-            f"{hint(name, active) if foreign else ''}",
+            cause=f"no scheduler has handled the pods of {owner_words(pod, state)} for "
+            f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and "
+            f"{why}{hint(name, active) if foreign else ''}",
             evidence=(
                 spec_field(pod, state, "schedulerName"),
                 evidence.value(pod, "status.conditions", pod.at("status", "conditions") or "(none)"),
@@ -276,7 +276,7 @@ def _was_placed(pod: ClusterObject) -> bool:
 
 
 def _own_scheduler(state: ClusterState) -> ObjectRef | None:
-    """The pod of the cluster's scheduler, or its lease."""
+    """The pod of the default scheduler, or its lease."""
     for pod in state.of("Pod", "kube-system"):
         if pod.labels.get("component") == "kube-scheduler":
             return pod.ref
@@ -291,12 +291,11 @@ def _own_scheduler(state: ClusterState) -> ObjectRef | None:
     kinds=("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicaSet", "Pod"),
     needs=("Node",),
     reads=("spec.template.spec.nodeName", "Node metadata.name"),
-    explanation="`nodeName` in a template puts pods on a node past the scheduler. When there is no such node, no "
-    "kubelet starts them, and they are removed and made again without an event. Remove the field, or correct the "
-    "name.",
+    explanation="`nodeName` in a template assigns pods to a node without the scheduler. When the node does not "
+    "exist, no kubelet starts them, and they are deleted and created again without an event. Remove "
+    "the field, or correct the name.",
 )
 def unknown_node(state: ClusterState) -> Iterator[Fault]:
-    """Templates with the name of a node that does not exist."""
     if not state.covers("Node") or not state.of("Node"):
         return
     for template in pod_templates(state):
@@ -307,7 +306,7 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
         workload = template.workload
         yield Fault(
             subject=workload.ref,
-            cause=f"{workload.ref} puts its pods on node {name}, which does not exist{hint(name, nodes)}",
+            cause=f"{workload.ref} assigns its pods to node {name}, which does not exist{hint(name, nodes)}",
             evidence=(
                 evidence.value(workload, f"{template.path}.nodeName", name),
                 *(evidence.value(node, "metadata.name", node.name) for node in state.of("Node")[:_LONG_GRACES]),
@@ -318,7 +317,7 @@ def unknown_node(state: ClusterState) -> Iterator[Fault]:
 
 
 def _asleep(template: PodTemplate, state: ClusterState) -> bool:
-    """Whether the workload makes no pods now; a pod that was on a node which has just gone is not its fault."""
+    """Whether the workload needs no pods now, or the pod was on a node that was just deleted."""
     workload = template.workload
     if workload.kind == "Pod":
         return workload.text("status", "phase") != "Pending" or state.age_seconds(workload) < state.grace_seconds
@@ -328,16 +327,17 @@ def _asleep(template: PodTemplate, state: ClusterState) -> bool:
 
 @Row(
     id="S09",
-    title="The pod may not make room for itself",
+    title="Pod cannot preempt other pods",
     severity="info",
     kinds=("Pod",),
     needs=("PriorityClass",),
     reads=("spec.preemptionPolicy", "spec.priority", "status.nominatedNodeName", "event FailedScheduling"),
-    explanation="A pod with a higher priority can push lower ones off a full node. It may not when its class says "
-    "`preemptionPolicy: Never`, although lower ones are there. And it waits when the pods that were to go do not end.",
+    explanation="A pod with a higher priority can preempt pods of lower priority on a full node, but not when its "
+    "class has `preemptionPolicy: Never`. After a preemption, it waits until the preempted pods "
+    "terminate.",
 )
 def no_preemption(state: ClusterState) -> Iterator[Fault]:
-    """Room that could be made, and is not."""
+    """Preemption that is possible but does not happen."""
     lowest: int | None = None
     for found in unscheduled_for(state, "resources"):
         pod = found.pod
@@ -361,8 +361,8 @@ def _may_not(state: ClusterState, pod: ClusterObject, lowest: int) -> Fault:
     own = evidence.field(pod, "spec", "preemptionPolicy")
     return Fault(
         subject=pod.ref,
-        cause=f"{owner_words(pod, state)} has priority {pod.integer('spec', 'priority')} and pods with {lowest} run, "
-        f"but PriorityClass {class_name or '(none)'} says preemptionPolicy Never",
+        cause=f"{owner_words(pod, state)} has priority {pod.integer('spec', 'priority')} and pods with {lowest} "
+        f"run, but PriorityClass {class_name or '(none)'} has preemptionPolicy Never",
         evidence=(
             own if known is None else evidence.field(known, "preemptionPolicy"),
             evidence.field(pod, "spec", "priority"),
@@ -378,10 +378,9 @@ def _nominated(state: ClusterState, pod: ClusterObject) -> Fault:
     ]
     return Fault(
         subject=pod.ref,
-        title="Pods that were to make room do not end",
+        title="Preempted pods do not terminate",
         severity="warning",
-        cause=f"{owner_words(pod, state)} was promised room on node {node}, "
-        "but the pods that were to go are still there",
+        cause=f"{owner_words(pod, state)} is nominated for node {node}, but the preempted pods have not terminated",
         evidence=(evidence.field(pod, "status", "nominatedNodeName"),),
         next_check=f"kubectl get pods -A -o wide --field-selector spec.nodeName={node}",
         because=tuple(leaving),

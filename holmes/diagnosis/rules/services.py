@@ -1,4 +1,4 @@
-"""Services without ready endpoints, and those that are not reachable from outside."""
+"""Services without ready endpoints, and Services that clients cannot reach."""
 
 from __future__ import annotations
 
@@ -43,16 +43,15 @@ if TYPE_CHECKING:
     needs=("Pod", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
     reads=("spec.selector", "template labels of workloads", "EndpointSlices"),
     explanation=(
-        "No pod and no workload has the labels of the Service's selector, so that the Service has no endpoints. The "
-        "workload that was meant is the one whose labels and name come closest; the differing label is named. When an "
-        "older ReplicaSet of that workload still had the labels, the workload was changed, not the Service. Services "
-        "without a selector, Services whose workload is scaled to zero, Services made by operators and labels that are "
-        "set on running pods (leader, role) are no fault. Usually the selector, or the label of the template, is "
-        "corrected."
+        "No pod and no workload has the labels of the Service's selector, so the Service has no endpoints. The "
+        "intended workload is the one with the most similar labels and name; the differing label is named. When an "
+        "older ReplicaSet of that workload still had the labels, the workload is the culprit, not the Service. "
+        "Services without a selector, with zero replicas or created by operators are not faults. Labels that are "
+        "set on running pods (leader, role) are not faults either. Usually the selector or the label of the "
+        "template must be corrected."
     ),
 )
 def selector_matches_nothing(state: ClusterState) -> Iterator[Fault]:
-    """Services whose selector no pod and no workload has."""
     for service in selecting_services(state):
         selector = selector_of(service)
         if not state.covers("Pod", service.namespace) or pods_behind(state, service):
@@ -71,7 +70,7 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
     older = lost_by_rollout(state, workload, selector)
     chosen = field(service, "spec", "selector")
     labels = value(workload, mismatch.template.path.removesuffix("spec") + "metadata.labels", mismatch.template.labels)
-    lost = f"; the last rollout of {workload.ref} took the label from its pods" if older else ""
+    lost = f"; the last rollout of {workload.ref} removed the label from its pods" if older else ""
     return Fault(
         subject=service.ref,
         culprit=workload.ref if older else service.ref,
@@ -88,7 +87,7 @@ def _mismatched(state: ClusterState, service: ClusterObject, mismatch: Mismatch)
 
 
 def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -> Severity:
-    """Previews, canaries and leader Services wait for their pods by design, unless somebody needs them now."""
+    """Previews, canaries and leader Services may wait for their pods by design, unless a client needs them now."""
     consumed = _is_consumed(state, service)
     if service.owner is not None and not consumed:
         return "info"
@@ -105,14 +104,14 @@ def _severity(state: ClusterState, service: ClusterObject, mismatch: Mismatch) -
 
 
 def _without_workload(state: ClusterState, service: ClusterObject) -> Fault | None:
-    """The workload is gone, or was never there: only worth a warning when somebody needs it."""
+    """The workload was deleted or never existed. This is a warning only when a client needs it."""
     consumed = _is_consumed(state, service)
     return Fault(
         subject=service.ref,
-        title="Service selects no pods: no workload looks like its selector",
+        title="Service selects no pods: no workload has similar labels",
         cause=(
-            f"{service.ref} selects no pods, and no workload of namespace {service.namespace} has labels like its "
-            f"selector{' although it is used' if consumed else ''}: the workload behind it does not exist"
+            f"{service.ref} selects no pods, and no workload of namespace {service.namespace} has labels similar to "
+            f"its selector{' although it is used' if consumed else ''}: the workload behind it does not exist"
         ),
         evidence=(field(service, "spec", "selector"),),
         next_check=f"kubectl -n {service.namespace} get deployments,statefulsets,pods --show-labels",
@@ -144,14 +143,13 @@ def _consumers(state: ClusterState, service: ClusterObject) -> tuple[ClusterObje
     needs=("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
     reads=("spec.selector", "status.conditions[type=Ready] of the pods", "spec.replicas of the workload"),
     explanation=(
-        "The selector is right, but no pod behind it is ready, or there is none: the workload is scaled to zero or its "
-        "pods cannot be made. This is a symptom; the pods or the workload say why. Services that publish pods that are "
-        "not ready, pods that are just starting, and Services of Jobs are no fault. A workload that is scaled to zero "
-        "counts only when somebody uses the Service."
+        "The selector is correct, but no pod behind the Service is ready. If no pod exists, the workload has zero "
+        "replicas or its pods cannot be created. This is a symptom; the cause is at the pods or the workload. "
+        "Services with publishNotReadyAddresses, pods that are just starting, and Services of Jobs are not faults. "
+        "A workload with zero replicas counts only when the Service is used."
     ),
 )
 def no_ready_endpoints(state: ClusterState) -> Iterator[Fault]:
-    """Services whose pods are not ready or not there."""
     for service in selecting_services(state):
         if not state.covers("Pod", service.namespace) or has_ready_endpoints(state, service):
             continue
@@ -179,7 +177,7 @@ def _pods_not_ready(state: ClusterState, service: ClusterObject, pods: tuple[Clu
         role="symptom",
         because=(*(each.ref for each in workloads), *(pod.ref for pod in waiting)),
         since=min(moment(text(pod.condition("Ready"), "lastTransitionTime")) or pod.created for pod in waiting),
-        # What is not ready yet may say itself for what it waits, long before its probe has failed for too long.
+        # A pod that is not ready yet may log what it waits for, long before its probe fails.
         logs=tuple(key for each in containers_of(waiting[0]) if each.running for key in wanted_logs(each)),
     )
 
@@ -234,13 +232,12 @@ _IN_CLUSTER: Final = re.compile(r"^(?P<name>[a-z0-9-]+)\.(?P<namespace>[a-z0-9-]
     kinds=("Service",),
     reads=("spec.type", "status.loadBalancer.ingress", "event SyncLoadBalancerFailed"),
     explanation=(
-        "A Service of type LoadBalancer has got no address: nothing in the cluster makes load balancers (no cloud "
-        "controller, no MetalLB), or it failed, which its event says. Inside of the cluster the Service works all the "
-        "same. A Service that is younger than two graces is still waiting."
+        "A Service of type LoadBalancer has no address. Nothing in the cluster provides load balancers (no cloud "
+        "controller, no MetalLB), or the provider failed and its event gives the reason. Inside the cluster, the "
+        "Service still works. A Service younger than two grace periods may still get an address."
     ),
 )
 def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
-    """Load balancers without an address."""
     for service in state.of("Service"):
         if service.text("spec", "type") != "LoadBalancer" or service.deleted is not None:
             continue
@@ -248,7 +245,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
         has_address = bool(service.children("status", "loadBalancer", "ingress"))
         if has_address or state.age_seconds(service) < _PENDING_GRACES * state.grace_seconds:
             continue
-        why = f": {failed[-1].message}" if failed else ": nothing in the cluster has given it one"
+        why = f": {failed[-1].message}" if failed else ": nothing in the cluster has assigned one"
         yield Fault(
             subject=service.ref,
             cause=f"{service.ref} of type LoadBalancer has no external address{why}",
@@ -263,7 +260,7 @@ def load_balancer_pending(state: ClusterState) -> Iterator[Fault]:
 
 
 _REPAIRED: Final = 3
-"""So often the control plane may repair an address, which it also does when it is only busy."""
+"""The control plane may repair an address this often, as it also does when it is only busy."""
 
 
 @Row(
@@ -273,12 +270,11 @@ _REPAIRED: Final = 3
     kinds=("Service",),
     reads=("events ClusterIP... and Port... of the Service",),
     explanation=(
-        "The control plane reports that the Service's cluster IP or node port is out of range, used twice or not "
-        "registered. Usually the Service is made anew, or the number in its spec is changed."
+        "The control plane reports that the cluster IP or node port of the Service is out of range, used twice or "
+        "not allocated. Usually the Service must be created again, or the number in its spec changed."
     ),
 )
 def allocation_failed(state: ClusterState) -> Iterator[Fault]:
-    """Services with an allocation error in their events."""
     for service in state.of("Service"):
         found = state.events_of(service, *_ALLOCATION_REASONS)
         if not found or service.deleted is not None:
@@ -287,10 +283,10 @@ def allocation_failed(state: ClusterState) -> Iterator[Fault]:
         key = "ports" if newest.reason.startswith(("Port", "Failed")) else "clusterIP"
         yield Fault(
             subject=service.ref,
-            cause=f"{service.ref} has a problem with its spec.{key}: {newest.message}",
+            cause=f"{service.ref} has a fault in spec.{key}: {newest.message}",
             evidence=(field(service, "spec", key), event(newest)),
             next_check=f"kubectl -n {service.namespace} describe service {service.name}",
-            # Repaired by the control plane itself, unless it goes on.
+            # The control plane repairs this itself, unless it repeats.
             severity="info" if newest.count <= _REPAIRED else "critical",
             since=newest.first,
         )
@@ -298,18 +294,17 @@ def allocation_failed(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="N-S07b",
-    title="External name leads nowhere",
+    title="External name cannot be resolved",
     severity="critical",
     kinds=("Service",),
-    reads=("spec.externalName", "Services of the cluster", "logs of consumers"),
+    reads=("spec.externalName", "Services of the cluster", "logs of clients"),
     explanation=(
-        "A Service of type ExternalName is an alias in DNS. It fails when it names a Service of the cluster that does "
-        "not exist, or an IP address, which is no name. A name outside of the cluster is only judged when the log of a "
-        "client shows that it cannot be resolved."
+        "A Service of type ExternalName is an alias in DNS. It fails when it names a Service of the cluster that "
+        "does not exist, or an IP address, which is not a name. A name outside the cluster counts only when the "
+        "log of a client shows that it cannot be resolved."
     ),
 )
 def external_name_wrong(state: ClusterState) -> Iterator[Fault]:
-    """External names that are addresses, or that name a missing Service."""
     for service in state.of("Service"):
         name = service.text("spec", "externalName").rstrip(".")
         if service.text("spec", "type") != "ExternalName" or service.deleted is not None:
@@ -334,7 +329,7 @@ def _why_external_name_fails(state: ClusterState, name: str) -> str:
     except ValueError:
         pass
     else:
-        return "which is an IP address and no name"
+        return "which is an IP address, not a name"
     if not _IN_CLUSTER.match(name):
         return ""
     ref = _target_service(name)
@@ -351,18 +346,17 @@ def _target_service(name: str) -> ObjectRef:
 
 @Row(
     id="N-S07c",
-    title="Service keeps requests on the node, but a client's node has no endpoint",
+    title="Service restricts requests to the node, but a client's node has no endpoint",
     severity="warning",
     kinds=("Service", "Pod"),
     reads=("spec.internalTrafficPolicy", "spec.nodeName of pods behind the Service and of its clients"),
     explanation=(
-        "With internalTrafficPolicy: Local a request is only sent to pods on the client's own node; where none is "
-        "ready it is dropped. Judged for clients that are known from settings. Usually the policy is removed, or the "
-        "workload runs on every node (DaemonSet)."
+        "With internalTrafficPolicy: Local, requests are sent only to pods on the client's own node. Without a "
+        "ready pod there, requests are dropped. Only clients that are known from settings are checked. Usually the "
+        "policy is removed, or the workload runs on every node (DaemonSet)."
     ),
 )
 def local_policy_without_endpoint(state: ClusterState) -> Iterator[Fault]:
-    """Clients on nodes without an endpoint of a Service that keeps requests on the node."""
     for service in selecting_services(state):
         if service.text("spec", "internalTrafficPolicy") != "Local":
             continue
@@ -385,8 +379,8 @@ def _cut_off(service: ClusterObject, consumer: ClusterObject, pod: ClusterObject
         subject=service.ref,
         culprit=service.ref,
         cause=(
-            f"{service.ref} has internalTrafficPolicy: Local and no ready pod on node {pod.text('spec', 'nodeName')}, "
-            f"where {consumer.ref}, which uses it, runs: its requests are dropped"
+            f"{service.ref} has internalTrafficPolicy: Local and no ready pod on node "
+            f"{pod.text('spec', 'nodeName')}, where its client {consumer.ref} runs: its requests are dropped"
         ),
         evidence=(field(service, "spec", "internalTrafficPolicy"), field(pod, "spec", "nodeName")),
         next_check=f"kubectl -n {service.namespace} describe service {service.name}",

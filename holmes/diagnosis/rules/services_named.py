@@ -1,4 +1,4 @@
-"""What workloads expect of Services: a Service that they name does not exist, or not with this port."""
+"""Settings of workloads that name a Service or a port that does not exist."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MOST_EVIDENCE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Missing:
-    """A Service that does not exist, with all that speaks for it being needed.
+    """A Service that does not exist, with the evidence that it is needed.
 
-    `meant` is the existing one that was evidently meant, `orphan` a workload that it would belong to. `blocked` are
-    the workloads of which an init container waits for it, each with what shows that.
+    `meant` is the existing Service that was clearly meant, `orphan` the workload that it would select. `blocked` are
+    the workloads with an init container that waits for it, each with evidence.
     """
 
     ref: ObjectRef
@@ -43,7 +43,7 @@ class _Missing:
 
     @property
     def proofs(self) -> tuple[Evidence, ...]:
-        """What shows that somebody fails on it."""
+        """The evidence that a client fails."""
         return (*(proof for _, proof in self.blocked), *(failure.line for failure in self.failures))
 
 
@@ -55,16 +55,15 @@ class _Missing:
     needs=("ConfigMap",),
     reads=("env, command and args of pod templates", "ConfigMaps that they use", "logs", "spec.ports of Services"),
     explanation=(
-        "A variable, an argument or a ConfigMap names a Service that does not exist, or a port that the Service does "
-        "not have. When the name is a slip of the pen for an existing Service, or the port is wrong, the setting is to "
-        "be corrected; otherwise the Service is missing. It is critical when a log, or an init container that waits "
-        "for the Service, proves it. Without such a proof it is a warning when an existing Service was evidently "
-        "meant or the workload behind the missing Service exists, and else only worth knowing: the name may belong "
-        "to something outside of the cluster."
+        "A variable, an argument or a ConfigMap names a Service that does not exist, or a port that the Service "
+        "does not have. When the name is a misspelling of an existing Service, or the port is wrong, correct the "
+        "setting; otherwise the Service is missing. Critical when a log, or an init container that waits for the "
+        "Service, shows the failure. Otherwise it is a warning when an existing Service was clearly meant, or when "
+        "the workload behind the missing Service exists. In all other cases the severity is info, because the name "
+        "may belong to a host outside the cluster."
     ),
 )
 def named_service_is_wrong(state: ClusterState) -> Iterator[Fault]:
-    """Services that are named but do not exist, and ports that they do not have."""
     named, failed = edges(state), failures(state)
     for ref in sorted({*named, *failed}):
         service = state.find(ref)
@@ -100,7 +99,7 @@ def _is_old(state: ClusterState, pod: ClusterObject) -> bool:
 
 
 def _resolves_otherwise(consumer: ClusterObject, host: str) -> bool:
-    """Names that are written into the pod, and those of its own pods."""
+    """Names defined in the pod (hostAliases), and the names of its own pods."""
     spec = template_of(consumer).spec
     aliases = {name for alias in children(spec, "hostAliases") for name in texts(alias, "hostnames")}
     return host in aliases or host.partition(".")[0].rpartition("-")[0] == consumer.name or host == consumer.name
@@ -120,7 +119,7 @@ def _meant(state: ClusterState, ref: ObjectRef, named: tuple[Edge, ...]) -> str 
 
 
 def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
-    """An init container whose command names the Service and that does not come to its end."""
+    """An init container whose command names the Service and that does not finish."""
     _, marker, rest = edge.named.path.partition(".initContainers[")
     if not marker or ".env[" in rest:
         return None
@@ -134,7 +133,7 @@ def _blocked_init(state: ClusterState, edge: Edge) -> Evidence | None:
 
 def _missing(state: ClusterState, about: _Missing) -> Iterator[Fault]:
     found = tuple(_missing_faults(state, about))
-    # Where it is waited for, the waiting workload is the subject: what follows there is explained by this.
+    # The waiting workload is the subject, so that this finding explains its other findings.
     waited = [
         replace(found[0], subject=each.ref, title=f"Init container of {each.name} waits for a Service that is missing")
         for each, _ in about.blocked
@@ -161,8 +160,8 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             culprit=place,
             title="Setting names a Service that does not exist",
             cause=(
-                f"{place} names {edge.use.host!r} in {_setting(edge)}, but {about.ref} does not exist; "
-                f"the Service that was meant is {about.meant!r}; {edge.consumer.ref} uses the setting"
+                f"{place} names {edge.use.host!r} in {_setting(edge)}, but {about.ref} does not exist; did you mean "
+                f"{about.meant!r}? {edge.consumer.ref} uses the setting"
             ),
             evidence=(edge.named, *about.proofs)[:_MOST_EVIDENCE],
             next_check=f"kubectl -n {about.ref.namespace} get services",
@@ -176,7 +175,7 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             cause=(
                 f"{about.ref} does not exist, but {who} needs it"
                 + (f" ({_setting(about.edges[0])} names it)" if about.edges else " (its log says so)")
-                + (f"; {about.orphan.ref} is there, but no Service of this name leads to it" if about.orphan else "")
+                + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
                 + ("" if about.orphan else hint(about.ref.name, existing))
             ),
             evidence=(*(edge.named for edge in about.edges[:2]), *about.proofs)[:_MOST_EVIDENCE],
@@ -196,7 +195,7 @@ def _severity_of_missing(state: ClusterState, about: _Missing) -> Severity:
 
 
 def _setting(edge: Edge) -> str:
-    """Where a setting stands, with the name of the variable when it is one."""
+    """The place of a setting, with the name of the variable if it is one."""
     path = edge.named.path
     variable = ""
     if ".env[" in path and edge.named.object == edge.consumer.ref:
@@ -238,7 +237,7 @@ def _is_own(service: ClusterObject, consumer: ClusterObject) -> bool:
 
 
 def _port_of(edge: Edge) -> int | None:
-    """The port that is written, or the one that the scheme of the address stands for."""
+    """The port as written, or the default port of the URL scheme."""
     if edge.use.port is not None or edge.use.form not in {"url", "qualified"}:
         return edge.use.port
     for scheme, port in (("https://", 443), ("http://", 80)):
@@ -248,7 +247,7 @@ def _port_of(edge: Edge) -> int | None:
 
 
 def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
-    """Whether the pods behind the Service have the port, as far as anything says so."""
+    """Whether the pods behind the Service have the port, as far as this is known."""
     targets = {port.target for port in service_ports(service)}
     templates = labels_of(state).templates.selected(service.namespace, selector_of(service))
     specs = [each.spec for each in templates] + [pod.child("spec") for pod in pods_behind(state, service)]
@@ -256,7 +255,7 @@ def _listens(state: ClusterState, service: ClusterObject, number: int) -> bool:
 
 
 def _was_service_changed(state: ClusterState, service: ClusterObject, edge: Edge) -> bool:
-    """Whether the Service, and not the setting, was edited last."""
+    """Whether the Service was edited after the setting."""
     place = state.find(edge.named.object)
     return was_edited(service) and place is not None and edited_at(service) > edited_at(place)
 
@@ -288,7 +287,7 @@ def _wrong_port(
 
 
 def _unknown_wrong_port(service: ClusterObject, failed: list[Failure], ports: set[int]) -> Iterator[Fault]:
-    """A log names a port that the Service does not have; where it stands is not known (a Secret, the program)."""
+    """A log names a port that the Service does not have; the setting is unknown (a Secret, the program)."""
     addresses = {service.text("spec", "clusterIP"), *texts(service.body, "spec", "clusterIPs")}
     for each in failed:
         is_pod = each.use.form == "ip" and each.use.host not in addresses

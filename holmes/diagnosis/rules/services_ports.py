@@ -1,4 +1,4 @@
-"""Ports of Services that lead nowhere, and Services that select pods which do not serve them."""
+"""Ports of Services that reach no container port, and Services that select pods which do not serve them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ _MOST_PROOFS: Final = 2
     title="Service sends to a port that its pods do not have",
     severity="critical",
     kinds=("Service", "Pod"),
-    reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of consumers"),
+    reads=("spec.ports[].targetPort", "spec.containers[].ports of the pods", "probe ports", "logs of clients"),
     explanation=(
-        "A target port with a name must be declared by a container with the same name and protocol; otherwise the port "
-        "has no endpoints, which is critical. A target port with a number works without a declaration. It is suspected "
-        "when the containers declare other ports and their command, variables or probes speak of those and "
-        "not of this number, and proved when a client is refused. Usually targetPort is corrected; when the last "
-        "rollout renamed the port of the container, the workload."
+        "A container must declare a named target port with the same name and protocol; otherwise the port has no "
+        "endpoints, which is critical. A numeric target port works without a declaration. It is suspicious when "
+        "the containers declare other ports, and their command, variables or probes name those and not this "
+        "number. It is proven when connections of a client are refused. Usually targetPort must be corrected, or "
+        "the workload when its last rollout renamed the container port."
     ),
 )
 def target_port_is_wrong(state: ClusterState) -> Iterator[Fault]:
-    """Ports of Services whose target no container has."""
     for service in selecting_services(state, young=True):
         pods = pods_behind(state, service)
         if not pods or is_headless(service):
@@ -78,7 +77,7 @@ def _named(
             f"{service.ref} sends port {port.port} to the container port named {target!r} ({port.protocol}), but no "
             f"container of {workload.ref} has a port with this name"
             + (" since its last rollout" if renamed else "")
-            + f"; declared are: {', '.join(names) or 'none'}"
+            + f"; declared ports: {', '.join(names) or 'none'}"
         ),
         evidence=(has, chosen) if renamed else (chosen, has),
         next_check=f"kubectl -n {service.namespace} get endpointslices -l kubernetes.io/service-name={service.name}",
@@ -91,7 +90,7 @@ def _declared_ports(workload: ClusterObject) -> object:
 
 
 def _had_port_before(state: ClusterState, workload: ClusterObject, target: str) -> bool:
-    """Whether the ReplicaSet before the newest one declared the port."""
+    """Whether the previous ReplicaSet declared the port."""
     before = replica_sets_newest_first(state, workload)[1:2] if workload.kind == "Deployment" else ()
     return any(
         port.name == target for each in before for port in container_ports(each.child("spec", "template", "spec"))
@@ -143,7 +142,7 @@ def _target(service: ClusterObject, port: ServicePort) -> Evidence:
 
 
 def _probe_ports(pod: ClusterObject) -> set[int]:
-    """The ports at which a ready pod answers its readiness and liveness probes."""
+    """The ports where the readiness or liveness probes of a ready pod succeed."""
     if not is_ready(pod):
         return set()
     probes = (
@@ -156,7 +155,7 @@ def _probe_ports(pod: ClusterObject) -> set[int]:
 
 
 def _speaks_of(pod: ClusterObject, port: int) -> bool:
-    """Whether the number stands in the command, the variables or the probes of the pod's containers."""
+    """Whether the number appears in the command, the variables or the probes of the pod's containers."""
     word = re.compile(rf"(?<!\d){port}(?!\d)")
     return any(
         word.search(json.dumps(at(container, key), default=str))
@@ -168,7 +167,7 @@ def _speaks_of(pod: ClusterObject, port: int) -> bool:
 def _refusals(
     state: ClusterState, service: ClusterObject, port: ServicePort, pods: tuple[ClusterObject, ...]
 ) -> tuple[Evidence, ...]:
-    """What clients write about this port, as long as a pod is ready: otherwise nobody is there to answer."""
+    """The log lines of clients about this port while a pod is ready; otherwise no pod can answer."""
     if not any(is_ready(pod) for pod in pods):
         return ()
     found = failures(state).get(service.ref, ())
@@ -179,7 +178,7 @@ def _refusals(
 def _has_other_service(
     state: ClusterState, service: ClusterObject, pod: ClusterObject, declared: set[tuple[int, str]]
 ) -> bool:
-    """Whether another Service leads to the declared ports: then this one is for a further, undeclared port."""
+    """Whether another Service uses the declared ports, so that this one is for a further, undeclared port."""
     numbers = {number for number, _ in declared} | {each.name for each in container_ports(pod.child("spec"))}
     return any(
         each is not service and any(port.target in numbers for port in service_ports(each))
@@ -192,17 +191,16 @@ def _has_other_service(
     title="Service also selects pods that do not serve it",
     severity="warning",
     kinds=("Service", "Pod"),
-    reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of consumers"),
+    reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of clients"),
     explanation=(
-        "The selector matches pods of several workloads, and some of them run another program that does not have the "
-        "target port: part of the requests goes to pods that cannot answer. When another program declares the port but "
-        "only the first one is probed there, it takes the log of a client that is refused to prove it; without that "
-        "it is only worth knowing. Several versions of one program (canary, blue and green) behind one Service are "
-        "normal. Usually a label is added to the selector."
+        "The selector matches pods of several workloads, and some of them run another program without the target "
+        "port. A part of the requests goes to pods that cannot answer. When the other program declares the port "
+        "but only the first is probed there, the log of a client must show refused connections. Without such a "
+        "log, the severity is info. Several versions of one program (canary, blue-green) behind one Service are "
+        "normal. Usually a label must be added to the selector."
     ),
 )
 def selector_too_broad(state: ClusterState) -> Iterator[Fault]:
-    """Services that select ready pods without the target port beside pods that have it."""
     for service in selecting_services(state):
         pods = [pod for pod in pods_behind(state, service) if is_ready(pod)]
         workloads = {state.workload_of(pod): pod for pod in reversed(pods)}
@@ -234,12 +232,12 @@ def _may_serve(pod: ClusterObject, targets: list[int | str], *, other_program: b
         return True
     if any(True for _ in container_ports(pod.child("spec"))):
         return False
-    # Without a port of that name a pod is no endpoint at all.
+    # A pod without a port of this name is not an endpoint.
     return not numbers or not other_program or (pod.owner is not None and pod.owner.kind == "Job")
 
 
 def _program(pod: ClusterObject) -> tuple[tuple[str, ...], ...]:
-    """What the containers run, whatever the version of their images."""
+    """The programs of the containers, independent of image versions."""
     containers = pod.children("spec", "containers")
     return tuple((_repository(text(each, "image")), *texts(each, "command")) for each in containers)
 
@@ -251,7 +249,7 @@ def _repository(image: str) -> str:
 def _unproved(
     state: ClusterState, service: ClusterObject, workloads: dict[ClusterObject, ClusterObject]
 ) -> Iterator[Fault]:
-    """Another program that only declares the port, beside one that is probed there."""
+    """Another program that only declares the port, next to one that is probed there."""
     probed = {workload for workload, pod in workloads.items() if _probe_numbers(pod) & target_ports(service, pod)}
     programs = {_program(workloads[workload]) for workload in probed}
     strangers = [
@@ -275,7 +273,7 @@ def _unproved(
         cause=(
             f"The selector of {service.ref} also matches the pods of {names}, which run another program than "
             f"{', '.join(sorted(str(each.ref) for each in probed))} and are not probed at its port"
-            + (": part of the requests is refused" if refused else "")
+            + (": some requests are refused" if refused else "")
         ),
         evidence=(*fault.evidence[:1], *_labels_of(strangers), *(each.line for each in refused[:_MOST_PROOFS])),
         severity=("critical" if sick else "warning") if refused else "info",
@@ -292,7 +290,7 @@ def _labels_of(workloads: list[ClusterObject]) -> tuple[Evidence, ...]:
 
 
 def _probe_numbers(pod: ClusterObject) -> set[int]:
-    """The ports at which the pod is probed, by number."""
+    """The port numbers at which the pod is probed."""
     names = {port.name: port.number for port in container_ports(pod.child("spec")) if port.name}
     ports = [
         at(container, probe, how, "port")
@@ -311,8 +309,8 @@ def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: 
         subject=service.ref,
         culprit=service.ref,
         cause=(
-            f"The selector of {service.ref} also matches the pods of {names}, which do not have its target port "
-            f"({targets}) as those of {', '.join(serving)} do: part of the requests fails"
+            f"The selector of {service.ref} also matches the pods of {names}, which lack the target port "
+            f"({targets}) that {', '.join(serving)} has: some requests fail"
         ),
         evidence=(
             field(service, "spec", "selector"),
@@ -331,15 +329,14 @@ def _too_broad(service: ClusterObject, strangers: list[ClusterObject], serving: 
     title="Headless Service does not translate ports",
     severity="warning",
     kinds=("Service", "Pod"),
-    reads=("spec.clusterIP", "spec.ports[].port and targetPort", "settings and logs of consumers"),
+    reads=("spec.clusterIP", "spec.ports[].port and targetPort", "settings and logs of clients"),
     explanation=(
-        "Clients of a Service without a cluster IP connect to the pods themselves, so that targetPort has no effect "
-        "for them: the port that they use must be the one at which the pods listen. It is critical when the log of a "
-        "client proves it."
+        "Clients of a Service without a cluster IP connect directly to the pods, so targetPort has no effect for "
+        "them. They must use the port at which the pods listen. Critical when the log of a client shows the "
+        "failure."
     ),
 )
 def headless_ports(state: ClusterState) -> Iterator[Fault]:
-    """Clients that use a headless Service's port although the pods listen at another one."""
     for service in selecting_services(state):
         pods = pods_behind(state, service)
         if not is_headless(service) or not pods:
@@ -366,8 +363,8 @@ def _untranslated(state: ClusterState, service: ClusterObject, port: ServicePort
             subject=service.ref,
             culprit=edge.named.object,
             cause=(
-                f"{edge.consumer.ref} uses port {port.port} of {service.ref} ({edge.named.path}), which is headless: "
-                f"its targetPort {target} has no effect for clients, they must connect to port {target} themselves"
+                f"{edge.consumer.ref} uses port {port.port} of {service.ref} ({edge.named.path}), which is "
+                f"headless: its targetPort {target} has no effect, so clients must connect to port {target}"
             ),
             evidence=(
                 edge.named,

@@ -54,9 +54,9 @@ def _look(claim: ClusterObject) -> str:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass", "PersistentVolume"),
     reads=("spec.storageClassName", "status.phase", "event ProvisioningFailed"),
-    explanation="The claim names a StorageClass that does not exist, and no volume carries that name either, so "
-    "nothing is provisioned. Correct the name (a claim has to be made anew for that, and in a StatefulSet its claim "
-    "template), or create the class. It counts as critical once a pod waits for the claim.",
+    explanation="The claim names a StorageClass that does not exist, and no volume has that class name, so nothing "
+    "is provisioned. Correct the name (this requires a new claim, and for a StatefulSet a new claim "
+    "template), or create the class. Critical when a pod waits for the claim.",
 )
 def class_missing(state: ClusterState) -> Iterator[Fault]:
     """The class is missing, or misspelt in the claim."""
@@ -66,7 +66,7 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
         if not name or not state.is_missing("StorageClass", "", name) or classless_volumes(state, name):
             continue
         if not state.covers("PersistentVolume") and not state.events_of(claim, "ProvisioningFailed"):
-            continue  # a volume that was made by hand may carry the name
+            continue  # A volume that was created by hand may have the class name.
         existing = [each.name for each in state.of("StorageClass")]
         template = template_of_claim(state, claim)
         writer = claim if template is None else template.workload
@@ -75,9 +75,8 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
             subject=claim.ref,
             culprit=writer.ref if meant(name, existing) else missing,
             severity=_severity(claim, users),
-            cause=f"{missing} does not exist, but {claim.ref} asks for it"
-            f"{'' if template is None else f' as {writer.ref} has it'}"
-            f"{hint(name, existing) or _choice(existing)}",
+            cause=f"{missing} does not exist, but {claim.ref} requests "
+            f"it{'' if template is None else f' as {writer.ref} specifies'}{hint(name, existing) or _choice(existing)}",
             evidence=(
                 claim_field(state, claim, "storageClassName", name),
                 evidence.field(claim, "status", "phase"),
@@ -89,21 +88,20 @@ def class_missing(state: ClusterState) -> Iterator[Fault]:
 
 
 def _choice(existing: Sequence[str]) -> str:
-    return f"; there are {', '.join(existing[:_MOST])}" if existing else "; there is none"
+    return f"; existing classes: {', '.join(existing[:_MOST])}" if existing else "; no StorageClass exists"
 
 
 @Row(
     id="V02",
-    title="Claim has no StorageClass, and the cluster has no default one",
+    title="Claim has no StorageClass, and the cluster has no default",
     severity="critical",
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass", "PersistentVolume"),
     reads=("spec.storageClassName", "StorageClass metadata.annotations", "event FailedBinding"),
-    explanation="A claim without `storageClassName` gets the default class, and no class is marked as default. Name "
+    explanation="A claim without `storageClassName` gets the default class, but no class is marked as default. Set "
     "a class in the claim, or mark one as default.",
 )
 def no_default_class(state: ClusterState) -> Iterator[Fault]:
-    """Claims that leave the class to a cluster without a default."""
     if not state.covers("StorageClass") or any(is_default(each) for each in state.of("StorageClass")):
         return
     users = pods_by_claim(state)
@@ -117,8 +115,8 @@ def no_default_class(state: ClusterState) -> Iterator[Fault]:
             subject=claim.ref,
             culprit=None if template is None else template.workload.ref,
             severity=_severity(claim, users),
-            cause=f"{claim.ref} names no storageClassName and no StorageClass is the default, so that nothing "
-            f"provides a volume; {f'there are {names}' if names else 'there is no StorageClass at all'}",
+            cause=f"{claim.ref} has no storageClassName and no StorageClass is the default, so no volume is "
+            f"provisioned; {f'existing classes: {names}' if names else 'no StorageClass exists'}",
             evidence=(
                 claim_field(state, claim, "storageClassName", "(not set)"),
                 *(evidence.value(each, _DEFAULT, "(not set)") for each in classes[:_MOST]),
@@ -131,16 +129,16 @@ def no_default_class(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="V03",
-    title="Claim waits for its pod, which is not placed",
+    title="Claim waits for its pod, which cannot be scheduled",
     severity="info",
     kinds=("PersistentVolumeClaim", "Pod"),
     needs=("StorageClass",),
     reads=("StorageClass volumeBindingMode", "event WaitForFirstConsumer"),
-    explanation="With WaitForFirstConsumer a volume is made only when a pod that uses the claim is placed. That is "
-    "as it should be; the claim is only mentioned when its pod cannot be placed for another reason.",
+    explanation="With WaitForFirstConsumer, a volume is provisioned only after a pod that uses the claim is "
+    "scheduled. This is normal. The claim is listed only when its pod cannot be scheduled for another "
+    "reason.",
 )
 def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
-    """Claims behind pods that no node takes."""
     stuck = {found.pod.uid: found for found in unscheduled_pods(state) if found.main.reason != "volume"}
     if not stuck:
         return
@@ -153,7 +151,7 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
             subject=claim.ref,
             culprit=claim.ref,
             role="symptom",
-            cause=f"{claim.ref} is bound only once {pods[0].ref} is placed, and no node takes that pod",
+            cause=f"{claim.ref} is bound only after {pods[0].ref} is scheduled, but no node can run that pod",
             evidence=(evidence.field(claim, "status", "phase"), stuck[pods[0].uid].proof),
             next_check=_look(claim),
             because=tuple(state.workload_of(pod).ref for pod in pods),
@@ -167,12 +165,13 @@ def waits_for_pod(state: ClusterState) -> Iterator[Fault]:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass",),
     reads=("status.phase", "event ProvisioningFailed", "event ExternalProvisioning", "StorageClass provisioner"),
-    explanation="The class exists, but its provisioner has made no volume for longer than five times the grace: it "
-    "refuses (the event says why: quota, parameters, permissions), or nothing runs under the provisioner's name. "
-    "Look at the provisioner's pods, and at the class's `provisioner` and `parameters`.",
+    explanation="The class exists, but its provisioner has created no volume for longer than five grace periods. "
+    "Either it refuses and the event gives the reason (quota, parameters, permissions), or no "
+    "provisioner with this name is running. Check the pods of the provisioner, and `provisioner` and "
+    "`parameters` of the class.",
 )
 def not_provisioned(state: ClusterState) -> Iterator[Fault]:
-    """The class when nothing answers for it or its parameters are refused, otherwise the claim."""
+    """The class when its provisioner does not run or refuses its parameters, otherwise the claim."""
     users = pods_by_claim(state)
     for claim in pending_claims(state, _LONG_GRACES):
         storage_class = _class_of(state, claim)
@@ -208,10 +207,10 @@ def _not_provisioned(
         parameters = evidence.field(storage_class, "parameters")
         values = (parameters, own, made_by) if blames_class and storage_class.at("parameters") else values
     elif makers:
-        why = f"provisioner {provisioner} does not answer, although {makers[0].ref} is there"
+        why = f"provisioner {provisioner} does not answer, although {makers[0].ref} exists"
         values = (made_by, own)
     else:
-        why = f"nothing answers for provisioner {provisioner} of StorageClass {storage_class.name}"
+        why = f"no provisioner {provisioner} of StorageClass {storage_class.name} answers"
         values = (made_by, own)
     return Fault(
         subject=claim.ref,
@@ -245,12 +244,13 @@ def _provisioner_pods(state: ClusterState, provisioner: str) -> list[ClusterObje
     kinds=("PersistentVolumeClaim", "PersistentVolume"),
     needs=("StorageClass",),
     reads=("spec", "PersistentVolume spec", "PersistentVolume status.phase", "event FailedBinding"),
-    explanation="The claim is served from volumes that somebody makes by hand, and none fits: too small, another "
-    "access mode or class, other labels, or still reserved for a claim that is gone (Released). The nearest volume "
-    "is shown with what differs. A Released volume is free again once its `spec.claimRef` is removed.",
+    explanation="The claim requires volumes that are created by hand, and none fits. They are too small, have "
+    "another access mode, class or labels, or are still reserved for a deleted claim (Released). The "
+    "closest volume is shown with the differences. A Released volume becomes available when its "
+    "`spec.claimRef` is removed.",
 )
 def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
-    """The claim with the nearest volume."""
+    """The claim with the closest volume."""
     if not state.covers("PersistentVolume"):
         return
     users = pods_by_claim(state)
@@ -260,7 +260,7 @@ def no_volume_fits(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_static(state: ClusterState, claim: ClusterObject) -> bool:
-    """Whether only a volume that exists already could serve the claim."""
+    """Whether only an existing volume could serve the claim."""
     name = class_name(claim)
     if claim.text("spec", "volumeName"):
         return state.age_seconds(claim) >= _LONG_GRACES * state.grace_seconds or state.is_missing(
@@ -292,10 +292,10 @@ def _no_fit(state: ClusterState, claim: ClusterObject, severity: Severity) -> Fa
         why = f"PersistentVolume {wanted} does not exist{hint(wanted, existing)}"
         values = [claim_field(state, claim, "volumeName", wanted)]
     elif not ranked:
-        why = "there is no PersistentVolume"
+        why = "no PersistentVolume exists"
     else:
         reasons, near = ranked[0]
-        why = f"the nearest is {near.name}: {'; '.join(each for _, each in reasons) or 'its binding has not been done'}"
+        why = f"the closest is {near.name}: {'; '.join((each for _, each in reasons)) or 'its binding is not finished'}"
         values = [_claim_side(state, claim, path) for path, _ in reasons] or values
         values += [evidence.value(near, path, near.at(*path.split("."))) for path, _ in reasons]
         if [path for path, _ in reasons] == ["spec.claimRef"] and near.text("status", "phase") == "Released":
@@ -321,7 +321,7 @@ _CLAIM_FIELDS: Final = {
 
 
 def _claim_side(state: ClusterState, claim: ClusterObject, path: str) -> Evidence:
-    """The claim's field that stands against a field of the volume."""
+    """The field of the claim that conflicts with a field of the volume."""
     field = _CLAIM_FIELDS.get(path, "storageClassName")
     found = claim.at("spec", *field.split("."))
     return claim_field(state, claim, field, "(not set)" if found is None else found)

@@ -39,17 +39,16 @@ _RWO_MODES: Final = frozenset({"ReadWriteOnce", "ReadWriteOncePod"})
     severity="critical",
     kinds=("PersistentVolumeClaim", "PersistentVolume"),
     reads=("PersistentVolumeClaim status.phase", "PersistentVolume status.phase", "PersistentVolume status.message"),
-    explanation="A claim is Lost when the PersistentVolume it was bound to is gone: the binding cannot be made "
-    "again, data is only where the storage kept it. A volume is Failed when it could not be reclaimed after its "
-    "claim was deleted; it then has to be cleaned up by hand.",
+    explanation="A claim is Lost when the PersistentVolume that it was bound to no longer exists. The binding "
+    "cannot be restored, and the data remains only if the storage kept it. A volume is Failed when it "
+    "could not be reclaimed after its claim was deleted; clean it up by hand.",
 )
 def lost(state: ClusterState) -> Iterator[Fault]:
-    """Claims that lost their volume, and volumes that could not be given back."""
     for claim in state.of("PersistentVolumeClaim"):
         if claim.text("status", "phase") != "Lost" or claim.deleted is not None:
             continue
         volume = claim.text("spec", "volumeName")
-        gone = ", which does not exist any more" if state.is_missing("PersistentVolume", "", volume) else ""
+        gone = ", which no longer exists" if state.is_missing("PersistentVolume", "", volume) else ""
         yield Fault(
             subject=claim.ref,
             cause=f"{claim.ref} is Lost: it was bound to PersistentVolume {volume}{gone}",
@@ -84,13 +83,13 @@ def lost(state: ClusterState) -> Iterator[Fault]:
     kinds=("Pod", "PersistentVolumeClaim"),
     reads=("event FailedAttachVolume", "PersistentVolumeClaim spec.accessModes", "spec.replicas", "spec.strategy.type"),
     explanation="A ReadWriteOnce volume can be used on one node at a time (ReadWriteOncePod: by one pod). A second "
-    "replica on another node, or the new pod of a rolling update, waits until the first lets go, which a Deployment "
-    "with RollingUpdate never makes it do: use `strategy: Recreate`, one replica, a StatefulSet with a claim for "
-    "each pod, or ReadWriteMany. When the holder's node is down, its volume stays attached until the node is back or "
-    "gone.",
+    "replica on another node, or the new pod of a rolling update, waits until the first releases it. "
+    "With RollingUpdate, this never happens. Use `strategy: Recreate`, one replica, a StatefulSet with "
+    "a claim for each pod, or ReadWriteMany. When the node of the holder is down, the volume stays "
+    "attached until the node returns or is deleted.",
 )
 def held_elsewhere(state: ClusterState) -> Iterator[Fault]:
-    """The pod that waits, and the one that holds the volume."""
+    """The pod that waits, and the pod that holds the volume."""
     users = pods_by_claim(state)
     gated = {found.pod.uid: found.proof for found in unscheduled_pods(state) if _RWOP.search(found.message)}
     for pod in judged_pods(state):
@@ -168,12 +167,11 @@ def _down_node(state: ClusterState, pod: ClusterObject) -> ObjectRef | None:
     kinds=("PersistentVolumeClaim",),
     needs=("StorageClass",),
     reads=("status.conditions", "status.allocatedResourceStatuses", "event VolumeResizeFailed", "status.capacity"),
-    explanation="The claim asks for more than its volume has, and growing it failed or does not go on. The driver "
-    "may not support it, the class may not allow it (`allowVolumeExpansion`), or the file system grows only when the "
-    "pod is started anew. A resize that has just begun is left alone.",
+    explanation="The claim requests more than its volume has, and the resize failed or does not progress. The "
+    "driver may not support it, the class may not allow it (`allowVolumeExpansion`), or the file "
+    "system grows only when the pod restarts. A resize that has just begun is ignored.",
 )
 def not_resized(state: ClusterState) -> Iterator[Fault]:
-    """Claims whose size is behind what they ask for."""
     for claim in state.of("PersistentVolumeClaim"):
         asked = claim.text("spec", "resources", "requests", "storage")
         size = claim.text("status", "capacity", "storage")
@@ -190,8 +188,8 @@ def not_resized(state: ClusterState) -> Iterator[Fault]:
         )
         yield Fault(
             subject=claim.ref,
-            cause=f"{claim.ref} asks for {asked}, but its volume still has {size}: {why}"
-            f"{'; its StorageClass does not allow volumes to grow' if fixed else ''}",
+            cause=f"{claim.ref} requests {asked}, but its volume still has {size}: "
+            f"{why}{'; its StorageClass does not allow volume expansion' if fixed else ''}",
             evidence=(
                 evidence.field(claim, "spec", "resources", "requests", "storage"),
                 evidence.field(claim, "status", "capacity", "storage"),
@@ -203,7 +201,7 @@ def not_resized(state: ClusterState) -> Iterator[Fault]:
 
 
 def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tuple[Evidence, ...]] | None:
-    """Why the resize fails, None while it may still go on."""
+    """Why the resize fails; None while it may still progress."""
     failed = state.events_of(claim, "VolumeResizeFailed")[-1:]
     if failed:
         return failed[0].message, (evidence.event(failed[0]),)
@@ -218,9 +216,7 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
         since = state.now - (moment(text(condition, "lastTransitionTime")) or state.now)
         if kind in {"ControllerResizeError", "NodeResizeError"}:
             return text(condition, "message") or kind, (proof,)
-        waiting = (
-            "waiting for the pod to be started again" if kind == "FileSystemResizePending" else "it does not go on"
-        )
+        waiting = "it waits for the pod to restart" if kind == "FileSystemResizePending" else ("it does not progress")
         if kind in {"FileSystemResizePending", "Resizing"} and since >= _LONG_GRACES * state.grace_seconds:
             return f"{waiting} for {duration(since)}", (proof,)
     return None
@@ -228,17 +224,16 @@ def _resize_trouble(state: ClusterState, claim: ClusterObject) -> tuple[str, tup
 
 @Row(
     id="V09",
-    title="Volume lies on a node that does not exist",
+    title="Volume is on a node that does not exist",
     severity="critical",
     kinds=("PersistentVolume",),
     needs=("Node",),
     reads=("spec.nodeAffinity", "Node metadata.labels", "status.phase"),
     explanation="A local or zonal volume can be used only on the nodes that its `nodeAffinity` names, and none of "
-    "them exists: the node was removed or renamed, or the label is misspelt. No pod that uses the claim can be "
-    "placed. Only volumes that a pod uses count.",
+    "them exists. The node was removed or renamed, or the label is misspelt. No pod that uses the "
+    "claim can be scheduled. Only volumes that a pod uses count.",
 )
 def on_no_node(state: ClusterState) -> Iterator[Fault]:
-    """Bound volumes whose nodes are gone."""
     nodes = state.of("Node")
     if not nodes or not state.covers("Node"):
         return
@@ -252,8 +247,9 @@ def on_no_node(state: ClusterState) -> Iterator[Fault]:
         wanted = "; ".join(f"{key} in {', '.join(values)}" for key, values in node_terms(volume))
         yield Fault(
             subject=volume.ref,
-            cause=f"{volume.ref} of PersistentVolumeClaim {'/'.join(claim)} can be used only on nodes with {wanted}, "
-            f"and there is no such node{_near_value(volume, nodes)}; {owner_words(waiting[0], state)} needs it",
+            cause=f"{volume.ref} of PersistentVolumeClaim {'/'.join(claim)} can be used only on nodes with "
+            f"{wanted}, and no such node exists{_near_value(volume, nodes)}; {owner_words(waiting[0], state)} "
+            "needs it",
             evidence=(
                 evidence.field(volume, "spec", "nodeAffinity"),
                 *(evidence.value(node, "metadata.labels", node.labels) for node in nodes[:_MOST]),
@@ -268,7 +264,7 @@ def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
         there = {node.labels[key] for node in nodes if key in node.labels}
         near = next((found for each in values if (found := nearest(each, there))), None)
         if near:
-            return f" (the nearest {key} is {near!r})"
+            return f" (the closest {key} is {near!r})"
     return ""
 
 
@@ -278,12 +274,11 @@ def _near_value(volume: ClusterObject, nodes: Sequence[ClusterObject]) -> str:
     severity="warning",
     kinds=("PersistentVolumeClaim", "Pod"),
     reads=("metadata.deletionTimestamp", "metadata.finalizers", "Pod spec.volumes"),
-    explanation="A claim that pods use is kept by the finalizer kubernetes.io/pvc-protection until the last of them "
-    "is gone; it goes on working until then. Pods that are made in the meantime cannot use it. Scale the workload "
-    "down if the deletion is wanted; it cannot be taken back.",
+    explanation="The finalizer kubernetes.io/pvc-protection keeps a claim until the last pod that uses it is "
+    "deleted; the volume works until then. New pods cannot use the claim. Scale the workload down if "
+    "the deletion is intended; it cannot be reverted.",
 )
 def deletion_waits(state: ClusterState) -> Iterator[Fault]:
-    """Claims that only wait for their pods."""
     users: dict[tuple[str, str], list[ClusterObject]] | None = None
     for claim in state.of("PersistentVolumeClaim"):
         if claim.deleted is None or state.now - claim.deleted < _LONG_GRACES * state.grace_seconds:
@@ -322,13 +317,13 @@ _SHARED_MEMORY: Final = "/dev/shm/"  # noqa: S108  a name in logs, nothing is wr
     kinds=("Pod",),
     needs=("PersistentVolumeClaim",),
     reads=("log lines with No space left on device", "spec.containers[].volumeMounts"),
-    explanation="The log of a failing container says that there is no space left, with a file below one of its "
-    "mounts. How full volumes are is not in the API's lists, so that a full volume is seen only once it breaks "
-    "something and the log says so. Enlarge the claim, or remove what fills it; `/dev/shm` has 64 MiB unless it is "
-    "mounted otherwise.",
+    explanation="The log of a failing container reports no space left, with a file below one of its mounts. The "
+    "lists of the API do not show how full volumes are, so a full volume is found only through such a "
+    "log line. Enlarge the claim, or delete what fills it. `/dev/shm` has 64 MiB unless a volume is "
+    "mounted there.",
 )
 def full(state: ClusterState) -> Iterator[Fault]:
-    """The volume behind the file that could not be written."""
+    """The volume of the file that could not be written."""
     for key, log in state.logs.items():
         pod = state.find(key.pod)
         lines = [line.strip() for line in log.splitlines() if says_full(line)]

@@ -1,4 +1,4 @@
-"""Pods that are never made because the API server refuses them: quotas, bounds, accounts, webhooks, policies."""
+"""Pods that the API server refuses to create: quotas, LimitRanges, ServiceAccounts, webhooks, policies."""
 
 from __future__ import annotations
 
@@ -52,12 +52,11 @@ def _pairs(written: str) -> dict[str, str]:
     kinds=_KINDS,
     needs=("ResourceQuota",),
     reads=(*_READS, "ResourceQuota status.hard", "ResourceQuota status.used"),
-    explanation="The namespace's quota has no room for the next pod, so its controller cannot create it. It stays so "
-    "until the quota is raised, something else in the namespace is removed, or the pod asks for less. Only a warning "
-    "while other pods of the workload are ready.",
+    explanation="The quota of the namespace has no room for the next pod, so its controller cannot create it. "
+    "Raise the quota, remove other objects from the namespace, or reduce the requests of the pod. Only "
+    "a warning while other pods of the workload are ready.",
 )
 def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
-    """The quota is the culprit; used, hard and requested are the evidence."""
     for refusal, found in refused_with(state, QUOTA):
         namespace, name = refusal.maker.namespace, found["quota"]
         quota = state.get("ResourceQuota", namespace, name)
@@ -86,16 +85,16 @@ def quota_exceeded(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="W03b",
-    title="Pod has no requests or limits where a quota demands them",
+    title="Pod has no requests or limits, but a quota requires them",
     severity="critical",
     kinds=_KINDS,
     needs=("ResourceQuota",),
     reads=(*_READS, "spec.template.spec.containers[].resources"),
-    explanation="A quota for requests or limits makes them mandatory for every container of the namespace: a pod "
-    "without them is refused. They belong into the workload's containers, or into a LimitRange with defaults.",
+    explanation="A quota for requests or limits makes them mandatory for every container of the namespace, so a "
+    "pod without them is refused. Set them in the workload's containers, or create a LimitRange with "
+    "defaults.",
 )
 def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
-    """The workload is the culprit; what its container lacks is the evidence."""
     for refusal, found in refused_with(state, MUST_SPECIFY):
         template = template_of(refusal.workload)
         lacking = [entry.strip().partition(" for: ")[::2] for entry in found["what"].split(";")]
@@ -115,8 +114,8 @@ def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=refusal.workload.ref,
             severity=refusal.severity,
-            cause=f"{quota} demands {' and '.join(dict.fromkeys(resource for resource, _ in lacking))} "
-            f"of every container, but the pods of {refusal.workload.ref} do not set them",
+            cause=f"{quota} requires {' and '.join(dict.fromkeys((resource for resource, _ in lacking)))} for every "
+            f"container, but the pods of {refusal.workload.ref} do not set them",
             evidence=(*values, refusal.proof, *hard),
             next_check=f"kubectl -n {refusal.maker.namespace} describe resourcequota {found['quota']}",
             since=refusal.since,
@@ -124,7 +123,7 @@ def quota_demands_resources(state: ClusterState) -> Iterator[Fault]:
 
 
 def _named_containers(spec: JsonObject, names: str) -> Iterator[tuple[str, JsonObject]]:
-    """The containers in a list of names; all main ones when none is named."""
+    """The containers in a list of names; all main containers when no name is given."""
     wanted = {name.strip() for name in names.split(",") if name.strip()}
     for key in ("containers", "initContainers"):
         for index, container in enumerate(children(spec, key)):
@@ -139,11 +138,11 @@ def _named_containers(spec: JsonObject, names: str) -> Iterator[tuple[str, JsonO
     kinds=_KINDS,
     needs=("LimitRange",),
     reads=(*_READS, "LimitRange spec.limits[].min", "LimitRange spec.limits[].max"),
-    explanation="A container asks for more than the namespace's LimitRange allows, or for less than it demands, so the "
-    "pod is refused. Either the workload's resources or the LimitRange has to change.",
+    explanation="A container requests more or less than the LimitRange of the namespace allows, so the pod is "
+    "refused. Change the resources of the workload or the LimitRange.",
 )
 def limit_range_refuses(state: ClusterState) -> Iterator[Fault]:
-    """The workload is the culprit if it sets the value itself, otherwise the LimitRange whose default it is."""
+    """The workload is the culprit if it sets the value itself, otherwise the LimitRange that sets the default."""
     for pattern in (BOUNDS, RATIO):
         for refusal, found in refused_with(state, pattern):
             yield _out_of_bounds(state, refusal, found[0])
@@ -190,10 +189,13 @@ def _sets_resources(container: JsonObject) -> bool:
     kinds=_KINDS,
     needs=("ServiceAccount",),
     reads=(*_READS, "spec.template.spec.serviceAccountName"),
-    explanation="Pods are only made for a ServiceAccount that exists. Create it, or correct the name in the workload.",
+    explanation=(
+        "The ServiceAccount of a pod must exist before the pod can be created. Create it, or correct the name in "
+        "the workload."
+    ),
 )
 def service_account_missing(state: ClusterState) -> Iterator[Fault]:
-    """The ServiceAccount is the culprit, or the workload when its reference is a slip."""
+    """The ServiceAccount is the culprit, or the workload when its reference is misspelt."""
     for refusal, found in refused_with(state, SERVICE_ACCOUNT):
         namespace, name = refusal.maker.namespace, found["plain"] or found["quoted"]
         if state.get("ServiceAccount", namespace, name) is not None:
@@ -220,12 +222,12 @@ def service_account_missing(state: ClusterState) -> Iterator[Fault]:
     kinds=_KINDS,
     needs=("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "Service"),
     reads=(*_READS, "webhooks[].clientConfig", "webhooks[].failurePolicy"),
-    explanation="A webhook with failurePolicy Fail has to be asked before a pod is made, and it cannot be reached: its "
-    "Service is missing or has no ready pod, or its certificate is not trusted. Repair or remove what serves it, or "
-    "remove its configuration.",
+    explanation="A webhook with failurePolicy Fail must be called before a pod is created, but it cannot be "
+    "reached. Its Service is missing or has no ready pod, or its certificate is not trusted. Repair "
+    "the workload behind it, or delete its configuration.",
 )
 def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
-    """The configuration is the culprit, explained by what serves the webhook if that exists."""
+    """The configuration is the culprit; the backend of the webhook explains it if it exists."""
     for refusal, found in refused_with(state, WEBHOOK_FAILED):
         name, why = found["webhook"], found["why"].strip()
         webhook = webhook_named(state, name, why)
@@ -236,8 +238,9 @@ def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=webhook.configuration.ref,
             severity=refusal.severity,
-            cause=f"webhook {name} of {webhook.configuration.ref} must be asked before a pod of {refusal.workload.ref} "
-            f"is made (failurePolicy {webhook.failure_policy}) and fails: {webhook.trouble(state) or why}",
+            cause=f"webhook {name} of {webhook.configuration.ref} must be called before a pod of "
+            f"{refusal.workload.ref} is created (failurePolicy {webhook.failure_policy}) and fails: "
+            f"{webhook.trouble(state) or why}",
             evidence=(*webhook.evidence(state), refusal.proof),
             next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
             because=backends(state, webhook),
@@ -249,7 +252,7 @@ def _unknown_webhook(refusal: Refusal, name: str, why: str) -> Fault:
     return Fault(
         subject=refusal.maker.ref,
         severity=refusal.severity,
-        cause=f"webhook {name} must be asked before a pod of {refusal.workload.ref} is made and fails: {why}",
+        cause=f"webhook {name} must be called before a pod of {refusal.workload.ref} is created and fails: {why}",
         evidence=(refusal.proof,),
         next_check="kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
         since=refusal.since,
@@ -262,11 +265,10 @@ def _unknown_webhook(refusal: Refusal, name: str, why: str) -> Fault:
     severity="critical",
     kinds=_KINDS,
     reads=_READS,
-    explanation="An admission webhook or a ValidatingAdmissionPolicy looked at the pod and denied it. Its message says "
-    "what the pod has to look like; usually the workload's template has to change.",
+    explanation="An admission webhook or a ValidatingAdmissionPolicy denied the pod. Its message states the "
+    "requirement; usually the template of the workload must be changed.",
 )
 def policy_denies(state: ClusterState) -> Iterator[Fault]:
-    """The workload is the culprit; the policy's words are the evidence."""
     for pattern, noun in ((WEBHOOK_DENIED, "webhook"), (POLICY_DENIED, "policy")):
         for refusal, found in refused_with(state, pattern):
             yield Fault(
@@ -287,11 +289,10 @@ def policy_denies(state: ClusterState) -> Iterator[Fault]:
     severity="critical",
     kinds=_KINDS,
     reads=_READS,
-    explanation="The API server refuses the pods of a workload for a reason that has no row of its own; its message is "
-    "the evidence. What refers to a missing PriorityClass or RuntimeClass is refused as well.",
+    explanation="The API server refuses the pods of a workload for a reason without a rule of its own. Its message "
+    "is the evidence. A missing PriorityClass or RuntimeClass is reported here too.",
 )
 def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
-    """Everything that is refused for another reason."""
     for refusal in refusals(state):
         if refusal.is_known:
             continue
@@ -314,7 +315,7 @@ _CLASSES: Final = (
 
 
 def _missing_class(state: ClusterState, message: str) -> ObjectRef | None:
-    """The class that has to be created, unless its name is a slip."""
+    """The missing class, or the workload when the name is misspelt."""
     for kind, _, pattern in _CLASSES:
         found = pattern.search(message)
         if found is not None and not meant(found[1], (each.name for each in state.of(kind))):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 ROLLOUT_GRACES: Final = 5
-"""A rollout may take this many times the state's grace."""
+"""A rollout may take this many grace periods."""
 
 _SHOWN_DIFFERENCES: Final = 5
 _MOST_PODS: Final = 20
@@ -43,13 +43,13 @@ def wanted_replicas(workload: ClusterObject) -> int:
 
 
 def sick_pods(state: ClusterState, workload: ClusterObject) -> tuple[ObjectRef, ...]:
-    """The pods of a workload that are not ready: what they suffer from explains why it is not complete."""
+    """The pods of a workload that are not ready; their faults explain why it is incomplete."""
     pods = (pod for pod in state.pods_of(workload) if text(pod.condition("Ready"), "status") != "True")
     return tuple(pod.ref for pod in islice(pods, _MOST_PODS))
 
 
 def _difference_evidence(workload: ClusterObject, differences: tuple[Difference, ...]) -> tuple[Evidence, ...]:
-    """What changed between two templates: the new value, with the old one behind it."""
+    """The differences between two templates: the new value, followed by the old one."""
     return tuple(
         Evidence(object=workload.ref, path=each.path, value=f"{each.new} (before: {each.old})")
         for each in differences[:_SHOWN_DIFFERENCES]
@@ -67,13 +67,12 @@ def _in_words(differences: tuple[Difference, ...]) -> str:
     severity="critical",
     kinds=("Deployment", "ReplicaSet"),
     reads=("status.conditions[Progressing]", "ReplicaSet status.readyReplicas", "ReplicaSet spec.template"),
-    explanation="The newest ReplicaSet of a Deployment does not become ready: its progress deadline has passed, or the "
-    "older ReplicaSet still runs beside it after several minutes. What differs between the two ReplicaSets is shown. "
-    "It is a symptom of whatever the new pods suffer from; `kubectl rollout undo` brings the old ones back. Only a "
-    "warning while old pods are available.",
+    explanation="The newest ReplicaSet of a Deployment does not become ready: its progress deadline has passed, or "
+    "the older ReplicaSet still runs after several minutes. The differences between the two "
+    "ReplicaSets are shown. This is a symptom of the fault of the new pods; `kubectl rollout undo` "
+    "restores the previous version. Only a warning while old pods are available.",
 )
 def rollout_stuck(state: ClusterState) -> Iterator[Fault]:
-    """Deployments whose newest ReplicaSet does not get ready."""
     for deployment in state.of("Deployment"):
         if deployment.deleted is not None or wanted_replicas(deployment) == 0 or deployment.boolean("spec", "paused"):
             continue
@@ -120,15 +119,14 @@ def _stuck_for(
 
 @Row(
     id="W01b",
-    title="Controller does not act on a change",
+    title="Controller does not process a change",
     severity="critical",
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
     reads=("metadata.generation", "status.observedGeneration", "metadata.managedFields[].time"),
-    explanation="The workload was changed minutes ago and its controller has not even looked at the change. Usually "
-    "the kube-controller-manager does not run or cannot reach the API.",
+    explanation="The workload was changed minutes ago and its controller has not processed the change. Usually the "
+    "kube-controller-manager is down or cannot reach the API server.",
 )
 def controller_lags(state: ClusterState) -> Iterator[Fault]:
-    """Workloads whose newest generation no controller has seen."""
     for kind in ("Deployment", "StatefulSet", "DaemonSet"):
         for workload in state.of(kind):
             generation, seen = (
@@ -140,8 +138,9 @@ def controller_lags(state: ClusterState) -> Iterator[Fault]:
             if workload.deleted is None and generation > seen and old:
                 yield Fault(
                     subject=workload.ref,
-                    cause=f"no controller has acted on the last change of {workload.ref}: its generation is "
-                    f"{generation}, status.observedGeneration is {seen}; the kube-controller-manager may be down",
+                    cause=f"no controller has processed the last change of {workload.ref}: its generation is "
+                    f"{generation}, status.observedGeneration is {seen}; the kube-controller-manager may be "
+                    "down",
                     evidence=(
                         evidence.value(workload, "status.observedGeneration", seen),
                         evidence.value(workload, "metadata.generation", generation),
@@ -162,11 +161,10 @@ def _edits(each: ClusterObject) -> Iterator[float]:
     severity="critical",
     kinds=("Deployment",),
     reads=("status.conditions[Available]", "status.availableReplicas", "spec.replicas"),
-    explanation="Fewer pods are ready than the Deployment needs. It is a symptom: the cause lies with the pods or with "
-    "what keeps them from being made. Only a warning while some pods are available.",
+    explanation="Fewer pods are ready than the Deployment requires. This is a symptom: the cause is at the pods, "
+    "or prevents their creation. Only a warning while some pods are available.",
 )
 def unavailable(state: ClusterState) -> Iterator[Fault]:
-    """Deployments without minimum availability, for longer than the grace."""
     for deployment in state.of("Deployment"):
         condition = deployment.condition("Available")
         wanted = wanted_replicas(deployment)
@@ -193,7 +191,7 @@ def unavailable(state: ClusterState) -> Iterator[Fault]:
 
 
 def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
-    """How long ready pods have to be ready until they count as available."""
+    """How long pods must be ready until they count as available."""
     return (
         deployment.integer("spec", "minReadySeconds") if deployment.integer("status", "readyReplicas") >= wanted else 0
     )
@@ -205,11 +203,11 @@ def _waits_seconds(deployment: ClusterObject, wanted: int) -> int:
     severity="warning",
     kinds=("Deployment", "ReplicaSet"),
     reads=("spec.paused", "spec.template", "ReplicaSet spec.template"),
-    explanation="The Deployment is paused, and its template is newer than its newest ReplicaSet: the change reaches no "
-    "pod until `kubectl rollout resume`. A paused Deployment without a waiting change is only worth knowing.",
+    explanation="The Deployment is paused, and its template is newer than its newest ReplicaSet, so the change "
+    "reaches no pod until `kubectl rollout resume`. A paused Deployment without a pending change has "
+    "severity info.",
 )
 def paused(state: ClusterState) -> Iterator[Fault]:
-    """Paused Deployments."""
     for deployment in state.of("Deployment"):
         if not deployment.boolean("spec", "paused") or deployment.deleted is not None:
             continue
@@ -217,7 +215,7 @@ def paused(state: ClusterState) -> Iterator[Fault]:
         differences = _waiting_changes(deployment, newest)
         never = newest is None and wanted_replicas(deployment) > 0 and state.covers("ReplicaSet", deployment.namespace)
         waits = bool(differences) or never
-        what = "it was paused before its first rollout, so it has no pods" if never else "nothing waits for it"
+        what = "it was paused before its first rollout, so it has no pods" if never else "no change is pending"
         if differences:
             what = f"this change reaches no pod: {'; '.join(map(str, differences[:_SHOWN_DIFFERENCES]))}"
         yield Fault(
@@ -243,22 +241,21 @@ _SCALE_TO_ZERO: Final = "keda.sh"
 
 @Row(
     id="W04",
-    title="Scaled to zero although something needs it",
+    title="Scaled to zero although it is needed",
     severity="critical",
     kinds=("Deployment", "StatefulSet"),
     needs=("Service",),
     reads=(
         "spec.replicas", "Service spec.selector", "Ingress backends", "HorizontalPodAutoscaler spec.scaleTargetRef",
-        "settings and logs of consumers", "events ScalingReplicaSet, SuccessfulDelete",
+        "settings and logs of clients", "events ScalingReplicaSet, SuccessfulDelete",
     ),
-    explanation="The workload has spec.replicas 0, and a Service that has no other pods selects it. It is critical "
-    "when an Ingress or an autoscaler points there too, or when workloads that use the Service fail or it was scaled "
-    "down within the last hour. It is a warning when the settings of a workload name the Service, and only worth "
-    "knowing when nothing does: then it is probably on purpose. A workload that nothing points at, that another "
-    "workload stands in for, or that KEDA scales to zero, is no fault.",
+    explanation="The workload has spec.replicas 0, and a Service that has no other pods selects it. Critical when "
+                "an Ingress or an autoscaler refers to it, clients of the Service fail, or it was scaled down "
+                "within the last hour. A warning when the settings of a workload name the Service, otherwise info, "
+                "because it is probably intended. A workload without such references, with a replacement, or "
+                "scaled to zero by KEDA is not a fault.",
 )  # fmt: skip
 def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
-    """Workloads with 0 replicas behind a Service without other pods, or under an autoscaler."""
     routed = _routed_services(state)
     for workload in (*state.of("Deployment"), *state.of("StatefulSet")):
         if workload.at("spec", "replicas") != 0 or workload.deleted is not None or _is_scaled_by_keda(state, workload):
@@ -274,7 +271,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=workload.ref,
             severity=severity,
-            title="Scaled to zero, nothing is known to need it" if severity == "info" else None,
+            title="Scaled to zero, with no known client" if severity == "info" else None,
             cause=f"{workload.ref} is scaled to zero (spec.replicas is 0), "
             + (f"and {services[0].ref} has no other pods" if severity == "info" else _needed(services, scaler, users)),
             evidence=(
@@ -292,7 +289,7 @@ def scaled_to_zero(state: ClusterState) -> Iterator[Fault]:
 def _severity(
     state: ClusterState, services: list[ClusterObject], users: list[Edge], *, recent: bool
 ) -> Literal["critical", "warning", "info"]:
-    """Without an Ingress or an autoscaler it matters to those who use the Services, as far as that is known."""
+    """Without an Ingress or an autoscaler, the clients of the Services decide, as far as they are known."""
     fails = any(failures(state).get(each.ref) for each in services)
     if not users:
         return "critical" if fails and recent else "info"
@@ -307,7 +304,7 @@ def _needed(services: list[ClusterObject], scaler: ClusterObject | None, users: 
 
 
 def _left_alone(state: ClusterState, workload: ClusterObject) -> list[ClusterObject]:
-    """The Services that select the workload's pods and no others."""
+    """The Services that select only pods of the workload."""
     services = services_selecting(state, workload.namespace, template_of(workload).labels)
     return [
         service
@@ -317,7 +314,7 @@ def _left_alone(state: ClusterState, workload: ClusterObject) -> list[ClusterObj
 
 
 def _routed_services(state: ClusterState) -> set[tuple[str, str]]:
-    """Namespace and name of every Service that an Ingress sends requests to."""
+    """Namespace and name of every Service that is the backend of an Ingress."""
     found: set[tuple[str, str]] = set()
     for ingress in state.of("Ingress"):
         backends = [ingress.at("spec", "defaultBackend")]
@@ -328,7 +325,7 @@ def _routed_services(state: ClusterState) -> set[tuple[str, str]]:
 
 
 def _is_scaled_by_keda(state: ClusterState, workload: ClusterObject) -> bool:
-    """Whether something may wake it when it is needed."""
+    """Whether KEDA may scale it up when it is needed."""
     return any(
         each.kind == "ScaledObject" and text(each.body, "spec", "scaleTargetRef", "name") == workload.name
         for each in state.of(f"ScaledObject.{_SCALE_TO_ZERO}", workload.namespace)
@@ -336,7 +333,7 @@ def _is_scaled_by_keda(state: ClusterState, workload: ClusterObject) -> bool:
 
 
 def _scaled_down(state: ClusterState, workload: ClusterObject) -> Iterator[Evidence]:
-    """What says that it ran shortly ago."""
+    """Evidence that it ran a short time ago."""
     for event in state.events_of(workload, "ScalingReplicaSet"):
         if (
             "scaled down" in event.message.lower()

@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets whose pods are missing or not ready, and selectors that take each other's pods."""
+"""StatefulSets and DaemonSets whose pods are missing or not ready, and selectors that overlap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VENDOR_DOMAINS: Final = (
     "longhorn.io rook.io ceph.com openebs.io topolvm.io kubevirt.io karpenter.sh universe.tf istio.io"
 )
 _VENDORS: Final = frozenset(_VENDOR_DOMAINS.split())
-"""Labels below these domains come with hardware, a cloud or a product, not with what the cluster's people decide."""
+"""Labels of these domains come with hardware, a cloud or a product; the users of the cluster do not set them."""
 _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|nowhere|suspend|paused?\b|\boff\b")
 
 
@@ -42,12 +42,11 @@ _NOWHERE: Final = re.compile(r"(?i)non-?exist|no-?such|disabled?|never|none\b|no
     severity="critical",
     kinds=("StatefulSet", "Pod"),
     reads=("status.readyReplicas", "spec.replicas", "spec.podManagementPolicy", "Pod status.conditions[Ready]"),
-    explanation="The pods of a StatefulSet are made one after the other, each when the one before is ready: the first "
-    "that is not ready blocks all behind it. It is a symptom of what that pod suffers from. Only a warning while other "
-    "pods are ready.",
+    explanation="A StatefulSet creates each pod only after the previous one is ready, so the first pod that is not "
+    "ready blocks all later ones. This is a symptom of the fault of that pod. Only a warning while "
+    "other pods are ready.",
 )
 def incomplete(state: ClusterState) -> Iterator[Fault]:
-    """StatefulSets with a pod that is not ready for longer than the grace, and what it blocks."""
     for workload in state.of("StatefulSet"):
         wanted, ready = wanted_replicas(workload), workload.integer("status", "readyReplicas")
         if workload.deleted is not None or ready >= wanted or state.age_seconds(workload) < state.grace_seconds:
@@ -94,12 +93,12 @@ def _first_not_ready(
 
 
 def _blocked(workload: ClusterObject, name: str, wanted: int) -> str:
-    """What is not made or not updated because this pod is not ready."""
+    """The pods that are not created or updated because this pod is not ready."""
     ordinal = int(found[1]) if (found := _ORDINAL.search(name)) else 0
     last = workload.integer("spec", "ordinals", "start") + wanted - 1
     if workload.text("spec", "podManagementPolicy") == "Parallel" or ordinal >= last:
         return ""
-    return f", which blocks the pods behind it up to {workload.name}-{last}"
+    return f", which blocks the pods after it up to {workload.name}-{last}"
 
 
 def _ready_condition(pod: ClusterObject) -> Evidence:
@@ -115,12 +114,11 @@ def _ready_condition(pod: ClusterObject) -> Evidence:
     kinds=("StatefulSet",),
     needs=("Service",),
     reads=("spec.serviceName",),
-    explanation="The Service that gives the pods of a StatefulSet their host names does not exist, so that these names "
-    "cannot be resolved. A warning when the name is a slip or when something in the namespace uses such host names; "
-    "otherwise it is only worth knowing.",
+    explanation="The Service that gives the pods of a StatefulSet their host names does not exist, so these names "
+    "cannot be resolved. A warning when the name is misspelt or when a workload in the namespace uses "
+    "such host names, otherwise info.",
 )
 def headless_service_missing(state: ClusterState) -> Iterator[Fault]:
-    """StatefulSets whose serviceName names nothing."""
     for workload in state.of("StatefulSet"):
         name, namespace = workload.text("spec", "serviceName"), workload.namespace
         if not name or workload.deleted is not None or not state.is_missing("Service", namespace, name):
@@ -156,11 +154,10 @@ def _is_named(state: ClusterState, namespace: str, service: str) -> bool:
     severity="critical",
     kinds=("DaemonSet", "Pod"),
     reads=("status.desiredNumberScheduled", "status.numberReady", "status.numberUnavailable"),
-    explanation="On some nodes that should have one, the DaemonSet's pod is missing or not ready. It is a symptom of "
-    "what these pods suffer from. Only a warning while it is ready on other nodes.",
+    explanation="On some nodes that should have one, the pod of the DaemonSet is missing or not ready. This is a "
+    "symptom of the fault of these pods. Only a warning while it is ready on other nodes.",
 )
 def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
-    """DaemonSets with pods that are not ready for longer than the grace."""
     for workload in state.of("DaemonSet"):
         desired, ready = workload.integer("status", "desiredNumberScheduled"), workload.integer("status", "numberReady")
         if workload.deleted is not None or ready >= desired or state.age_seconds(workload) < state.grace_seconds:
@@ -190,12 +187,12 @@ def daemon_set_incomplete(state: ClusterState) -> Iterator[Fault]:
     severity="warning",
     kinds=("DaemonSet", "Node"),
     reads=("status.desiredNumberScheduled", "spec.template.spec.nodeSelector", "Node metadata.labels"),
-    explanation="No node has the labels that the DaemonSet's nodeSelector asks for, so it runs nowhere. For labels of "
-    "a vendor or of Kubernetes (a graphics card, an operating system) that is normal until such a node comes, and only "
-    "worth knowing unless the value is a slip. A label like `disabled` that switches the DaemonSet off is none either.",
+    explanation="No node has the labels of the DaemonSet's nodeSelector, so it has no pods. For labels of a vendor "
+    "or of Kubernetes (a GPU, an operating system), this is normal until such a node exists. The "
+    "severity is then info, unless the value is misspelt. A label such as `disabled`, which turns the "
+    "DaemonSet off, is not a fault.",
 )
 def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
-    """DaemonSets whose nodeSelector fits no node."""
     nodes = state.of("Node")
     if not nodes or not state.covers("Node"):
         return
@@ -225,7 +222,7 @@ def daemon_set_without_nodes(state: ClusterState) -> Iterator[Fault]:
 
 
 def _is_own_label(workload: ClusterObject, key: str, value: str) -> bool:
-    """Whether the people of the cluster set the label on nodes themselves, and it does not mean nowhere."""
+    """Whether users of the cluster set the label on nodes themselves, and its value does not mean "off"."""
     domain, slash, name = key.rpartition("/")
     if _NOWHERE.search(f"{name} {value}"):
         return False
@@ -245,12 +242,11 @@ def _missing_label(selector: dict[str, str], nodes: tuple[ClusterObject, ...]) -
     severity="warning",
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
     reads=("spec.selector", "spec.template.metadata.labels"),
-    explanation="The selector of a workload matches the pods of another one in the namespace. Controllers tell their "
-    "pods apart by owner, but autoscalers, disruption budgets, Services and `kubectl logs` take the pods of both. A "
-    "warning when both selectors are the same; otherwise it is only worth knowing.",
+    explanation="The selector of a workload matches the pods of another workload in the namespace. Controllers "
+    "identify their pods by owner, but autoscalers, disruption budgets, Services and `kubectl logs` "
+    "include the pods of both. A warning when both selectors are equal, otherwise info.",
 )
 def overlapping_selectors(state: ClusterState) -> Iterator[Fault]:
-    """Workloads that select pods of another one."""
     by_label: dict[tuple[str, str, str], list[ClusterObject]] = defaultdict(list)
     workloads = [
         each

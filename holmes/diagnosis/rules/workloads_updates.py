@@ -1,4 +1,4 @@
-"""Pods that are not what their workload says: held-back updates, mutated pods, configuration read long ago."""
+"""Pods that differ from their workload: updates held back, pods changed after creation, outdated configuration."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _MOST_WEBHOOKS: Final = 5
     severity="warning",
     kinds=("StatefulSet",),
     reads=("spec.updateStrategy.rollingUpdate.partition", "spec.replicas", "status.updateRevision"),
-    explanation="Only pods with an ordinal of at least the partition are updated. It is as large as the number of "
-    "pods, so a change of the template reaches none of them. A staged rollout lowers the partition step by step.",
+    explanation="Only pods with an ordinal of at least the partition are updated. The partition is as large as the "
+    "number of replicas, so a change of the template reaches no pod. A staged rollout lowers the "
+    "partition step by step.",
 )
 def held_by_partition(state: ClusterState) -> Iterator[Fault]:
-    """StatefulSets with a new revision that no pod may have."""
     for workload in state.of("StatefulSet"):
         path = ("spec", "updateStrategy", "rollingUpdate", "partition")
         partition, wanted = workload.integer(*path), wanted_replicas(workload)
         if workload.deleted is None and wanted and partition >= wanted and _revision_waits(workload):
             yield Fault(
                 subject=workload.ref,
-                cause=f"{workload.ref} has a new revision that no pod gets: the partition of its update strategy is "
-                f"{partition} with {wanted} replicas",
+                cause=f"{workload.ref} has a new revision that no pod receives: the partition of its update "
+                f"strategy is {partition} with {wanted} replicas",
                 evidence=(
                     evidence.field(workload, *path),
                     evidence.field(workload, "spec", "replicas"),
@@ -68,11 +68,10 @@ def _revisions(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     severity="warning",
     kinds=("StatefulSet", "DaemonSet", "Pod"),
     reads=("spec.updateStrategy.type", "status.updateRevision", f"Pod metadata.labels[{_HASH}]"),
-    explanation="With the update strategy OnDelete a change of the template reaches a pod only when somebody deletes "
-    "it. Pods of the older revision still run.",
+    explanation="With the update strategy OnDelete, a change of the template reaches a pod only after the pod is "
+    "deleted. Pods of the older revision still run.",
 )
 def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
-    """Workloads with OnDelete and pods of an older revision."""
     for workload in (*state.of("StatefulSet"), *state.of("DaemonSet")):
         if workload.text("spec", "updateStrategy", "type") != "OnDelete" or workload.deleted is not None:
             continue
@@ -80,7 +79,7 @@ def waits_for_deletion(state: ClusterState) -> Iterator[Fault]:
         if old:
             yield Fault(
                 subject=workload.ref,
-                cause=f"{workload.ref} was changed, but its update strategy is OnDelete, so that pods such as "
+                cause=f"{workload.ref} was changed, but its update strategy is OnDelete, so pods such as "
                 f"{old[0].ref} keep the old template until they are deleted",
                 evidence=(
                     evidence.field(workload, "spec", "updateStrategy", "type"),
@@ -116,12 +115,11 @@ def _counts(workload: ClusterObject) -> tuple[Evidence, Evidence]:
     kinds=("Pod", "ReplicaSet"),
     needs=("MutatingWebhookConfiguration",),
     reads=("Pod spec.containers[]", "ReplicaSet spec.template.spec.containers[]"),
-    explanation="The image or a resource of a running container is not what its ReplicaSet says: a mutating webhook, a "
-    "vertical autoscaler or somebody by hand changed the pod. A warning when its memory limit is lower than the "
-    "template's and the container was killed for want of memory. Injected sidecars and defaults are no difference.",
+    explanation="The image or a resource of a running container differs from its ReplicaSet. A mutating webhook, a "
+    "vertical autoscaler or a manual edit changed the pod. A warning when its memory limit is lower "
+    "than in the template and the container was OOMKilled. Injected sidecars and defaults are ignored.",
 )
 def differs_from_template(state: ClusterState) -> Iterator[Fault]:
-    """Pods whose containers have other values than the template asks for."""
     for pod in judged_pods(state, young=True):
         owner = state.by_uid(pod.owner.uid) if pod.owner is not None else None
         if owner is None or owner.kind != "ReplicaSet":
@@ -138,7 +136,7 @@ def differs_from_template(state: ClusterState) -> Iterator[Fault]:
 
 
 def _may_differ(asked: tuple[JsonObject, ...], live: tuple[JsonObject, ...]) -> bool:
-    """Almost all pods are equal to their template, and thousands of them are looked at."""
+    """Fast check for equal containers: almost all pods match their template, and there may be thousands."""
     return [(text(each, "image"), each.get("resources")) for each in asked] != [
         (text(each, "image"), each.get("resources")) for each in live
     ]
@@ -176,7 +174,7 @@ def _may_mutate(configuration: ClusterObject) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Equal quantities are equal however they are written."""
+    """Equal quantities are equal in any notation."""
     number = quantity(value) if isinstance(value, str) else None
     return value if number is None else number
 
@@ -194,11 +192,11 @@ def _starves(container: Container, template: JsonObject) -> bool:
     severity="info",
     kinds=("Pod", "ConfigMap", "Secret"),
     reads=("ConfigMap metadata.managedFields[].time", "Pod status.startTime", "Pod spec.containers[].env"),
-    explanation="Environment variables are read once, when a container starts. A ConfigMap or Secret was changed after "
-    "the pods started, so they may still work with old values; `kubectl rollout restart` makes them read the new ones.",
+    explanation="Environment variables are read once, when a container starts. A ConfigMap or Secret was changed "
+    "after the pods started, so they may still use old values; `kubectl rollout restart` loads the new "
+    "ones.",
 )
 def stale_environment(state: ClusterState) -> Iterator[Fault]:
-    """Pods with an environment that is older than the objects it came from."""
     changed: dict[tuple[str, str, str], float | None] = {}
     for pod in judged_pods(state):
         started = moment(pod.text("status", "startTime"))
@@ -214,7 +212,7 @@ def stale_environment(state: ClusterState) -> Iterator[Fault]:
                 yield Fault(
                     subject=pod.ref,
                     cause=f"{kind} {pod.namespace}/{name} was changed {duration(state.now - edited)} ago, but "
-                    f"{workload.ref} took its environment from it when it started, before that",
+                    f"{workload.ref} read its environment from it earlier, when it started",
                     evidence=(
                         evidence.value(pod, path, name),
                         evidence.field(pod, "status", "startTime"),
@@ -232,7 +230,7 @@ def _started(pod: ClusterObject, pod_started: float) -> float:
 
 
 def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
-    """Kind, name and path of everything that environment variables come from."""
+    """Kind, name and path of every source of environment variables."""
     for key in ("initContainers", "containers"):
         for index, container in enumerate(pod.children("spec", key)):
             for position, source in enumerate(children(container, "envFrom")):
@@ -247,7 +245,7 @@ def _environment(pod: ClusterObject) -> Iterator[tuple[str, str, str]]:
 
 
 def _data_changed(state: ClusterState, kind: str, namespace: str, name: str) -> float | None:
-    """When somebody last wrote it after it was made."""
+    """The last write after its creation."""
     found = state.get(kind, namespace, name)
     if found is None:
         return None

@@ -1,1 +1,1 @@
-"""Serves a recording as a read-only Kubernetes API. Started through `serving.serve_snapshot`."""
+"""Serves a recording as a read-only Kubernetes API."""

@@ -1,6 +1,6 @@
 """Answers `kubectl auth can-i`: the only POST requests that change nothing.
 
-Whoever asks for itself may read and nothing else, since this is a recording; for another subject (`--as`,
+The client itself may read everything and change nothing, because this is a recording. For another subject (`--as`,
 `SubjectAccessReview`) the recorded roles and bindings decide.
 """
 
@@ -35,7 +35,7 @@ REVIEWS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Who is asked about; no `user` means the reader of this recording."""
+    """The subject of a review. Without a `user`, it is the client of this recording."""
 
     user: str = ""
     groups: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Subject:
 
 
 def review(recording: Recording, plural: str, body: JsonObject, caller: Subject) -> JsonObject:
-    """The filled-in review that was posted. Raises `ApiFailure` when it asks for nothing."""
+    """The posted review with its result. Raises `ApiFailure` if it contains no question."""
     spec = child(body, "spec")
     match plural:
         case "selfsubjectreviews":
@@ -109,7 +109,7 @@ def _covers(named: tuple[str, ...], wanted: str) -> bool:
 
 
 def _rules(recording: Recording, subject: Subject, namespace: str) -> Iterator[JsonObject]:
-    """All rules that bindings give to `subject` in `namespace`, or in the whole cluster when it is empty."""
+    """All rules that bindings grant `subject` in `namespace`, or in the whole cluster if it is empty."""
     cluster_roles = {
         text(role, "metadata", "name"): children(role, "rules") for role in recording.items(RBAC, "clusterroles")
     }

@@ -1,4 +1,4 @@
-"""Answers what the cluster can be asked for: plain discovery as it was recorded, and the aggregated form of it."""
+"""Answers requests for discovery, as recorded or in aggregated form, and for logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CORE_VERSIONS: JsonObject = {
 
 
 def deprecation(group: str, plural: str) -> str:
-    """The warning that goes with every answer about an old kind; empty for the others."""
+    """The warning for a deprecated kind; empty for other kinds."""
     return _DEPRECATED.get((group, plural), "")
 
 
@@ -120,12 +120,12 @@ _GROUPS = (
 
 
 def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) -> bytes:
-    """The part of a log of `pod` that `query` asks for. Raises `ApiFailure` as the API server does."""
+    """The requested part of a log of `pod`. Raises `ApiFailure`."""
     namespace, name = text(pod, "metadata", "namespace"), text(pod, "metadata", "name")
     container = _container(pod, query.get("container", ""))
     previous = _flag(query, "previous")
     if not text(pod, "spec", "nodeName"):
-        return b""  # no kubelet has it yet, and the API server leaves it at that
+        return b""  # the pod is not scheduled, and the API server returns an empty log
     key = LogKey(namespace=namespace, pod=name, container=container, previous=previous)
     recorded = recording.logs.get(key)
     if recorded is None:
@@ -133,12 +133,12 @@ def log_answer(recording: Recording, pod: JsonObject, query: Mapping[str, str]) 
     try:
         return select(recorded, _query(recording, query))
     except OSError as error:
-        message = f"the log {str(recorded.path)!r} of the recording cannot be read: {error.strerror}"
+        message = f"the log {str(recorded.path)!r} cannot be read: {error.strerror}"
         raise ApiFailure(500, "InternalError", message) from error
 
 
 def _container(pod: JsonObject, wanted: str) -> str:
-    """The name of the container, which may be left out when there is only one."""
+    """The name of the container. It is optional if the pod has only one."""
     name = text(pod, "metadata", "name")
     known = [text(each, "name") for group, _ in _GROUPS for each in children(pod, "spec", group)]
     if wanted:
@@ -158,7 +158,7 @@ def _container(pod: JsonObject, wanted: str) -> str:
 
 
 def _no_log(recording: Recording, pod: JsonObject, key: LogKey) -> ApiFailure:
-    """Why there is no such log: as the kubelet says it when there was none, else that it was not recorded."""
+    """Why the log is missing: the message of the kubelet, or that it was not recorded."""
     status = next((each for each in _statuses(pod) if text(each, "name") == key.container), {})
     last = child(status, "lastState")
     if key.previous and "terminated" not in last:

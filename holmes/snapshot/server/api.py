@@ -1,6 +1,6 @@
-"""Turns a request into an answer: finds what the path means and who answers it.
+"""The HTTP application of a recording: finds the object or list of a path and answers.
 
-Nothing here changes anything. Whatever would, on a real cluster, is refused with 405.
+Requests that would change something on a real cluster are rejected with 405.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """One HTTP request. `impersonated` is whom the caller asks for, without a user mostly."""
+    """One HTTP request. `impersonated` is the user of `--as`, usually empty."""
 
     method: str
     path: str
@@ -61,7 +61,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A whole answer."""
+    """A complete answer."""
 
     body: bytes
     content_type: str = JSON
@@ -71,14 +71,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A list whose changes the caller wants to see."""
+    """A list that the client watches."""
 
     request: ObjectRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """A path below `/api` or `/apis` that names objects."""
+    """A path below `/api` or `/apis` that refers to objects."""
 
     kind: ResourceType
     namespace: str
@@ -87,14 +87,12 @@ class _Place:
 
 
 class Api:
-    """The API of one recording."""
-
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self.objects = ObjectAnswers(recording)
 
     def answer(self, request: ApiRequest) -> Answer | Watch:
-        """The answer to `request`. Raises `ApiFailure`. Blocks on files and may take a while: call it in a thread."""
+        """The answer to `request`. Raises `ApiFailure`. Reads files and can be slow, so call it in a thread."""
         parts = tuple(part for part in request.path.split("/") if part)
         if parts[:1] not in {("api",), ("apis",)}:
             _require_reading(request)
@@ -103,7 +101,7 @@ class Api:
             _require_reading(request)
             return self._discovery(request, parts)
         if request.method == "POST" and (parts[1], parts[-1]) in REVIEWS:
-            # Also where discovery does not name them: kubectl posts them without asking.
+            # kubectl posts them without checking discovery
             reviewed = review(self._recording, parts[-1], _posted(request), request.impersonated)
             return _json_answer(reviewed, status_code=201)
         place = self._place(parts)
@@ -145,7 +143,7 @@ class Api:
         return _json_answer(plain_answer(self._recording.discovery, parts))
 
     def _place(self, parts: tuple[str, ...]) -> _Place:
-        """What a path names. Raises `ApiFailure` when the cluster has no such resource."""
+        """Parse a path. Raises `ApiFailure` if the cluster does not have such a resource."""
         if parts[0] == "api":
             group, version, rest = "", parts[1], parts[2:]
         else:
@@ -188,7 +186,6 @@ def _require_reading(request: ApiRequest) -> None:
 
 
 def failure_answer(failure: ApiFailure) -> Answer:
-    """The answer of a refusal."""
     return _json_answer(failure.document(), status_code=failure.status_code)
 
 
@@ -199,7 +196,7 @@ def _json_answer(document: JsonObject, *, status_code: int = 200, content_type: 
 
 
 def _members_encoded(value: JsonValue) -> bytes:
-    """A list piece by piece: one call for megabytes would hold up every other thread, and the event loop with them."""
+    """A list in parts: encoding megabytes in one call would block all other threads and the event loop."""
     if not isinstance(value, list):
         return _encoded(value)
     return b"[" + b",".join(map(_encoded, value)) + b"]"
@@ -229,7 +226,7 @@ _DEFAULT_SECONDS = 300.0
 
 
 async def watch_events(objects: ObjectAnswers, request: ObjectRequest, closing: asyncio.Event) -> AsyncIterator[bytes]:
-    """The events of a watch, one JSON document a line. Raises `ApiFailure` before the first for a wrong selector."""
+    """The events of a watch, one JSON document per line. Raises `ApiFailure` for a selector that is not valid."""
     query = request.query
     initial = query.get("sendInitialEvents", "") in {"true", "1"}
     if initial or query.get("resourceVersion", "") in {"", "0"}:
@@ -260,7 +257,7 @@ _BODY_LIMIT_BYTES: Final = 1024 * 1024
 
 
 class SnapshotApp:
-    """An ASGI application for one recording. `prefix` is a first path segment that may stand before every path."""
+    """An ASGI application for one recording. `prefix` is an optional first segment of all paths."""
 
     def __init__(self, recording: Recording, *, prefix: str, closing: asyncio.Event) -> None:
         self._api = Api(recording)
@@ -271,8 +268,7 @@ class SnapshotApp:
             self._headers[RECORDED_NAMESPACES] = ",".join(recording.namespaces)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":  # no web sockets, which kubectl tries first for exec
+        if scope["type"] != "http":  # no WebSocket, which kubectl tries first for exec
             await send({"type": "websocket.close", "code": 1000})
             return
         request = Request(scope, receive)
@@ -281,7 +277,7 @@ class SnapshotApp:
             response.headers.update(self._headers)
             await response(scope, receive, send)
         except ClientDisconnect:
-            return  # it lost interest
+            return  # the client has disconnected
 
     async def _response(self, request: Request) -> Response:
         try:
@@ -289,7 +285,7 @@ class SnapshotApp:
             wanted = await self._read(request)
             answer = await asyncio.to_thread(self._api.answer, wanted)
             if isinstance(answer, Watch):
-                await asyncio.to_thread(self._api.objects.selected, answer.request)  # refuse a wrong selector now
+                await asyncio.to_thread(self._api.objects.selected, answer.request)  # reject a wrong selector now
         except ApiFailure as failure:
             response = _whole(failure_answer(failure), request.method)
             if failure.allow:
@@ -328,4 +324,4 @@ def _whole(answer: Answer, method: str) -> Response:
 def _check_host(host: str) -> None:
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     if name.lower() not in _HOSTS:
-        raise bad_request(f"this recording is served to this machine only, not to {host!r}")
+        raise bad_request(f"this recording is served only to this machine, not to {host!r}")

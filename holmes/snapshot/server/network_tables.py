@@ -1,4 +1,4 @@
-"""The tables of Services and what leads to them: endpoints, ingresses, network policies, addresses."""
+"""The tables of Services, endpoints, ingresses, network policies and addresses."""
 
 from __future__ import annotations
 

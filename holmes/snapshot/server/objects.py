@@ -1,7 +1,7 @@
 """Answers get and list requests, in pages, from the objects of a recording.
 
-What was not recorded is refused with the reason, never shown as an empty list. Events of `events.k8s.io/v1` are made
-from those of the core API, which alone are recorded.
+Resources that were not recorded are rejected with the reason, never shown as an empty list. Events of
+`events.k8s.io/v1` are converted from core events, because only those are recorded.
 """
 
 from __future__ import annotations
@@ -40,21 +40,20 @@ _RENAMED: Final = {
 
 
 def is_new_event(kind: ResourceType) -> bool:
-    """Whether `kind` is the event of `events.k8s.io`."""
     return (kind.group, kind.plural) == NEW_EVENTS
 
 
 def new_event(event: JsonObject) -> JsonObject:
-    """A core event as `events.k8s.io/v1` writes it."""
+    """A core event in the form of `events.k8s.io/v1`."""
     return {_RENAMED.get(key, key): value for key, value in event.items()}
 
 
-_STALE = "The provided continue parameter is too old or belongs to another list: list again without it"
+_STALE = "The provided continue parameter is too old or belongs to another list; list again without it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A part of a list. `token` is empty on the last page; `remaining` counts what comes after this page."""
+    """Part of a list. `token` is empty on the last page. `remaining` counts the objects after this page."""
 
     items: Sequence[JsonObject]
     token: str
@@ -62,9 +61,9 @@ class Page:
 
 
 def page_of(items: Sequence[JsonObject], limit: str, token: str, *, of: str) -> Page:
-    """The page that `limit` and `token` ask for. `of` names the list, so that a token fits no other one.
+    """The page for `limit` and `token`. `of` identifies the list, so that a token is valid for one list only.
 
-    Raises `ApiFailure`: 400 for a limit that is no number, 410 for a token that fits no page.
+    Raises `ApiFailure`: 400 for a limit that is not a number, 410 for a token that is not valid.
     """
     if limit and not limit.lstrip("-").isdigit():
         raise bad_request(f"limit: {limit!r} is not a number")
@@ -97,7 +96,7 @@ _NODE_LEASES: Final = ("coordination.k8s.io", "leases", "kube-node-lease")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectRequest:
-    """What is asked for. `name` is empty for a list, `namespace` for all of them and for cluster-wide objects."""
+    """The requested objects. `name` is empty for a list, `namespace` for all namespaces and cluster-scoped objects."""
 
     kind: ResourceType
     namespace: str
@@ -107,9 +106,9 @@ class ObjectRequest:
 
 
 class ObjectAnswers:
-    """The objects of one recording. Threads can share it.
+    """The objects of one recording. Safe for concurrent use by threads.
 
-    Selections are remembered, so that the pages of a long list do not select it again each.
+    Caches selections for the pages of a long list.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -119,7 +118,7 @@ class ObjectAnswers:
 
     @property
     def resource_version(self) -> str:
-        """The version of every list: that of the newest object."""
+        """The resource version of every list: that of the newest object."""
         return self._newest
 
     def one(self, request: ObjectRequest) -> JsonObject:
@@ -131,14 +130,14 @@ class ObjectAnswers:
         return partial(item) if request.form == "metadata" else self._shown(request.kind, item)
 
     def find(self, kind: ResourceType, namespace: str, name: str) -> JsonObject:
-        """The object of this name, as recorded but complete. Raises `ApiFailure`."""
+        """The complete object with this name. Raises `ApiFailure`."""
         for item in self._recorded(kind, namespace):
             if text(item, "metadata", "name") == name and text(item, "metadata", "namespace") == namespace:
                 return {"kind": kind.kind, "apiVersion": kind.group_version, **item}
         raise no_such_object(kind.group, kind.plural, name)
 
     def many(self, request: ObjectRequest) -> JsonObject:
-        """A list, or its table: selected and paged. Raises `ApiFailure`."""
+        """A list, or its table, selected and paged. Raises `ApiFailure`."""
         items = self.selected(request)
         where = f"{request.kind.qualified}/{request.namespace}"
         limit, token = request.query.get("limit", ""), request.query.get("continue", "")
@@ -157,7 +156,7 @@ class ObjectAnswers:
         return {**head, "metadata": metadata, "items": [self._listed(request.kind, item) for item in page.items]}
 
     def selected(self, request: ObjectRequest) -> Sequence[JsonObject]:
-        """The recorded objects that the selectors of `request` let through. Raises `ApiFailure`."""
+        """The recorded objects that match the selectors of `request`. Raises `ApiFailure`."""
         query = request.query
         return self._selection(
             request.kind, request.namespace, query.get("labelSelector", ""), query.get("fieldSelector", "")
@@ -199,7 +198,7 @@ class ObjectAnswers:
         return {**self._head(kind), **self._in_words_of(kind, self._listed(kind, item))}
 
     def _listed(self, kind: ResourceType, item: JsonObject) -> JsonObject:
-        """An object inside of a list: only custom resources say again what they are."""
+        """An object in a list: only custom resources repeat kind and version."""
         item = self._in_words_of(kind, item)
         return {**item, "apiVersion": kind.group_version} if "apiVersion" in item else item
 
@@ -207,7 +206,7 @@ class ObjectAnswers:
         return new_event(item) if is_new_event(kind) else item
 
     def _recorded(self, kind: ResourceType, namespace: str) -> Sequence[JsonObject]:
-        """All objects of `kind`; raises `ApiFailure` when they, or those of `namespace`, were not recorded."""
+        """All objects of `kind`. Raises `ApiFailure` if they, or those of `namespace`, were not recorded."""
         key = CORE_EVENTS if is_new_event(kind) else (kind.group, kind.plural)
         missed = next((each for each in self._recording.unread if _concerns(each, key, namespace)), None)
         if missed is not None:

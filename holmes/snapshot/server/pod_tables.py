@@ -1,4 +1,4 @@
-"""The table of pods, whose status column sums up a whole life: Init:0/1, CrashLoopBackOff, Completed, Terminating."""
+"""The table of pods with the status of kubectl: Init:0/1, CrashLoopBackOff, Completed, Terminating."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class _Restarts:
-    """How often containers were started again, and when one of them had ended last."""
+    """The number of restarts, and when the last restarted container ended."""
 
     count: int = 0
     last: str = ""
@@ -32,7 +32,7 @@ class _Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class _Summary:
-    """What is being found out about a pod; `initializing` is true until its last init container is done."""
+    """The status of a pod in progress. `initializing` is true until its last init container is done."""
 
     reason: str
     ready: int = 0
@@ -42,7 +42,6 @@ class _Summary:
 
 
 def pod_cells(pod: JsonObject, now: datetime) -> Cells:
-    """The row of a pod."""
     sidecars = {
         text(each, "name")
         for each in children(pod, "spec", "initContainers")

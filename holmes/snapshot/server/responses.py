@@ -1,7 +1,7 @@
-"""What form of answer a client asks for with `Accept`, and what it posts in protobuf.
+"""Error responses, the response format that a client requests with `Accept`, and protobuf requests.
 
-Of Kubernetes' own flavour of protobuf only the fields of access reviews are known; every answer of this server is JSON,
-which clients take as well.
+Of the protobuf format of Kubernetes, only the fields of access reviews are supported. All responses are JSON, which all
+clients accept.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
     from holmes.values.json_types import JsonObject, JsonValue
 
-READ_ONLY: Final = "this is a recording, it is read-only"
+READ_ONLY: Final = "this recording is read-only"
 
 
 class ApiFailure(Exception):
-    """An answer that is not what was asked for. `reason` is one of Kubernetes' words."""
+    """An error response. `reason` is a reason of Kubernetes."""
 
     def __init__(
         self, status_code: int, reason: str, message: str, *, details: JsonObject | None = None, allow: str = ""
@@ -46,12 +46,10 @@ class ApiFailure(Exception):
 
 
 def bad_request(message: str) -> ApiFailure:
-    """The request cannot be understood."""
     return ApiFailure(400, "BadRequest", message)
 
 
 def no_such_path() -> ApiFailure:
-    """The server serves nothing under this path."""
     return ApiFailure(404, "NotFound", "the server could not find the requested resource", details={})
 
 
@@ -61,14 +59,13 @@ def read_only() -> ApiFailure:
 
 
 def no_such_object(group: str, plural: str, name: str) -> ApiFailure:
-    """There is no object of this name."""
     qualified = f"{plural}.{group}" if group else plural
     details = {"name": name, **({"group": group} if group else {}), "kind": plural}
     return ApiFailure(404, "NotFound", f'{qualified} "{name}" not found', details=details)
 
 
 def not_recorded(group: str, plural: str, why: str) -> ApiFailure:
-    """What was asked for exists or existed, but is not in this recording: never an empty list."""
+    """The object exists or existed, but is not in this recording. Never answered with an empty list."""
     qualified = f"{plural}.{group}" if group else plural
     details = {**({"group": group} if group else {}), "kind": plural}
     return ApiFailure(403, "Forbidden", f"{qualified} is forbidden: {why}", details=details)
@@ -88,16 +85,16 @@ _PLAIN: Final = frozenset({JSON, "application/*", "*/*"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The form of the answer, and what its `Content-Type` is."""
+    """The form of the response, and its `Content-Type`."""
 
     form: Form
     content_type: str
 
 
 def accepted(header: str, *, forms: tuple[Form, ...]) -> Accepted:
-    """The first of the client's wishes that is among `forms`; plain JSON when there is no header.
+    """The first accepted media type that is in `forms`. Plain JSON without a header.
 
-    Raises `ApiFailure` (406) for a client that takes nothing but other formats.
+    Raises `ApiFailure` (406) if the client accepts only other formats.
     """
     wishes = [part.strip() for part in header.split(",") if part.strip()]
     for wish in wishes:
@@ -125,7 +122,7 @@ MAGIC: Final = b"k8s\x00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field by its number: text, a list of texts, or a message with fields of its own."""
+    """A field by number: text, a list of texts, or a message with its own fields."""
 
     name: str
     message: Mapping[int, Field] | None = None
@@ -157,7 +154,7 @@ _ENVELOPE: Final[_Fields] = {1: Field(name="type", message=_texts("apiVersion", 
 
 
 def decode_review(body: bytes) -> JsonObject | None:
-    """The review in `body`, which begins with `MAGIC`; None when it is no review or is broken."""
+    """The review in `body`, which starts with `MAGIC`; None if it is broken or not a review."""
     try:
         content = body[len(MAGIC) :]
         head = _message(content, _ENVELOPE)["type"]
@@ -186,7 +183,7 @@ def _message(content: bytes, fields: Mapping[int, Field]) -> dict[str, JsonValue
 
 
 def _pieces(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content of the fields that have a length; numbers are passed over. Raises `IndexError`."""
+    """Number and content of the fields with a length. Skips numbers. Raises `IndexError`."""
     position = 0
     while position < len(content):
         tag, position = _varint(content, position)

@@ -1,6 +1,6 @@
-"""Label and field selectors as the API server has them: `app=web,tier notin (a,b),!legacy`, `status.phase!=Running`.
+"""Label and field selectors of the API server: `app=web,tier notin (a,b),!legacy`, `status.phase!=Running`.
 
-Only the fields that the API server supports can be selected; any other is refused, as there.
+Only the fields that the API server supports can be selected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels meets it."""
+        """Whether an object with these labels matches."""
         value = labels.get(self.key)
         if self.operator in {"exists", "!"}:
             return (value is None) is (self.operator == "!")
@@ -53,7 +53,7 @@ class Requirement:
 
 
 def parse_label_selector(selector: str) -> tuple[Requirement, ...]:
-    """The requirements of a selector. Raises `ApiFailure` when it is none."""
+    """The requirements of a selector. Raises `ApiFailure` if it is not valid."""
     parts = [part.strip() for part in _OUTSIDE_BRACKETS.split(selector)] if selector.strip() else []
     return tuple(_requirement(part) for part in parts)
 
@@ -73,7 +73,7 @@ def _requirement(part: str) -> Requirement:
 
 
 def shown_selector(selector: JsonValue) -> str:
-    """The `LabelSelector` of an object as kubectl shows it: `app=web,tier in (cache,db)`; `<none>` when it is empty."""
+    """The `LabelSelector` of an object in the format of kubectl: `app=web,tier in (cache,db)`, or `<none>` if empty."""
     shown = [(key, f"{key}={value}") for key, value in text_map(selector, "matchLabels").items()]
     for expression in children(selector, "matchExpressions"):
         key, operator = text(expression, "key"), _WORDS.get(text(expression, "operator"), "")
@@ -83,7 +83,7 @@ def shown_selector(selector: JsonValue) -> str:
 
 
 def shown_labels(labels: JsonValue) -> str:
-    """A plain map of labels: `app=web,tier=cache`; `<none>` when it is empty."""
+    """A map of labels: `app=web,tier=cache`, or `<none>` if empty."""
     return ",".join(f"{key}={value}" for key, value in sorted(text_map(labels).items())) or "<none>"
 
 
@@ -128,16 +128,16 @@ class FieldTest:
     equal: bool
 
     def matches(self, item: JsonObject) -> bool:
-        """Whether `item` passes."""
+        """Whether `item` matches."""
         return (_value(item, self.field) == self.value) is self.equal
 
 
 def parse_field_selector(
     selector: str, kind: ResourceType, custom_fields: Collection[str] = ()
 ) -> tuple[FieldTest, ...]:
-    """The tests of a selector over objects of `kind`; `custom_fields` are those that its definition adds.
+    """The tests of a selector for objects of `kind`. `custom_fields` are those of its definition.
 
-    Raises `ApiFailure` for what is no selector and for fields that cannot be selected.
+    Raises `ApiFailure` if the selector is not valid or a field cannot be selected.
     """
     supported = {*_COMMON, *_SUPPORTED.get((kind.group, kind.plural), ()), *custom_fields}
     tests = []
@@ -155,7 +155,7 @@ def parse_field_selector(
 
 
 def _value(item: JsonObject, field: str) -> str:
-    """What the API server compares."""
+    """The value that the API server compares."""
     if field in _DERIVED:
         return _DERIVED[field](item)
     found = at(item, *field.split("."))

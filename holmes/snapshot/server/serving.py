@@ -1,6 +1,6 @@
-"""Starts and ends the server of a recording inside of the caller's event loop.
+"""Starts and stops the server of a recording in the event loop of the caller.
 
-Listens on 127.0.0.1 only. A kubeconfig for it lies in a private folder and goes away with the server.
+Listens only on 127.0.0.1. The kubeconfig is in a private folder that is removed with the server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FOLDERS = "holmes-snapshot-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotServer:
-    """A running server. `url` is what a kubeconfig names, `namespace` the one that is meant when none is given."""
+    """A running server. `url` is the address in the kubeconfig, `namespace` its default namespace."""
 
     url: str
     kubeconfig: Path
@@ -44,14 +44,14 @@ class SnapshotServer:
 
 @asynccontextmanager
 async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIterator[SnapshotServer]:
-    """Serve a recording, a cluster dump or manifests until the block ends. `port` 0 means a free one.
+    """Serve a recording, a cluster dump or manifests until the block ends. `port` 0 selects a free port.
 
-    Takes no signals. Raises `ConfigError` for a source that cannot be read or a port that is taken.
+    Does not handle signals. Raises `ConfigError` for a source that cannot be read or a port in use.
     """
     recording = source if isinstance(source, Recording) else await asyncio.to_thread(load_snapshot, source)
     listener = _listen(port)
     closing = asyncio.Event()
-    # kubectl caches what a server can be asked for by its address, for hours: another recording, another path.
+    # kubectl caches discovery by address for hours, so each recording has its own path.
     prefix = f"recording-{_fingerprint(recording)}"
     server = await asyncio.to_thread(_make_server, recording, prefix, closing)
     url = f"http://{_ADDRESS}:{listener.getsockname()[1]}/{prefix}"
@@ -71,7 +71,7 @@ async def serve_snapshot(source: Path | Recording, *, port: int = 0) -> AsyncIte
 
 
 def _make_folder() -> Path:
-    """A private folder with the number of this process in its name. Removes those of processes that were killed."""
+    """A private folder with the id of this process in its name. Removes folders of processes that were killed."""
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDERS}*-*"):
         owner = left.name.removeprefix(_FOLDERS).partition("-")[0]
         with suppress(OSError, OverflowError):
@@ -91,13 +91,13 @@ def _is_over(process: str) -> bool:
 
 
 def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> uvicorn.Server:
-    # Imported here: together they cost 150 ms, and nobody needs them without a server.
+    # Imported here because both take 150 ms and are needed only by a server.
     import uvicorn
 
     from holmes.snapshot.server.api import SnapshotApp
 
     class SignalFreeServer(uvicorn.Server):
-        """Leaves the signals to whoever started it."""
+        """Leaves signals to the caller."""
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -118,7 +118,7 @@ def _make_server(recording: Recording, prefix: str, closing: asyncio.Event) -> u
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket that accepts connections already, so that nobody has to wait until the server is up."""
+    """A socket that already accepts connections, so that clients need not wait for the server."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -126,7 +126,7 @@ def _listen(port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         listener.close()
-        reason = error.strerror if isinstance(error, OSError) else "it is no port"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a valid port"
         raise ConfigError(
             f"port {port} of {_ADDRESS} cannot be used: {reason}; choose another or leave it out"
         ) from error
@@ -141,7 +141,7 @@ def _fingerprint(recording: Recording) -> str:
 
 
 def _write_kubeconfig(path: Path, url: str, namespace: str, context: str) -> None:
-    """JSON is YAML; quoting is its business."""
+    """JSON is valid YAML and avoids quoting problems."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

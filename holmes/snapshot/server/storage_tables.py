@@ -1,4 +1,4 @@
-"""The tables of volumes, claims, and what provides them."""
+"""The tables of volumes, claims, storage classes and drivers."""
 
 from __future__ import annotations
 

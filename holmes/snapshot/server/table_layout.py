@@ -1,6 +1,6 @@
-"""What a table layout is, and the cells that many of them share: ages, containers, lists with `+ 2 more...`.
+"""Table layouts, and cells that many of them share: ages, containers, lists with `+ 2 more...`.
 
-Cells must be those of a real API server to the letter: people compare.
+Cells equal those of a real API server, because users compare them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNKNOWN = "<unknown>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column. `wide` columns are shown with `-o wide` only."""
+    """A column. `wide` columns are shown only with `-o wide`."""
 
     name: str
     type: str = "string"
@@ -35,9 +35,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """The table of one kind. `cells` makes the row of an object; its second argument is the recording time.
+    """The table of one kind. `cells` creates the row of an object; its second argument is the recording time.
 
-    `order` is for the few kinds whose table is not ordered by name.
+    `order` is for the few kinds that are not sorted by name.
     """
 
     columns: tuple[Column, ...]
@@ -46,7 +46,7 @@ class Layout:
 
 
 def columns(*names: str, wide: Sequence[str] = ()) -> tuple[Column, ...]:
-    """Columns of these names. A name may carry its type: `Desired:integer`."""
+    """Columns with these names. A name can include its type: `Desired:integer`."""
     return tuple(
         Column(
             name=name.partition(":")[0],
@@ -60,23 +60,22 @@ def columns(*names: str, wide: Sequence[str] = ()) -> tuple[Column, ...]:
 
 
 def name_of(item: JsonObject) -> str:
-    """The name of an object."""
     return text(item, "metadata", "name")
 
 
 def age(item: JsonObject, now: datetime) -> str:
-    """How old an object is."""
+    """The age of an object."""
     return since(text(item, "metadata", "creationTimestamp"), now)
 
 
 def since(timestamp: str, now: datetime) -> str:
-    """How long ago `timestamp` was, as kubectl says it."""
+    """The time since `timestamp`, in the format of kubectl."""
     then = instant(timestamp)
     return UNKNOWN if then is None else human_duration((now - then).total_seconds())
 
 
 def human_duration(seconds: float) -> str:
-    """A duration in two or three digits: `95s`, `4m10s`, `3h5m`, `2d3h`, `64d`, `2y7d`."""
+    """A duration with two or three digits: `95s`, `4m10s`, `3h5m`, `2d3h`, `64d`, `2y7d`."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -108,18 +107,18 @@ def container_cells(containers: Iterable[JsonObject]) -> Cells:
 
 
 def limited(shown: Sequence[str], *, separator: str = ",", limit: int = 3, empty: str = UNSET) -> str:
-    """The first few of a list, and how many more there are."""
+    """The first items of a list, and the number of the others."""
     if len(shown) > limit:
         return f"{separator.join(shown[:limit])} + {len(shown) - limit} more..."
     return separator.join(shown) or empty
 
 
 def flag(value: JsonValue) -> str:
-    """A boolean that may be missing, in words."""
+    """A boolean as text. It may be missing."""
     return {True: "True", False: "False"}.get(value, UNSET) if isinstance(value, bool) else UNSET
 
 
 def scalar(item: JsonValue, *path: str, default: JsonScalar = "") -> JsonScalar:
-    """The text, number or boolean under `path`."""
+    """The text, number or boolean at `path`."""
     found = at(item, *path)
     return found if isinstance(found, str | int | float | bool) else default

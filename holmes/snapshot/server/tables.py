@@ -1,4 +1,4 @@
-"""Finds the layout of a kind, and makes the `Table` that kubectl shows."""
+"""Creates the `Table` that kubectl shows, and the layouts of custom resources from their definitions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUILT_IN: Final = {
     **cluster_tables.LAYOUTS,
     **storage_tables.LAYOUTS,
 }
-# Kinds without columns of their own: roles, limit ranges, definitions of custom resources.
+# Kinds without their own columns: roles, limit ranges, definitions of custom resources.
 _PLAIN: Final = Layout(
     columns=columns("Name", "Created At:date"),
     cells=lambda item, _: [name_of(item), text(item, "metadata", "creationTimestamp")],
@@ -34,7 +34,7 @@ _PLAIN: Final = Layout(
 
 
 def layout_of(recording: Recording, kind: ResourceType) -> Layout:
-    """The columns of `kind` and how to fill them."""
+    """The layout of `kind`."""
     built_in = _BUILT_IN.get((kind.group, kind.plural))
     if built_in is not None:
         return built_in
@@ -47,7 +47,7 @@ def layout_of(recording: Recording, kind: ResourceType) -> Layout:
 def table(
     layout: Layout, items: Sequence[JsonObject], *, now: datetime, metadata: JsonObject, include: str
 ) -> JsonObject:
-    """The `Table` of `items`. `include` is how much of each object goes with its row: None, Metadata or Object."""
+    """The `Table` of `items`. `include` is the part of each object in its row: None, Metadata or Object."""
     rows: list[JsonValue] = []
     for item in sorted(items, key=layout.order) if layout.order else items:
         row: dict[str, JsonValue] = {"cells": layout.cells(item, now)}
@@ -75,7 +75,7 @@ def table(
 
 
 def partial(item: JsonObject) -> JsonObject:
-    """The metadata of an object alone."""
+    """Only the metadata of an object."""
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": item.get("metadata", {})}
 
 
@@ -89,7 +89,7 @@ _STEP = re.compile(
 
 
 def find(path: str, value: JsonValue) -> list[JsonValue]:
-    """All values under `path`, which begins with a dot, in order."""
+    """All values at `path`, which starts with a dot, in order."""
     found = [value]
     position = 0
     while position < len(path):
@@ -178,7 +178,7 @@ def custom_layout(definition: JsonObject, version: str) -> Layout:
 
 
 def _cell(found: list[JsonValue], kind: str, now: datetime) -> JsonScalar:
-    """The first value as the column's type wants it; None when there is none or it is of another type."""
+    """The first value with the type of the column; None without one or with another type."""
     value = found[0] if found else None
     match kind:
         case "string" if value is not None:
