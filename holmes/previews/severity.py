@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -236,6 +235,8 @@ class Spread:
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Spread:
         """The spread of `numbers` (at least one); of many numbers, an even sample is used."""
+        import statistics  # imported late: previews of text do not need it
+
         sample = numbers[:: max(1, len(numbers) // _SAMPLE)]
         logs = [_log(number) for number in sample]
         middle = statistics.median(logs)
