@@ -1,7 +1,7 @@
-"""Where `toolsets/` and `prompts/` live; the only place that knows.
+"""The location of the bundled `toolsets/` and `prompts/`.
 
-A wheel carries them as `holmes/_data/`; an editable install has no such copy, so the checkout beside the package is
-looked at second. Called by the composition root and by whoever renders a prompt; refuses to guess any further.
+A wheel contains them as `holmes/_data/`. An editable install does not, so the checkout next to the package is the
+second place. No other place is searched.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _PACKAGE = Path(package_file).parent
 
 
 class AssetsMissing(RuntimeError):
-    """Neither the package nor the checkout has the folder: the installation is broken."""
+    """The folder is in neither the package nor the checkout: the installation is broken."""
 
 
 def toolset_files() -> tuple[Path, ...]:
-    """The YAML toolsets that are shipped, sorted by file name. Raises `AssetsMissing`."""
+    """The bundled YAML toolsets, sorted by file name. Raises `AssetsMissing`."""
     return tuple(sorted(_folder("toolsets").glob("*.yaml")))
 
 
@@ -38,4 +38,4 @@ def _folder(name: str) -> Path:
         if candidate.is_dir():
             return candidate
     looked_in = " and ".join(str(candidate) for candidate in candidates)
-    raise AssetsMissing(f"the folder {name!r} is missing (looked in {looked_in}): install Holmes again")
+    raise AssetsMissing(f"the folder {name!r} is missing (searched in {looked_in}): reinstall Holmes")

@@ -1,6 +1,6 @@
-"""Renders the templates of `prompts/`. Called by `holmes.app`; what the model is told by Holmes itself comes from here.
+"""Renders the templates of `prompts/`: all texts that Holmes itself sends to the model.
 
-A variable that a template names and nobody gives is an error, and so is a template that does not exist: both are bugs.
+A missing variable or template is an error, because both are bugs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads a YAML file and remembers on which line everything stands.
+"""Reads a YAML file and remembers the line of each key.
 
-Used for every file that users write: configuration, model list, toolsets, kubeconfigs. Refuses broken YAML, keys that
-occur twice and what takes too much memory or stack, with file and line; knows nothing about what the keys mean.
+Used for every file that users write. Refuses invalid YAML, duplicate keys and files that need too much memory or stack,
+with file and line. Does not interpret keys.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 MAX_BYTES = 10_000_000
 MAX_NODES = 1_000_000
 MAX_LEVELS = 100
-"""Of what users write. A parser written in C descends on its own stack, which a few ten thousand levels exceed."""
+"""The maximum for files of users. The C parser recurses on its own stack, which ten thousands of levels overflow."""
 
 
 class YamlError(ValueError):
-    """The file cannot be read or is not YAML. A leaf imports nothing, so callers turn it into their own error."""
+    """The file cannot be read or is not YAML. Callers raise an error of their own instead."""
 
 
 class UnreadableFile(YamlError):
-    """The file is not there, or may not be read."""
+    """The file does not exist or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlDocument:
-    """A parsed file. `lines` maps the path of a value to its line, counted from 1; `source` is how messages name it."""
+    """A parsed file. `lines` maps the path of a value to its line, counted from 1; `source` is its name in messages."""
 
     source: str
     content: object
     lines: Mapping[KeyPath, int]
 
     def place(self, path: KeyPath) -> str:
-        """`file:line` of the value at `path`, or of the nearest thing around it."""
+        """`file:line` of the value at `path`, or of its nearest parent."""
         for length in range(len(path), -1, -1):
             line = self.lines.get(path[:length])
             if line is not None:
@@ -54,13 +54,13 @@ class YamlDocument:
 
 
 def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
-    """Read and parse the file. Raises `UnreadableFile` when it cannot be read, `YamlError` when it is not YAML."""
+    """Read and parse the file. Raises `UnreadableFile` if it cannot be read, `YamlError` if it is not YAML."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise UnreadableFile(f"{path}: there is no such file") from error
-    except (OSError, ValueError) as error:  # ValueError: the path has a NUL
+        raise UnreadableFile(f"{path}: file not found") from error
+    except (OSError, ValueError) as error:  # ValueError: the path contains NUL
         raise UnreadableFile(f"{path}: the file cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
         raise YamlError(f"{path}: the file is larger than {MAX_BYTES // 1_000_000} MB")
@@ -72,7 +72,7 @@ def read_document(path: Path, *, unique_keys: bool = True) -> YamlDocument:
 
 
 def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) -> None:
-    """Raises `YamlError` for YAML with more levels, and what PyYAML raises for what is no YAML."""
+    """Raises `YamlError` for YAML with too many levels, and the errors of PyYAML for invalid YAML."""
     columns = max(map(len, content.splitlines()), default=0)
     # Each level takes a bracket, or a column, which two may share.
     if content.count(b"[") + content.count(b"{") + 2 * columns <= max_levels:
@@ -85,7 +85,7 @@ def refuse_deep(content: bytes, *, source: str, max_levels: int = MAX_LEVELS) ->
 
 
 def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlDocument:
-    """Parse YAML. Raises `YamlError` with file and line, also for a key that occurs twice unless it may."""
+    """Parse YAML. Raises `YamlError` with file and line, also for a duplicate key unless duplicates are allowed."""
     try:
         refuse_deep(text.encode(), source=source)
         loader = _Loader(text)
@@ -111,11 +111,11 @@ def parse_document(text: str, *, source: str, unique_keys: bool = True) -> YamlD
 
 
 def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
-    """How many values a node stands for with its aliases put in place; infinite for one that contains itself."""
+    """The number of values of a node after its aliases are expanded; infinite for a node that contains itself."""
     known = sizes.get(id(node))
     if known is not None:
         return known
-    sizes[id(node)] = math.inf  # until it is known: who meets it again below itself is in a circle
+    sizes[id(node)] = math.inf  # until the size is known: meeting the node again below itself means a cycle
     children = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else node.value
     below = () if isinstance(node, yaml.ScalarNode) else children
     sizes[id(node)] = 1 + sum(expanded_size(child, sizes) for child in below)
@@ -123,7 +123,7 @@ def expanded_size(node: yaml.Node, sizes: dict[int, float]) -> float:
 
 
 def _lines(node: yaml.Node, path: KeyPath, seen: set[int], source: str) -> Iterator[tuple[KeyPath, int]]:
-    """Paths and lines of a node and what is in it; an alias is followed once, so a file cannot make this explode.
+    """Paths and lines of a node and its content. An alias is followed once, so a file cannot make this explode.
 
     Without a `source` a key may occur twice.
     """

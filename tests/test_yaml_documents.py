@@ -63,7 +63,7 @@ def test_aliases_and_merge_keys_work() -> None:
     ("path", "message"),
     [
         ("/dev/zero", "larger than 10 MB"),
-        ("no/such", "there is no such file"),
+        ("no/such", "file not found"),
         ("a\0b", "cannot be read"),
         ("/", "cannot"),
     ],

@@ -123,7 +123,7 @@ async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Da
     if damaged.done():
         return damaged.result()
     if not ending.is_set():
-        _log.error("the process that investigates %s; the server ends, so that both are started again", lost.result())
+        _log.error("the investigation process %s; the server exits, so that both are restarted", lost.result())
     return None
 
 

@@ -34,56 +34,56 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Work with these settings. The first order."""
+    """The first order: work with these settings."""
 
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Something was queued."""
+    """Work is queued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseToolsets:
-    """How the toolsets stand, by the last check."""
+    """The states of the toolsets after the last check."""
 
     statuses: tuple[ToolsetStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BeginToEnd:
-    """Take nothing new; what runs may finish meanwhile."""
+    """Stop taking new work; running work may finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Finish in order, and exit. The last order."""
+    """The last order: finish and exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TellFigures:
-    """Answer with `Figures`."""
+    """Reply with `Figures`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The work has begun."""
+    """Work has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """`Wake` was heard; the next one may come."""
+    """`Wake` was received; the next one may be sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsetsUsed:
-    """`UseToolsets` was heard; the next one may come."""
+    """`UseToolsets` was received; the next one may be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The work cannot begin; the text and exit code of the error."""
+    """Work cannot start: the message and exit code of the error."""
 
     message: str
     exit_code: int
@@ -91,7 +91,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was counted there since it began."""
+    """The metrics of the process."""
 
     families: tuple[Metric, ...]
 
@@ -104,33 +104,33 @@ ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
 _PR_SET_PDEATHSIG: Final = 1
 _NICENESS: Final = 5
-"""People and senders of alerts wait for the other process; this one and its tools take what time is left."""
+"""The serving process has priority: users and senders of alerts wait for it."""
 _log = logging.getLogger(__name__)
 
 
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
-    """Wait for `Begin`, work until `End`. `ENDING_SIGNALS` are blocked when this is called."""
+    """Wait for `Begin`, then work until `End`. `ENDING_SIGNALS` are blocked on entry."""
     for number in ENDING_SIGNALS:
-        # Not SIG_IGN, which tools would inherit: what they start would never hear a signal.
+        # Not SIG_IGN: tools and their children would inherit it and ignore signals.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
     _end_with_parent()
     try:
         order = pipe.recv()
     except EOFError:
-        return  # whoever forked this never began
+        return  # the serving process exited before `Begin`
     if isinstance(order, Begin):
         os.nice(_NICENESS)
         limit_arenas()
         try:
             asyncio.run(_work(order.settings, redactor, pipe))
-        except Exception:  # noqa: BLE001  the edge of the process: what nobody expected is logged, with its secrets masked
-            _log.exception("the process that investigates failed")
+        except Exception:  # noqa: BLE001  the edge of the process: unexpected errors are logged, with secrets masked
+            _log.exception("the investigation process failed")
             sys.exit(1)
 
 
 def _end_with_parent() -> None:
-    """Let the kernel end this process, which may be stopped, with the one that forked it. Linux only; see `_listen`."""
+    """Let the kernel kill this process, even if stopped, when the serving process dies. Linux only; see `_listen`."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -149,7 +149,7 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
 
 
 async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
-    """Raises `DatabaseDamaged` when it turns out to be, in the middle of the work."""
+    """Raises `DatabaseDamaged` if the database turns out to be damaged."""
     obeying = asyncio.create_task(_obey(opened, orders, pipe), name="orders")
     damaged = asyncio.create_task(opened.database.damaged(), name="the database is damaged")
     try:
@@ -166,7 +166,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
     while not isinstance(order := await orders.get(), End):
         match order:
             case Begin():
-                pass  # it came first
+                pass  # received first
             case Wake():
                 pipe.send(Woken())
                 opened.wake()
@@ -176,12 +176,12 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                # Within milliseconds, and here: no order may wait for a thread.
+                # Takes milliseconds; an order must not wait for a thread.
                 pipe.send(Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
-    """In a thread of its own, so that the end of the other process is noticed whatever the loop does."""
+    """Receive orders in a separate thread, so that a busy event loop does not delay the end of this process."""
     try:
         while True:
             loop.call_soon_threadsafe(orders.put_nowait, pipe.recv())

@@ -1,7 +1,7 @@
-"""The half of the server that works, as a process of its own. Forked by `holmes serve`, used by `serving`.
+"""The investigation process as `holmes serve` sees it: forks, commands and watches it.
 
-Python runs one thread at a time: twenty investigations, whose requests a model's library builds, would keep pages,
-probes and alerts waiting. The fork comes before there are threads, and shares the memory of what both have imported.
+Python runs one thread at a time: twenty investigations in one process would delay pages, probes and alerts. The process
+forks before there are threads, and shares the memory of imported modules.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
-"""How many watches in a row may pass without a sign of life. Not one long one: a machine that slept is no silence."""
-_GOES_ON: Final = "what it was doing goes on after the next start, or at another replica"
+"""Maximum number of consecutive watches without a reply. Several short watches: a suspended machine is not a failure.
+"""
+_GOES_ON: Final = "its investigations resume after the next start or at another replica"
 _ENDING_SECONDS: Final = 10.0
-"""How much longer than its drain the process may take to end. The chart's grace period is longer by five."""
+"""Extra time to exit, in addition to the drain time. The grace period of the chart is five seconds longer."""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 
 
 class WorkFailed(HolmesError):
-    """The work cannot begin, or the process ended by itself."""
+    """Work cannot start, or the process exited unexpectedly."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -52,14 +53,14 @@ class WorkFailed(HolmesError):
 
 @contextmanager
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
-    """Fork. The process waits until `working` is entered, and is gone when this context is left.
+    """Fork. The process waits for `working`, and is killed when this context is left.
 
-    To be called by the main thread before there are others, and before an event loop. Raises `WorkFailed`.
+    Call it in the main thread, before starting threads or an event loop. Raises `WorkFailed`.
     """
-    # What has been imported by now stays as it is: the garbage collector must not touch pages that both share.
+    # Imported modules never change: the garbage collector must not touch shared pages.
     gc.collect()
     gc.freeze()
-    # A signal in the middle of a fork would leave locks behind that nobody releases.
+    # A signal during the fork could leave locks that are never released.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         here, there = multiprocessing.Pipe()
@@ -67,7 +68,7 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
         process = multiprocessing.get_context("fork").Process(target=_forked, args=forked, name="holmes-work")
         process.start()
     except OSError as error:
-        raise WorkFailed(f"the process that investigates cannot be started: {error.strerror or error}") from error
+        raise WorkFailed(f"cannot start the investigation process: {error.strerror or error}") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     there.close()
@@ -81,12 +82,12 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
 
 
 def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
-    here.close()  # or the end of the other process would not end the pipe
+    here.close()  # else the pipe would stay open when the other process exits
     work(there, redactor)
 
 
 class WorkProcess:
-    """Orders to the process, and what it says. Belongs to one event loop."""
+    """Sends orders to the process and receives its reports. Belongs to one event loop."""
 
     def __init__(self, process: ForkProcess, pipe: Connection[Order, Report]) -> None:
         self._process = process
@@ -106,7 +107,7 @@ class WorkProcess:
 
     @asynccontextmanager
     async def working(self, settings: Settings) -> AsyncIterator[None]:
-        """Let it work. Leaving waits until what runs has finished or is handed over. Raises `WorkFailed`."""
+        """Let it work. Leaving waits until running work has finished or is handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
@@ -115,7 +116,7 @@ class WorkProcess:
         try:
             await self._begun
         except asyncio.CancelledError:
-            self._process.kill()  # nothing has begun that could be finished
+            self._process.kill()  # no work has started yet
             raise
         try:
             yield
@@ -125,7 +126,7 @@ class WorkProcess:
             await self._end()
 
     def wake(self) -> None:
-        """Something was queued. Any number of calls are one order until it was heard."""
+        """Report queued work. Calls are combined until the process has received the order."""
         if self._waking:
             self._wake_again = True
             return
@@ -133,7 +134,7 @@ class WorkProcess:
         self._tell(work_main.Wake())
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
-        """Let it use the toolsets that stand so. What comes before the last one was heard replaces the one before."""
+        """Send states of toolsets. A newer value replaces one that is not sent yet."""
         self._toolsets = work_main.UseToolsets(statuses=statuses)
         if not self._toolsets_told:
             self._tell_toolsets()
@@ -145,19 +146,19 @@ class WorkProcess:
             self._toolsets = None
 
     def begin_to_end(self) -> None:
-        """Let it take nothing new; what runs may finish meanwhile, but not for ever. Doing it again changes nothing."""
+        """Stop taking new work; running work may finish within the drain time. Idempotent."""
         if self._ends_at is None:
             self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
             self._tell(work_main.BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
-        """What it has counted; what it said last when it has no time to answer."""
+        """The metrics of the process; the last known ones if it does not reply in time."""
         if not self._gone.is_set():
             await asyncio.wait({self._asked_for_figures()}, timeout=_PATIENCE_SECONDS)
         return self._families
 
     async def lost(self) -> str:
-        """Wait until it ended without being told to, and say how. One that gives no sign of life is killed."""
+        """Wait until the process exits unexpectedly, and return how. A process that stops replying is killed."""
         silent = 0
         while not self._gone.is_set():
             asked = self._asked_for_figures()
@@ -165,45 +166,45 @@ class WorkProcess:
                 await asyncio.wait_for(self._gone.wait(), _WATCH_SECONDS)
             silent = 0 if asked.done() else silent + 1
             if silent == _SILENT_WATCHES:
-                _log.error("the process that investigates says nothing for a minute and is killed")
+                _log.error("the investigation process has not replied for a minute and is killed")
                 self._process.kill()
         self._lost = True
         return self._how_it_ended()
 
     @property
     def failed(self) -> bool:
-        """Whether it ended otherwise than it was told to. To be asked when `working` has been left."""
+        """Whether it exited unexpectedly. Valid after `working` was left."""
         return self._lost or self._process.exitcode != 0
 
     @property
     def exit_code(self) -> int:
-        """What the server ends with: 0 when it ended as it was told to."""
+        """The exit code of the server: 0 if the process exited as ordered."""
         if self._failure is not None:
             return self._failure.exit_code
         return _LOST if self.failed else 0
 
     def _asked_for_figures(self) -> asyncio.Future[None]:
-        """Done when the figures have come."""
+        """Done when the metrics have arrived."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
             self._tell(work_main.TellFigures())
         return self._told
 
     async def _end(self) -> None:
-        """Wait for its end, and bring it about when it is time."""
+        """Wait for its exit, and kill it after the time limit."""
         loop = asyncio.get_running_loop()
         assert self._ends_at is not None  # noqa: S101  see `working`
         try:
             await asyncio.wait_for(self._gone.wait(), max(0.0, self._ends_at - loop.time()))
         except TimeoutError:
-            _log.error("the process that investigates did not end in time and is killed; %s", _GOES_ON)
+            _log.error("the investigation process did not exit in time and is killed; %s", _GOES_ON)
             self._process.kill()
             return
         if not self._lost and self.failed:
-            _log.error("the process that investigates %s; %s", self._how_it_ended(), _GOES_ON)
+            _log.error("the investigation process %s; %s", self._how_it_ended(), _GOES_ON)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread of its own: a report may come in pieces, and the loop must not wait for the next one."""
+        """Receive reports in a separate thread, because a report may arrive in pieces."""
         try:
             while True:
                 self._on_loop(loop, self._hear, self._pipe.recv())
@@ -213,12 +214,12 @@ class WorkProcess:
 
     @staticmethod
     def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(function, *arguments)
 
     def _end_of_pipe(self) -> None:
         self._gone.set()
-        self._settle(WorkFailed(f"the process that investigates {self._how_it_ended()}"))
+        self._settle(WorkFailed(f"the investigation process {self._how_it_ended()}"))
 
     def _hear(self, report: Report) -> None:
         match report:
@@ -235,7 +236,7 @@ class WorkProcess:
             case work_main.Failed():
                 self._failure = report
                 if not self._settle(WorkFailed(report.message, report.exit_code)):
-                    _log.error("the process that investigates failed: %s", report.message)
+                    _log.error("the investigation process failed: %s", report.message)
             case work_main.Figures():
                 self._families = report.families
                 if self._told is not None:
@@ -243,7 +244,7 @@ class WorkProcess:
                     self._told = None
 
     def _settle(self, failure: WorkFailed | None) -> bool:
-        """Whoever waits in `working` goes on, or hears why not. False when nobody waits any more."""
+        """Release the caller of `working`, with or without an error. Returns False if no caller waits."""
         if self._begun is None or self._begun.done():
             return False
         if failure is None:
@@ -253,12 +254,12 @@ class WorkProcess:
         return True
 
     def _tell(self, order: Order) -> None:
-        """There is always room in the pipe: see `work_messages`."""
-        with suppress(OSError):  # it is gone; whoever waits in `lost` knows
+        """Send an order. The pipe never fills up, see `work_main`."""
+        with suppress(OSError):  # the process has exited, see `lost`
             self._pipe.send(order)
 
     def _how_it_ended(self) -> str:
         code = self._process.exitcode
         if code is not None and code < 0:
-            return f"was ended by {signal.Signals(-code).name}"
-        return "ended" if code is None else f"ended with exit code {code}"
+            return f"was killed by {signal.Signals(-code).name}"
+        return "ended" if code is None else f"exited with code {code}"

@@ -147,7 +147,7 @@ async def test_a_hook_compacts_with_its_own_strategy_and_tail(strategy: str) -> 
     events = await events_of(build_loop([growing(9, requests)], [echo_toolset()], policy=policy))
     compacted = [event for event in events if isinstance(event, HistoryCompacted)]
     assert [event.strategy for event in compacted] == [strategy]
-    assert [event.text for event in events if isinstance(event, HookFired)] == ["the conversation was compacted"]
+    assert [event.text for event in events if isinstance(event, HookFired)] == ["conversation compacted"]
     assert len(requests[7].messages) < len(requests[6].messages)
 
 

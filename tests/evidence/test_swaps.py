@@ -10,7 +10,7 @@ import pytest
 
 from tests.evidence.corpus import CLAIMS, ClaimRow, ResultRow, outcome_of, results_below
 
-pytestmark = pytest.mark.row("N6")
+pytestmark = [pytest.mark.slow, pytest.mark.row("N6")]
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _NUMBER = re.compile(r"(?<!not )(?<![\w.:/-])\d+(?![\w:/-]|\.\d)")

@@ -29,7 +29,7 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"registry": "https://registry.example.com"}, "'/registry': 'https://registry.example.com' does not match"),
     (
         {"image": f"holmes@sha256:{'0' * 64}", "imageDigest": f"sha256:{'0' * 64}"},
-        "image has a digest already: remove it, or imageDigest",
+        "image already has a digest: remove it or imageDigest",
     ),
     ({"certificate": "-----BEGIN"}, "'/certificate': '-----BEGIN' does not match pattern"),
     ({"replicas": "two"}, "'/replicas': got string, want integer"),
@@ -47,34 +47,40 @@ REFUSED: Final[tuple[tuple[JsonObject, str], ...]] = (
     ({"additionalEnvVars": [{"value": "x"}]}, "'/additionalEnvVars/0': missing property 'name'"),
     ({"modelList": {"mine": {"api_key": "x"}}}, "'/modelList/mine': missing property 'model'"),
     # Combinations that cannot work.
-    ({"replicas": 2}, "replicas=2 needs PostgreSQL, because SQLite belongs to one pod: set database.existingSecret"),
-    ({"autoscaling": {"enabled": True}}, "autoscaling.enabled needs PostgreSQL, because SQLite belongs to one pod"),
+    (
+        {"replicas": 2},
+        "replicas=2 requires PostgreSQL, because SQLite supports only one pod: set database.existingSecret",
+    ),
+    (
+        {"autoscaling": {"enabled": True}},
+        "autoscaling.enabled requires PostgreSQL, because SQLite supports only one pod",
+    ),
     (
         {**DATABASE, "autoscaling": {"enabled": True, "minReplicas": 7}},
-        "autoscaling.minReplicas=7 is more than autoscaling.maxReplicas=5",
+        "autoscaling.minReplicas=7 is greater than autoscaling.maxReplicas=5",
     ),
-    ({**DATABASE, "autoscaling": {"enabled": True, "targetCPU": ""}}, "autoscaling.enabled has nothing to follow"),
+    ({**DATABASE, "autoscaling": {"enabled": True, "targetCPU": ""}}, "autoscaling.enabled requires a target"),
     ({**DATABASE, "persistence": {"existingClaim": "data"}}, "persistence.existingClaim is for SQLite"),
     ({"createServiceAccount": False}, "set customServiceAccountName"),
     (
         {"rbac": {"namespaces": ["shop"]}, "customClusterRoleRules": [{"verbs": ["get"]}]},
-        "customClusterRoleRules belong to the ClusterRole, which rbac.namespaces replaces",
+        "customClusterRoleRules extend the ClusterRole, but rbac.namespaces replaces it",
     ),
-    ({"config": {"server": {"port": 80}}}, "config.server.port would be overruled by the chart: set service.port"),
-    ({"config": {"server": {"api_key": "k"}}}, "config.server.api_key would be overruled by the chart"),
+    ({"config": {"server": {"port": 80}}}, "the chart overrides config.server.port: set service.port"),
+    ({"config": {"server": {"api_key": "k"}}}, "the chart overrides config.server.api_key"),
     ({"toolsets": {"a": {}}, "custom_toolsets": {"a": {}}}, 'toolset "a" is in toolsets and in custom_toolsets'),
-    ({"additionalEnvVars": [{"name": "HOLMES_DATABASE_URL"}]}, "HOLMES_DATABASE_URL is set by the chart: set database"),
-    ({"additional_env_vars": [{"name": "A"}, {"name": "A"}]}, "additionalEnvVars: A is there twice"),
+    ({"additionalEnvVars": [{"name": "HOLMES_DATABASE_URL"}]}, "the chart sets HOLMES_DATABASE_URL: set database"),
+    ({"additional_env_vars": [{"name": "A"}, {"name": "A"}]}, "additionalEnvVars: duplicate variable A"),
     (
         {"rbac": {"namespaces": ["shop"]}, "additionalEnvVars": [{"name": "SCOPED_NAMESPACES", "value": "a"}]},
-        "SCOPED_NAMESPACES is set by the chart: set rbac.namespaces",
+        "the chart sets SCOPED_NAMESPACES: set rbac.namespaces",
     ),
     # Secrets in a ConfigMap.
-    ({"modelList": {"m": {"model": "x", "api_key": "sk-1"}}}, "modelList.m.api_key would stand in a ConfigMap"),
-    ({"config": {"api_key": "sk-1"}}, "config.api_key would stand in a ConfigMap in plain text"),
+    ({"modelList": {"m": {"model": "x", "api_key": "sk-1"}}}, "modelList.m.api_key would be stored in a ConfigMap"),
+    ({"config": {"api_key": "sk-1"}}, "config.api_key would be stored in a ConfigMap in plain text"),
     (
         {"config": {"alerts": {"destinations": {"team": {"type": "slack", "token": "xoxb-1"}}}}},
-        "config.alerts.destinations.team.token would stand in a ConfigMap in plain text",
+        "config.alerts.destinations.team.token would be stored in a ConfigMap in plain text",
     ),
 )
 

@@ -183,7 +183,7 @@ def test_a_values_file_with_every_key_of_holmesgpt_installs(place: Release) -> N
         "persistence": {"enabled": False},
     }
     shown = place.helm_run("install", "holmes", str(CHART), "--wait", "--timeout=110s", values=values)
-    assert "These values have no effect here: sentryDSN" in shown
+    assert "These values have no effect: sentryDSN" in shown
     assert "CERTIFICATE" in place.inside("env")
     assert place.inside("cat /etc/holmes/model_list.yaml").startswith("gpt:")
     place.helm_run("uninstall", "holmes")

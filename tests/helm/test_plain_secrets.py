@@ -121,7 +121,7 @@ def test_a_secret_in_plain_text_is_refused_with_its_place_and_not_with_itself(
 ) -> None:
     done = chart_helm.attempt("template", "holmes", str(CHART), values=values)
     assert done.returncode == 1
-    assert f"{place} would stand in a ConfigMap in plain text" in done.stderr
+    assert f"{place} would be stored in a ConfigMap in plain text" in done.stderr
     assert "additionalEnvVars" in done.stderr
     assert not {text for text in texts(values) if text in done.stderr}
 

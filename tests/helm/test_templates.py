@@ -131,7 +131,7 @@ def test_a_file_of_holmesgpt_is_taken_as_it_is(chart_helm: Helm, rendered: dict[
         assert at(pod, "securityContext")["runAsNonRoot"] is True
     notes = chart_helm.run("install", "holmes", str(CHART), "--dry-run=client", values=HOLMESGPT).partition("NOTES:")[2]
     assert (
-        "These values have no effect here: sentryDSN, enableTelemetry, enableAccountsCreate, enablePostProcessing, "
+        "These values have no effect: sentryDSN, enableTelemetry, enableAccountsCreate, enablePostProcessing, "
         "postProcessingPrompt, operator, mcpAddons."
     ) in notes
 

@@ -110,7 +110,7 @@ def test_without_the_process_that_investigates_the_server_ends_and_says_so(serve
     (error,) = [each for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "the process that investigates was ended by SIGKILL; the server ends" in error["message"]
+    assert "the investigation process was killed by SIGKILL; the server exits" in error["message"]
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -216,7 +216,7 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
             log = server.end()
 
     assert statuses == {202}
-    assert "did not end in time and is killed" in log[-1]["message"]
+    assert "did not exit in time and is killed" in log[-1]["message"]
     assert server.process.returncode == 1
     assert server.rows("SELECT count(*) FROM holmes_alerts") == [(400,)]
 
@@ -229,7 +229,7 @@ def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_serv
         messages = [each["message"] for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "says nothing for a minute and is killed" in messages[0]
+    assert "has not replied for a minute and is killed" in messages[0]
     assert "the server ends" in messages[1]
 
 

@@ -23,6 +23,8 @@ WORDS: Final = ROOT / "docs" / "words.md"
 SUFFIXES: Final = {".py", ".md", ".yaml", ".yml", ".jinja2", ".txt", ".tpl", ".js", ".css", ".toml"}
 # The English of the demo's applications and of what linters and tests read is data.
 DATA: Final = ("holmes/snapshot/demo/", "holmes/evidence/lexicon.yaml", "holmes/triage/words.py", "docs/words.md")
+# The table with the identifiers of the specification; its sentences are checked in the catalogue.
+_ROWS: Final = re.compile(r"<!-- rows: begin.*?rows: end -->", re.DOTALL)
 _FEWEST_WORDS: Final = 3
 _MARKERS: Final = re.compile(r"^\s*(?:#|//|/?\*+/?|<!--|-->|[-*|>] )?\s*")
 _PLACEHOLDERS: Final = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|`[^`]*`|<[^>]*>", re.DOTALL)
@@ -62,6 +64,7 @@ def texts_below(path: Path) -> Iterator[ShownText]:
         if name.startswith(DATA) or file.suffix not in SUFFIXES:
             continue
         source = file.read_text()
+        source = _ROWS.sub("", source)
         found = _of_python(source) if file.suffix == ".py" else _of_prose(source, fences=file.suffix == ".md")
         for line, text in sorted(found):
             yield ShownText(path=file, line=line, text=" ".join(text.split()))

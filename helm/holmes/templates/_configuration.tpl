@@ -23,7 +23,7 @@
 {{- concat (.Values.additionalEnvVars | default list) (.Values.additional_env_vars | default list) | toJson }}
 {{- end }}
 
-{{/* The variables that the chart itself sets; `additionalEnvVars` must not name them again. */}}
+{{/* The variables that the chart sets; `additionalEnvVars` must not contain them. */}}
 {{- define "holmes.environment" -}}
 - name: HOME
   value: /var/lib/holmes

@@ -1,4 +1,4 @@
-{{/* Names and labels of all objects, and the pieces that several templates share. */}}
+{{/* Names and labels of all objects, and definitions for several templates. */}}
 
 {{- define "holmes.name" -}}
 {{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
@@ -14,7 +14,7 @@
 {{- end }}
 {{- end }}
 
-{{/* ClusterRoles are no part of a namespace: two releases of the same name must not share one. */}}
+{{/* ClusterRoles have no namespace; two releases of the same name must not share one. */}}
 {{- define "holmes.clusterName" -}}
 {{- printf "%s-%s" .Release.Namespace (include "holmes.fullname" .) }}
 {{- end }}
@@ -60,7 +60,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $scheme }}
 {{- end }}
 
-{{/* The Job that makes the keys, with its account and its Role. */}}
+{{/* The Job that creates the keys, with its service account and Role. */}}
 {{- define "holmes.keysName" -}}
 {{- printf "%s-keys" (include "holmes.fullname" . | trunc 58 | trimSuffix "-") }}
 {{- end }}
@@ -76,7 +76,7 @@ app.kubernetes.io/component: keys
 {{- (.Values.persistence).existingClaim | default (include "holmes.fullname" .) }}
 {{- end }}
 
-{{/* Whether the data lies on a claim: SQLite that survives the pod. */}}
+{{/* Whether the data is on a claim: SQLite that survives the pod. */}}
 {{- define "holmes.hasClaim" -}}
 {{- if and (.Values.persistence).enabled (not (.Values.database).existingSecret) }}true{{ end }}
 {{- end }}
@@ -87,14 +87,14 @@ app.kubernetes.io/component: keys
 {{- else if gt (int .Values.replicas) 1 }}true{{ end }}
 {{- end }}
 
-{{/* The seconds that Holmes itself waits for running investigations, as in its own settings. */}}
+{{/* The drain time of Holmes in seconds, from its settings. */}}
 {{- define "holmes.drainSeconds" -}}
 {{- $drain := dig "investigations" "drain_seconds" 20 (.Values.config | default dict) }}
 {{- ceil $drain | int }}
 {{- end }}
 
 {{- define "holmes.podSettings" -}}
-{{- /* OpenShift gives each namespace its own range of users and groups, and refuses a fixed one. */ -}}
+{{- /* OpenShift assigns a range of users and groups to each namespace, and refuses fixed ones. */ -}}
 {{- $context := .Values.podSecurityContext | default dict }}
 {{- if .Values.openshift }}{{ $context = omit $context "runAsUser" "runAsGroup" "fsGroup" }}{{ end }}
 {{- with concat (.Values.imagePullSecrets | default list) ((.Values.serviceAccount).imagePullSecrets | default list) | uniq }}
@@ -116,7 +116,7 @@ securityContext:
   {{- toYaml $context | nindent 2 }}
 {{- end }}
 
-{{/* Of pods that run to their end: they are not the server, so its rules about other pods are not theirs. */}}
+{{/* Settings of pods that run to completion. They use only the node affinity, because rules about other pods are for the server. */}}
 {{- define "holmes.shortPodSettings" -}}
 {{- include "holmes.podSettings" . }}
 {{- with (.Values.affinity).nodeAffinity }}

@@ -1,4 +1,4 @@
-{{/* The rules of files/permissions.yaml that the values choose. Called with (list $ "namespaced" "cluster") or less. */}}
+{{/* The rules of files/permissions.yaml that the values select. Called with (list $ "namespaced" "cluster") or fewer names. */}}
 
 {{- define "holmes.rules" -}}
 {{- $root := first . }}

@@ -1,4 +1,4 @@
-{{/* A ConfigMap is read by many, Holmes included: no secret may stand in it, by its name or by its form. */}}
+{{/* Many clients can read a ConfigMap, including Holmes, so values that look like secrets are refused by name or by format. */}}
 
 {{- define "holmes.refusePlainSecrets" -}}
 {{- range $key := list "config" "modelList" "mcp_servers" "toolsets" "custom_toolsets" }}
@@ -6,7 +6,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Called with (list path value name-of-the-key): goes down to every text below `value`. */}}
+{{/* Called with (list path value name-of-the-key): checks every text in `value`, recursively. */}}
 {{- define "holmes.refuseSecrets" -}}
 {{- $path := index . 0 }}{{ $value := index . 1 }}{{ $name := index . 2 }}
 {{- if kindIs "map" $value }}
@@ -26,7 +26,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What names a value: its key; for `value`, the `name` beside it, or the key above; nothing for labels of alerts. */}}
+{{/* The name of a value: its key. For `value` the `name` next to it, or the parent key. Labels of alerts have no name. */}}
 {{- define "holmes.nameBelow" -}}
 {{- $path := index . 0 }}{{ $map := index . 1 }}{{ $key := index . 2 }}
 {{- if eq $key "value" }}{{ get $map "name" | default (get $map "key") | default (index . 3) }}
@@ -49,7 +49,7 @@
 {{- end }}
 {{- end }}
 
-{{/* What is left without references to variables must not be a secret. */}}
+{{/* Without references to variables, the rest must not be a secret. */}}
 {{- define "holmes.refuseSecret" -}}
 {{- $path := index . 0 }}{{ $name := index . 2 | snakecase | replace "-" "_" }}
 {{- $left := regexReplaceAll (include "holmes.references" $) (index . 1) "" | trim }}
@@ -66,7 +66,7 @@
 {{- range $texts }}{{ if regexMatch $form . }}{{ $secret = true }}{{ end }}{{ end }}
 {{- end }}
 {{- if $secret }}
-{{- fail (printf "%s would stand in a ConfigMap in plain text: put it into a Secret, name that in additionalEnvVars or additional_env_froms, and write \"{{ env.NAME }}\" here" $path) }}
+{{- fail (printf "%s would be stored in a ConfigMap in plain text: move it to a Secret, add the Secret to additionalEnvVars or additional_env_froms, and write \"{{ env.NAME }}\" here" $path) }}
 {{- end }}
 {{- end }}
 
@@ -75,19 +75,19 @@
 \{\{(\[['"][^'"]*['"]\]|'[^'0-9]{0,8}'|"[^"0-9]{0,8}"|[^{}'"])*\}\}|\$\{[A-Z][A-Z0-9_]*\}|\$[A-Z][A-Z0-9_]*\b
 {{- end }}
 
-{{/* Whether a key, header, option or variable of this name, in words with underscores, has a secret value. */}}
+{{/* Whether a key, header, option or variable of this name (in snake case) has a secret value. */}}
 {{- define "holmes.isSecretName" -}}
 {{- $words := "passw(or)?d|passphrase|secret|api_?key|access_?key|private_?key|signing_key|integration_key|subscription_key|credential|authorization|cookie|connection_string|(^|_)(token|key|auth|authentication|pat|pass|pwd|dsn|bearer|jwt|session)$" }}
 {{- $harmless := "_(file|path|dir|url|uri|endpoint|name|type|env|ref|field|header|method|mode|ttl|seconds|limit|format|provider|location)$|_per_([a-z]+_)*token$|(cache|public|partition|primary|group)_key$|^namespaces?$" }}
 {{- if and (regexMatch $words .) (not (regexMatch $harmless .)) }}true{{ end }}
 {{- end }}
 
-{{/* Values that are no secrets, whatever their name: files, kinds of authentication, and fillers for local models. */}}
+{{/* Values that are not secrets under any name: files, kinds of authentication, and placeholders for local models. */}}
 {{- define "holmes.harmlessValues" -}}
 ^(~|/(etc|var|run|opt|tmp|mnt|home|usr|secrets?|certs?|vault|config))/[A-Za-z0-9._/-]+$|^[/~][^ ]*\.(json|pem|crt|cer|key|txt|ya?ml|toml|p12|jks)$|^oidc/|^os\.environ/[A-Z0-9_]+$|(?i)^(bearer|basic|token|api-?key|oauth2?|oidc|iam|irsa|sigv4|kerberos|ntlm|mtls|anonymous|none|null|default|auto|true|false|dummy|empty|unused|not[-_]?needed|no[-_]?key|placeholder|fake)$
 {{- end }}
 
-{{/* Forms of secrets that need no telling name: in addresses, in sentences, and what providers' keys begin with. */}}
+{{/* Formats of secrets that are recognised without a name: in URLs, in sentences, and prefixes of providers' keys. */}}
 {{- define "holmes.secretForms" -}}
 - ://[^/\s@]*:[^/\s@]+@
 - ://([^/\s:@]{16,}|[^/\s:@]{8,}:)@
