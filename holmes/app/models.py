@@ -16,7 +16,6 @@ from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.scripted import ScriptedModel
-from holmes.settings.settings import reveal
 from holmes.triage import TRIAGE_MODEL, TriageModel
 from holmes.values.errors import ConfigError
 from holmes.values.model import ChatModel
@@ -105,6 +104,8 @@ async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) 
 
 
 def _config(settings: Settings, entry: ModelEntry) -> LitellmModelConfig:
+    from holmes.settings.settings import reveal  # the settings are loaded by then; other models do not need them
+
     general = settings.model
     headers = general.extra_headers or {}
     return LitellmModelConfig(
