@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.app.context_policies import context_policy
 from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_model import LitellmModel
@@ -59,6 +58,8 @@ def build_models(settings: Settings) -> BuiltModels:
 
     Raises `ConfigError` if a model refers to an unset variable.
     """
+    from holmes.app.context_policies import context_policy  # reads the keys of the settings
+
     if unusable := settings.unusable_model():
         raise ConfigError(unusable)
     built: dict[str, ConfiguredModel] = {}
