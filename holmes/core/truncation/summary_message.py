@@ -1,4 +1,4 @@
-"""Builds the message in place of removed rounds, and stores these rounds.
+"""Builds the message in place of removed turns, and stores these turns.
 
 Its parts are the summary, the ledger, and a reminder of the tools, in this order. A truncation keeps the first part of
 an earlier summary. The message never exceeds `largest_message_tokens`: the ledger has priority over the list of other

@@ -1,4 +1,4 @@
-"""Shortens a history without a model to system prompt, task, a truncation line and the recent rounds.
+"""Shortens a history without a model to system prompt, task, a truncation line and the recent turns.
 
 Used after a failed or useless summary, by policies without summaries, and in an emergency. After an overflow, about
 half of the window and half of the usual tail stay. Never makes a history longer.
