@@ -95,7 +95,7 @@ def insufficient(
         "tool schemas": (),
         "first question": plan.task,
         "last question": plan.last_request,
-        "newest round of tool calls, its results cut": plan.tail,
+        "newest turn, with its results cut": plan.tail,
     }
     sizes = {name: history.replaced(messages).tokens() for name, messages in parts.items()}
     sizes["tool schemas"] = budget.schema_tokens
