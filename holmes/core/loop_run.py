@@ -55,7 +55,7 @@ class LoopPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The fixed parts of the loop. `models` is the chain: the first answers until it fails for good.
+    """The fixed parts of the loop. `models` is the chain: the first answers until it fails permanently.
 
     `redactor` masks secrets in user messages, None when that is off. Toolsets mask their own results.
     """

@@ -182,7 +182,7 @@ class _Window:
 
 
 class ModelChain:
-    """Which of the models answers one run. The first answers until it fails for good."""
+    """Which of the models answers one run. The first answers until it fails permanently."""
 
     def __init__(self, models: tuple[LoopModel, ...]) -> None:
         self._models = models

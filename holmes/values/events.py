@@ -328,7 +328,7 @@ class RunningCost:
                 self._pending += event.stats
             case AssistantReplied() | HistoryCompacted() | CompactionFailed():
                 self.charge(event.stats)
-            case ContextOverflowed() | ModelSwitched():  # the call failed for good: no reply will count its attempts
+            case ContextOverflowed() | ModelSwitched():  # the call failed: no reply will count its attempts
                 self._settle(self.stats)
             case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._settle(event.stats)
