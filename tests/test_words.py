@@ -15,7 +15,6 @@ NOT_YET: Final = frozenset(
     {
         *("core", "investigations", "kubernetes", "llm", "server", "snapshot", "sources"),
         *("stores", "telemetry", "tokens", "values"),
-        "help",
     }
 )
 # Sentences of others that Holmes quotes or recognises.
