@@ -13,8 +13,7 @@ from tests.support.shown_texts import ROOT, patterns, refused, texts_below
 # Folders and files whose texts are not rewritten yet.
 NOT_YET: Final = frozenset(
     {
-        *("core", "investigations", "kubernetes", "llm", "server", "snapshot", "sources"),
-        *("stores", "telemetry", "tokens", "values"),
+        *("investigations", "server"),
     }
 )
 # Sentences of others that Holmes quotes or recognises.

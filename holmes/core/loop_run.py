@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from holmes.core.model_chain import ModelChain
 from holmes.core.tools_utils.pointers import round_limit_text
 from holmes.core.tools_utils.repeated_calls import ANSWERED, EarlierResult, answer_repeated
-from holmes.core.tools_utils.round_cap import cap_round
-from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_user_message
+from holmes.core.tools_utils.tool_context_window_limiter import cap_round, spill_oversized_user_message
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, call_key
 from holmes.core.truncation.context import CompactionContext, CompactionGuard
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
-from holmes.core.truncation.pairing import repair_pairing
+from holmes.core.truncation.plan import repair_pairing
 from holmes.evidence.handed_over import HandedOverSoFar
 from holmes.evidence.verification import CitationFilter, CitationVerifier, verify_citations
 from holmes.redaction.redactor import redacted_requests
@@ -56,7 +55,7 @@ class LoopPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The fixed parts of the loop. `models` is the chain: the first answers until it fails for good.
+    """The fixed parts of the loop. `models` is the chain: the first answers until it fails permanently.
 
     `redactor` masks secrets in user messages, None when that is off. Toolsets mask their own results.
     """
@@ -256,7 +255,7 @@ class LoopRun:
     ) -> None:
         """Continue with the next model of the chain. Raises `error` if no other model could do better.
 
-        The history is counted anew and fitted to the new window, without the reasoning of the other provider.
+        The history is counted again and fitted to the new window, without the reasoning of the other provider.
         """
         failed = self.models.current.model.name
         switched = self.models.switch(error, larger_window=larger_window)
@@ -267,7 +266,7 @@ class LoopRun:
         try:
             await self.compact_if_necessary(step)
         except CompactionInsufficientError as insufficient:
-            message = f"{failed!r} failed: {error} And no other model can go on: {insufficient}"
+            message = f"{failed!r} failed: {error} No other model can continue: {insufficient}"
             raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
 
     async def _cut_after(self, overflow: ContextOverflow, step: int) -> None:

@@ -182,7 +182,7 @@ class _Window:
 
 
 class ModelChain:
-    """Which of the models answers one run. The first answers until it fails for good."""
+    """Which of the models answers one run. The first answers until it fails permanently."""
 
     def __init__(self, models: tuple[LoopModel, ...]) -> None:
         self._models = models
@@ -253,7 +253,7 @@ class ModelChain:
         self._overflows += 1
         if self._overflows > 1:
             return CompactionInsufficientError(
-                f"{self.current.model.name!r} refused the conversation as too long again after it was cut: {overflow} "
+                f"{self.current.model.name!r} rejected the conversation as too long again after a cut: {overflow} "
                 "Start a new conversation, or use a model with a larger window."
             )
         return None
@@ -272,11 +272,11 @@ class ModelChain:
         if self._empty > MAX_EMPTY_REPLIES:
             raise _given_up(
                 reply,
-                f"answered {self._empty} times with nothing (finish reason {reply.finish_reason!r}). "
-                "Try again, another model, or a larger OVERRIDE_MAX_OUTPUT_TOKEN.",
+                f"sent {self._empty} empty replies (finish reason {reply.finish_reason!r}). "
+                "Try again, use another model, or increase OVERRIDE_MAX_OUTPUT_TOKEN.",
             )
         if self._useless >= MAX_USELESS_REPLIES:
-            last = "The last one was empty." if problem is None else shortened(problem, _LONGEST_PROBLEM_CHARACTERS)
+            last = "The last reply was empty." if problem is None else shortened(problem, _LONGEST_PROBLEM_CHARACTERS)
             raise _given_up(
                 reply,
                 f"replied {self._useless} times in a row with neither an answer nor a call that can run. "

@@ -153,7 +153,7 @@ def _part(part: Mapping[str, object]) -> Part:
 
 
 def _image(url: object) -> Image | None:
-    """The picture of a data URL."""
+    """The image of a data URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     header, _, data = url.removeprefix("data:").partition(",")

@@ -256,7 +256,7 @@ def test_a_full_disk_does_not_cost_the_answer(home: Home) -> None:
         preexec_fn=no_space,
     )
     assert done.stdout == "The **database** is down.\n"
-    assert "could not be kept" in done.stderr
+    assert "could not be saved" in done.stderr
     assert done.returncode == 0
 
 

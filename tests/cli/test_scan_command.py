@@ -97,7 +97,10 @@ def test_a_healthy_cluster_that_was_read_whole_has_no_reservation(home: Home, tm
         (status(404, "NotFound", "the server could not find the requested resource"), "does not have this kind"),
         (status(500, "InternalError", "etcd leader changed"), "etcd leader changed"),
         (status(429, "TooManyRequests", "slow down", {"Retry-After": "0"}), "slow down"),
-        (Answer(body=b'{"items": [' + b" " * 1000, cut_after=500), "the connection ended before the answer was complete"),
+        (
+            Answer(body=b'{"items": [' + b" " * 1000, cut_after=500),
+            "the connection ended before the answer was complete",
+        ),
         (Answer(body=b"{}", delay_seconds=30), "took longer than 2 s"),
     ],
     ids=["forbidden", "group missing", "error", "too many requests", "breaks off", "slow"],

@@ -227,7 +227,7 @@ def test_a_full_disk_is_a_warning_and_the_answer_is_shown(tmp_path: Path) -> Non
     (tmp_path / "conversations").touch()
     code, out, err = run("answer", tmp_path)
     assert (code, out) == (0, f"{ANSWER}\n")
-    assert err.count("warning: the conversation could not be kept") == 1
+    assert err.count("warning: the conversation could not be saved") == 1
 
 
 def test_a_reader_that_goes_away_ends_the_run_without_a_trace_of_the_stream(tmp_path: Path) -> None:

@@ -221,6 +221,7 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
     assert server.rows("SELECT count(*) FROM holmes_alerts") == [(400,)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_server(server: Server) -> None:
     server.worker.suspend()

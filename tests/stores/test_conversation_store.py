@@ -210,7 +210,7 @@ except ConversationStoreError as error:
     sys.exit(str(error))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "could not be kept" in done.stderr
+    assert "could not be saved" in done.stderr
     assert "File too large" in done.stderr
     assert latest_messages(tmp_path) == (user_text("fits"),)
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 2000
@@ -218,7 +218,7 @@ except ConversationStoreError as error:
 
 def test_a_file_in_place_of_the_folder_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "conversations").touch()
-    with pytest.raises(ConversationStoreError, match="could not be kept"):
+    with pytest.raises(ConversationStoreError, match="could not be saved"):
         store(tmp_path).start().append(user_text("x"))
 
 
