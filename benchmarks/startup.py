@@ -4,7 +4,9 @@ Every figure is a ratio of whole processes run in turn, since machines are noisy
 process and its children, as the operating system accounts it. Exits with 1 when a promise is broken:
 
 - `holmes --help` and `holmes version` use at most 5 times the CPU of `python -c pass` and of `import click` together;
-- from the start of `holmes ask` to the first request to the model takes at most 1.2 times a bare `import litellm`.
+- from the start of `holmes ask` to the first request to the model takes at most 1.2 times a bare `import litellm`;
+- a missing cluster is reported in half of the time of a bare `import litellm`, and Ctrl-C during that import ends the
+  command in a quarter of it, or in one second.
 
 Also prints the installed size of each package that `holmes ask` needs, and of each extra, from the files that the
 distributions record.
@@ -13,6 +15,7 @@ distributions record.
 from __future__ import annotations
 
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -30,7 +33,7 @@ from packaging.utils import canonicalize_name
 
 from tests.support.command_line import Home, provider_config
 from tests.support.kubernetes_api import document, kubernetes_api, write_kubeconfig
-from tests.support.openai_server import OpenAIServer, Reply
+from tests.support.openai_server import Hang, OpenAIServer, Reply
 
 CPU_RUNS = 15
 REQUEST_RUNS = 7
@@ -104,6 +107,29 @@ def measure_first_request(folder: Path) -> bool:
     return ratio <= MAX_FIRST_REQUEST_RATIO
 
 
+def measure_early_ends(folder: Path) -> bool:
+    """Print how soon a known failure and Ctrl-C end `holmes ask`; whether the promises hold."""
+    with kubernetes_api() as api, OpenAIServer(lambda _: Hang()) as server:
+        api.on("/version", document({"gitVersion": "v1.34.0"}))
+        config, kubeconfig = provider_config(server.base_url), write_kubeconfig(folder, api.url)
+        home = Home.make(folder / "ends", config=config, KUBECONFIG=str(kubeconfig))
+        lost = Home.make(folder / "lost")
+        imported, failed, interrupted = float("inf"), float("inf"), float("inf")
+        for _ in range(3):
+            imported = min(imported, seconds_to_import_litellm(home.environment()))
+            started = time.monotonic()
+            lost.run("ask", "-n", "why?", "--model", "gpt-4o")
+            failed = min(failed, time.monotonic() - started)
+            with home.start("ask", "-n", "why?") as process:
+                time.sleep(imported / 2)
+                process.send_signal(signal.SIGINT)
+                started = time.monotonic()
+                process.communicate(timeout=60)
+                interrupted = min(interrupted, time.monotonic() - started)
+    print(f"  import litellm {imported:.2f} s, missing cluster {failed:.2f} s, Ctrl-C {interrupted:.2f} s")
+    return failed <= imported / 2 and interrupted <= max(1.0, imported / 4)
+
+
 def closure(name: str, extras: Iterable[str]) -> set[str]:
     """The packages that `name` with `extras` needs on this machine; packages that are not installed are left out."""
     found: set[str] = set()
@@ -156,7 +182,9 @@ def main() -> int:
         instant = measure_cpu(environment)
         print(f"From start to the first request, {REQUEST_RUNS} pairs")
         quick = measure_first_request(Path(folder))
-    return 0 if instant and quick else 1
+        print("Ends before the library is loaded, best of 3")
+        early = measure_early_ends(Path(folder))
+    return 0 if instant and quick and early else 1
 
 
 if __name__ == "__main__":

@@ -21,8 +21,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "holmes"))
 pytest_plugins = ["tests.cluster.fixtures", "tests.services.fixtures"]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `make test-long` runs."""
+    """Leave out what only `make test-long` runs, and put what waits for processes and the cluster into the slow half.
+
+    So only one half starts the cluster, and the processes of whole runs are not slowed down by coverage.
+    """
+    for item in items:
+        if "end_to_end" in item.path.parts or item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.slow)
     left_out = [] if LONG else [item for item in items if item.get_closest_marker("long")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

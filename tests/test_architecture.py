@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -163,3 +164,11 @@ def test_no_test_and_no_page_names_the_host_of_a_public_registry() -> None:
         if host in path.read_text(errors="replace")
     }
     assert naming == set()
+
+
+def test_no_test_measures_time_or_memory_of_the_machine() -> None:
+    measures = re.compile(r"\b(?:perf_counter|process_time|thread_time|tracemalloc|getrusage|ru_maxrss)\b")
+    here = Path(__file__)
+    others = [path for path in sorted(here.parent.rglob("*.py")) if path != here]
+    found = [path.name for path in others if measures.search(path.read_text(encoding="utf-8"))]
+    assert found == [], "figures with a bound belong to benchmarks/"

@@ -1,1 +1,1 @@
-"""The composition root: settings in, a ready investigator out."""
+"""The composition root: builds investigators and servers from the settings."""

@@ -42,30 +42,30 @@ if TYPE_CHECKING:
 
 
 def alert_routes(settings: Settings, models: Collection[str]) -> Routes:
-    """The routes of `alerts.routes`. `models` are the names that can be asked for.
+    """The routes of `alerts.routes`. `models` are the available models.
 
-    Raises `ConfigError` for a model or destination that is not configured, and for two routes of one name.
+    Raises `ConfigError` for an unknown model or destination, and for duplicate names.
     """
     routes = tuple(_route(each) for each in settings.alerts.routes)
     names = [route.name for route in routes]
     for route in routes:
         place = f"alerts.routes: {route.name!r}"
         if names.count(route.name) > 1:
-            raise ConfigError(f"{place}: there are two routes of this name")
+            raise ConfigError(f"{place}: duplicate name of a route")
         if why := settings.left_out_models.get(route.model or ""):
             raise ConfigError(f"{place}: {why}")
         if route.model is not None and route.model not in models:
-            raise ConfigError(f"{place}: unknown model {route.model!r}; there are: {', '.join(models)}")
+            raise ConfigError(f"{place}: unknown model {route.model!r}; available models: {', '.join(models)}")
         known = settings.alerts.destinations
         for destination in route.destinations or ():
             if destination not in known:
-                there = nearest(destination, tuple(known)) if known else "alerts.destinations has none"
+                there = nearest(destination, tuple(known)) if known else "alerts.destinations is empty"
                 raise ConfigError(f"{place}: unknown destination {destination!r}; {there}")
     return Routes(routes)
 
 
 def investigations_of(group: AlertGroup, routes: Routes) -> tuple[NewInvestigation, ...]:
-    """What the server would investigate if these were its first alerts, in the order of the alerts."""
+    """The investigations that a server without earlier alerts would start, in the order of the alerts."""
     plan = IntakePlan(IntakeState(), IntakeRules(source="alertmanager", routes=routes), datetime.now(UTC))
     plan.take(group)
     return tuple(plan.changes().new_investigations.values())
@@ -91,7 +91,7 @@ def _pattern(route: str, label: str, expression: str) -> LabelPattern:
 
 
 _UNLIMITED: Final = (
-    "neither the cost nor the number of investigations that alerts begin is limited: "
+    "no limit for the cost or the number of investigations that alerts start: "
     "set HOLMES_MAX_COST_PER_DAY or HOLMES_MAX_INVESTIGATIONS_PER_HOUR"
 )
 _log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ _log = logging.getLogger(__name__)
 def alert_intake(
     settings: Settings, database: Database, models: Collection[str], on_queued: Callable[[], None]
 ) -> AlertIntake:
-    """Where the alerts of the server come in. Raises `ConfigError` for routes that cannot work."""
+    """The intake of alerts of the server. Raises `ConfigError` for routes that cannot work."""
     alerts, max_cost_per_day = settings.alerts, settings.server.max_cost_per_day
     policy = IntakePolicy(
         reopen_hours=alerts.reopen_hours,
@@ -116,7 +116,7 @@ def alert_intake(
 
 
 def destinations_of(route: Route, configured: Collection[str]) -> tuple[str, ...]:
-    """The names of those who hear of a route's incidents."""
+    """The names of the destinations of a route."""
     chosen = configured if route.destinations is None else route.destinations
     return tuple(name for name in chosen if name in configured)
 
@@ -136,26 +136,26 @@ _TIMEOUT: Final = httpx.Timeout(15.0, connect=5.0)
 async def open_destinations(settings: Settings) -> AsyncIterator[Mapping[str, Destination]]:
     """The destinations by name; leaving the context closes their connections. Raises `ConfigError`."""
     _refuse_half(settings)
-    # httpx logs every address, and that of a webhook often holds its secret.
+    # httpx logs every URL, and the URL of a webhook often contains its secret.
     logging.getLogger("httpx").setLevel(max(logging.WARNING, logging.getLogger("httpx").level))
     async with httpx.AsyncClient(timeout=_TIMEOUT) as client:
         yield {name: _destination(settings, client, name, own) for name, own in settings.alerts.destinations.items()}
 
 
 def _refuse_half(settings: Settings) -> None:
-    """HolmesGPT's keys make a destination only together, and none that is there already."""
+    """Rejects only one of the two HolmesGPT keys, and a conflict with another destination."""
     alerts = settings.alerts
     for given, missing, value, other in (
         ("slack_token", "slack_channel", alerts.slack_token, alerts.slack_channel),
         ("slack_channel", "slack_token", alerts.slack_channel, alerts.slack_token),
     ):
         if value is not None and other is None:
-            raise ConfigError(f"{_place(settings, given)}{given!r} needs {missing!r} as well")
+            raise ConfigError(f"{_place(settings, given)}{given!r} also needs {missing!r}")
     made = alerts.destinations.get(UPSTREAM_SLACK)
     if alerts.slack_token and not (isinstance(made, SlackSettings) and made.token == alerts.slack_token):
         raise ConfigError(
-            f"{_place(settings, 'slack_token')}'slack_token' makes a destination {UPSTREAM_SLACK!r}, and "
-            "'alerts.destinations' has another one of this name: remove one of them"
+            f"{_place(settings, 'slack_token')}'slack_token' defines a destination {UPSTREAM_SLACK!r}, and "
+            "'alerts.destinations' defines another one of this name: remove one of them"
         )
 
 
@@ -174,10 +174,10 @@ def _destination(settings: Settings, client: httpx.AsyncClient, name: str, own: 
 
 
 def _sendable(secret: SecretStr, where: str) -> str:
-    """The text of a secret for a header; files of secrets often end with a newline."""
+    """The text of a secret for a header, without surrounding whitespace: secret files often end with a newline."""
     text = secret.get_secret_value().strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise ConfigError(f"{where} is empty or has characters that no token has; copy it again")
+        raise ConfigError(f"{where} is empty or contains characters that are not valid in a token; copy it again")
     return text
 
 
@@ -187,12 +187,14 @@ def _address(text: str, where: str) -> httpx.URL:
     except (httpx.InvalidURL, ValueError):
         url = httpx.URL("")
     if url.scheme not in {"http", "https"} or not url.host:
-        raise ConfigError(f"{where} is no address: https://host/path")  # without it: it may hold a secret
+        raise ConfigError(
+            f"{where} is not a valid URL; expected for example https://host/path"
+        )  # without the URL: it may contain a secret
     return url
 
 
 def _place(settings: Settings, *path: str | int) -> str:
-    """`file:line: ` of a key, or nothing when it is not in a file."""
+    """`file:line: ` of a key; empty if it is not in a file."""
     keys: KeyPath = path
     while keys and keys not in settings.config_lines:
         keys = keys[:-1]

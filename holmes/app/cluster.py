@@ -1,4 +1,4 @@
-"""The cluster of a command: of the kubeconfig, a recording or the demo. Also its variables, and a scan of it.
+"""The cluster of a command: that of the kubeconfig, a recording or the demo. Also its variables, and a scan of it.
 
 A recording is served on loopback while it is in use, so that everything else works as with a live cluster.
 """
@@ -30,24 +30,24 @@ RECORDINGS_DATABASE = "recordings.db"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterChoice:
-    """What the user chose beside the settings. Without a snapshot it is the cluster of the kubeconfig."""
+    """The cluster options. Without a snapshot or the demo: the cluster of the kubeconfig."""
 
     snapshot: Path | None = None
     demo: bool = False
 
     @property
     def notice(self) -> str:
-        """The line that says that this is not a live cluster; empty when it is."""
+        """A line that says that this is not a live cluster; empty for a live cluster."""
         if self.demo:
-            return "this is the recorded demo cluster that comes with Holmes, not a cluster of yours"
+            return "this is the recorded demo cluster bundled with Holmes, not a cluster of yours"
         return f"this is the recording in {str(self.snapshot)!r}, not a live cluster" if self.snapshot else ""
 
 
 @asynccontextmanager
 async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIterator[Settings]:
-    """The settings that lead to the chosen cluster; a recording is served until the context is left.
+    """The settings for the chosen cluster. A recording is served until the context is left.
 
-    Raises `ConfigError` for a recording that cannot be read.
+    Raises `ConfigError` for an unreadable recording.
     """
     path = _recording(choice)
     if path is None:
@@ -64,22 +64,22 @@ async def chosen_cluster(settings: Settings, choice: ClusterChoice) -> AsyncIter
 
 
 def _apart(settings: Settings) -> InvestigationsSettings:
-    """Settings with a database for recordings where none was chosen: what waits for the real cluster is not theirs."""
+    """Settings with a separate database for recordings, so that they never run queued work of a live cluster."""
     from pydantic import SecretStr
 
     if settings.investigations.database_url:
         return settings.investigations
     file = settings.storage.results_path.parent / RECORDINGS_DATABASE
-    with suppress(OSError):  # who opens the database says why it cannot
+    with suppress(OSError):  # opening the database reports the error
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     return settings.investigations.model_copy(update={"database_url": SecretStr(f"sqlite:///{file}")})
 
 
 def with_demo_hint(error: HolmesError) -> HolmesError:
-    """The error itself; the one of a missing cluster also says how to try Holmes without one."""
+    """The error; a missing cluster gets advice to use the demo."""
     if not isinstance(error, ClusterUnreachable):
         return error
-    return ClusterUnreachable(f"{error}; or look at the recorded demo cluster with --demo")
+    return ClusterUnreachable(f"{error}; or try the demo cluster with --demo")
 
 
 def _recording(choice: ClusterChoice) -> Path | None:
@@ -91,14 +91,14 @@ def _recording(choice: ClusterChoice) -> Path | None:
 
 
 def cluster_environment(settings: Settings) -> Environment:
-    """What is needed to reach the cluster, and nothing that a toolset declares."""
+    """The variables to reach the cluster, without those that toolsets declare."""
     return with_choices(settings, tool_environment(process_environment()))
 
 
 def with_choices(settings: Settings, variables: Mapping[str, str]) -> Environment:
-    """The variables of tools plus what the user chose; tools read the choice from these names.
+    """`variables` and the chosen cluster, under the names that tools read.
 
-    Raises `ConfigError` for a namespace outside of those that may be read.
+    Raises `ConfigError` for a namespace outside the allowed ones.
     """
     investigation = settings.investigation
     scope = investigation.scoped_namespaces

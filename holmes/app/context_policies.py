@@ -53,7 +53,7 @@ def _with_shared_numbers(policy: ContextPolicy, own: ContextSettings) -> Context
     one_number = policy.masking.kind == "preview" or own.context_manage_mode in {"compress", "auto"}
     if own.max_total_tokens is not None:
         summary = replace(summary, compress_above_tokens=own.max_total_tokens or None)
-        if one_number:  # it limits masking and summaries alike
+        if one_number:  # limits masking and summaries
             trigger = replace(trigger, tokens=own.max_total_tokens or None)
     if any(isinstance(hook.action, CompactContext) for hook in own.hooks or ()):
         trigger = replace(trigger, pressure=None)  # a hook of the user replaces the automatic one

@@ -1,11 +1,10 @@
-"""Opens an investigator: checks model, cluster and toolsets at once, then puts the loop together.
+"""Opens an investigator: checks model, cluster and toolsets at the same time, then builds the loop.
 
-Everything that can be wrong is found before the first model call. Files are read first, so a typo in one is never
-hidden behind a missing cluster. Then the cluster is asked while the model's library is imported, and the first failure
-ends both: a missing cluster is known at once, a missing key or an unknown model only after the seconds of that import.
+All problems are found before the first model call. Files are read first, so that an error in a file is not hidden by a
+missing cluster. The cluster is checked while litellm is imported. The first failure cancels the other checks: a missing
+cluster is reported at once, a missing key or an unknown model after the import.
 
-Tools are left out where their schemas would fill a small window (context.md, section 2): what is looked at first in
-every investigation stays.
+If the tool schemas would fill a small context window, only the essential tools and those that fit are offered.
 """
 
 from __future__ import annotations
@@ -59,14 +58,17 @@ ESSENTIAL_TOOLS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedTools:
-    """The toolsets to offer, and the names of the tools that are left out."""
+    """The offered toolsets, and the names of omitted tools."""
 
     toolsets: tuple[Toolset, ...]
     left_out: tuple[str, ...] = ()
 
 
 def fit_tools(toolsets: Sequence[Toolset], window_tokens: int, counter: TokenCounter) -> FittedTools:
-    """All of `toolsets` for a window of 16,000 tokens and more; else the essential tools and what 12% have room for."""
+    """All `toolsets` for a context window of at least 16,000 tokens.
+
+    For a smaller one, the essential tools, and other tools within 12% of the window.
+    """
     if window_tokens >= SMALL_WINDOW_TOKENS:
         return FittedTools(toolsets=tuple(toolsets))
     tools = [tool for toolset in toolsets for tool in toolset.tools]
@@ -92,7 +94,7 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 
 class Investigator:
-    """Answers any number of questions with one configuration. Made by `open_investigator`."""
+    """Answers any number of questions with one configuration."""
 
     def __init__(self, parts: LoopParts, max_steps: int, system: SystemMessage, warnings: tuple[str, ...]) -> None:
         self._parts = parts
@@ -102,19 +104,19 @@ class Investigator:
         self.warnings = warnings
 
     def ask(self, request: AskRequest, parts: RunParts | None = None) -> AsyncGenerator[AgentEvent, None]:
-        """Investigate. The last event is `AnswerFinished` or `RunFailed`; closing the generator cancels everything.
+        """Investigate. The last event is `AnswerFinished` or `RunFailed`; closing the generator cancels the run.
 
-        `parts` is what this run has of its own.
+        `parts` are specific to this run.
         """
         loop = self._loop if parts is None else ToolCallingLLM(self._parts_of(parts), max_steps=self._max_steps)
         return loop.call_stream(self._messages(request))
 
     def compact(self, conversation: tuple[Message, ...]) -> AsyncGenerator[AgentEvent, None]:
-        """Make the conversation shorter now. The last event is `HistoryReplaced` or `RunFailed`."""
+        """Shorten the conversation now. The last event is `HistoryReplaced` or `RunFailed`."""
         return compact_conversation(self._parts, (self._system, *_without_system(conversation)))
 
     async def context_usage(self, conversation: tuple[Message, ...]) -> ContextUsage:
-        """How much of the window the conversation takes, with today's system prompt and tools."""
+        """How much of the context window the conversation uses, with the current system prompt and tools."""
         return await context_usage(self._parts, (self._system, *_without_system(conversation)))
 
     def _parts_of(self, parts: RunParts) -> LoopParts:
@@ -132,7 +134,7 @@ class Investigator:
         return replace(self._parts, models=models, steps=parts.steps or self._parts.steps)
 
     def _messages(self, request: AskRequest) -> tuple[Message, ...]:
-        """The conversation so far under today's system prompt, then what goes along, then the question."""
+        """The current system prompt, the conversation, the attachments and the question."""
         system = self._system
         if request.instructions:
             system = SystemMessage(text=f"{system.text}\n\n{request.instructions}")
@@ -151,11 +153,10 @@ def _without_system(conversation: tuple[Message, ...]) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """What stands around the tools: who approves, what masks, where results go.
+    """The wrappers of tools.
 
-    `redactor` is the one of the process (`holmes.app.redaction.make_redactor`), which also masks what the face keeps of
-    a question. `approver` answers for calls that need a person; without one they do not run. `store` is where results
-    go, by default files.
+    `redactor` belongs to the process, see `make_redactor`, and also masks stored questions. `approver` decides about
+    calls that need approval; without one they do not run. Results go to `store`, by default to files.
     """
 
     approver: Approver | None
@@ -183,14 +184,14 @@ async def open_investigator(
 async def open_assembly(
     settings: Settings, guards: Guards, toolsets: Callable[[], Coroutine[None, None, OpenToolsets]]
 ) -> AsyncIterator[Assembly]:
-    """What investigators for these settings are made of; leaving the context closes the connections.
+    """The parts of investigators for these settings; leaving the context closes their connections.
 
-    Raises `ConfigError` and `ClusterUnreachable`, both before anything is paid.
+    Raises `ConfigError` and `ClusterUnreachable`, both before the first paid call.
     """
     mask_process(guards.redactor)
     chain = build_models(settings)
     if any(isinstance(model, LitellmModel) for model in chain.configured):
-        preload()  # the import takes seconds: start it before the checks, which wait for other programs
+        preload()  # the import takes seconds: start it before the checks, which wait for I/O
     try:
         opened = await _checked(settings, chain.configured, toolsets())
         if guards.store is None and settings.storage.results_enabled:
@@ -204,9 +205,9 @@ async def open_assembly(
 async def _checked(
     settings: Settings, models: tuple[ConfiguredModel, ...], toolsets: Coroutine[None, None, OpenToolsets]
 ) -> OpenToolsets:
-    """All checks at once; the first that fails ends the others and is the one line that the user reads.
+    """Run all checks at the same time. The first failure cancels the others and is reported.
 
-    The toolsets come first, because their task reads all toolset files before it lets another one run.
+    The toolsets come first, because their task reads all toolset files before another task runs.
     """
     opening = asyncio.create_task(toolsets)
     tasks = (
@@ -227,7 +228,7 @@ async def _checked(
 
 
 class Assembly:
-    """The models and what stands around the tools; `investigator` has the toolsets of the last `with_toolsets`."""
+    """The models and wrappers. `investigator` has the toolsets of the last `with_toolsets`."""
 
     def __init__(self, settings: Settings, chain: BuiltModels, guards: Guards, opened: OpenToolsets) -> None:
         self._settings = settings
@@ -237,7 +238,7 @@ class Assembly:
         self.investigator = _assemble(settings, chain, opened, guards)
 
     def with_toolsets(self, opened: OpenToolsets) -> Investigator:
-        """An investigator with these toolsets; the same one as long as they are the same."""
+        """An investigator with these toolsets; the same one while the toolsets are the same."""
         if opened is not self._opened:
             self._opened = opened
             self.investigator = _assemble(self._settings, self._chain, opened, self._guards)
@@ -272,12 +273,14 @@ def _assemble(settings: Settings, chain: BuiltModels, opened: OpenToolsets, guar
 def _left_out(model: LoopModel, fitted: FittedTools) -> tuple[str, ...]:
     if not fitted.left_out:
         return ()
-    window = f"the window of {model.model.name!r} has only {model.model.limits.context_window_tokens:,} tokens"
-    return (f"{window}; to leave room for the investigation it is not offered: {', '.join(fitted.left_out)}",)
+    window = f"the context window of {model.model.name!r} has only {model.model.limits.context_window_tokens:,} tokens"
+    return (
+        f"{window}; to leave room for the investigation, these tools are not offered: {', '.join(fitted.left_out)}",
+    )
 
 
 def result_store(settings: Settings) -> FileResultStore:
-    """The store of results; what a kept conversation still points at is not deleted."""
+    """The store of results. Results that a stored conversation refers to are not deleted."""
     storage = settings.storage
     return FileResultStore(
         storage.results_path,
@@ -288,7 +291,7 @@ def result_store(settings: Settings) -> FileResultStore:
 
 
 def conversation_store(settings: Settings) -> ConversationStore:
-    """The conversations of this user."""
+    """The stored conversations of this user."""
     storage = settings.storage
     return ConversationStore(
         storage.conversations_path, retention_days=storage.conversation_retention_days, limit=storage.conversation_limit

@@ -1,7 +1,7 @@
-"""Investigators for the server: one for each model that is asked for, opened when it is first needed and then kept.
+"""Investigators of the server: one for each requested model, opened on first use and then kept.
 
-What one run needs of its own (recorded steps, a budget, an approver) comes with the run. The tools of a run are tasks
-that its first event starts, so a context variable that is set before reaches all of them, and those of no other run.
+Recorded steps, a budget and an approver belong to one run. The first event of a run starts its tools as tasks, so that
+a context variable reaches exactly the tools of this run.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _APPROVER: ContextVar[Approver | None] = ContextVar("holmes_approver", default=N
 
 
 class RunApprover:
-    """Asks the approver of the run that it is called in; nobody is here when that run has none."""
+    """Delegates to the approver of the current run; None if it has none."""
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
-        """What the run's approver decides."""
+        """The decision of the approver."""
         approver = _APPROVER.get()
         return None if approver is None else await approver.decide(invocation, description)
 
@@ -55,7 +55,7 @@ class RunApprover:
 async def with_approver(
     events: AsyncGenerator[AgentEvent, None], approver: Approver
 ) -> AsyncGenerator[AgentEvent, None]:
-    """`events` of a run whose calls `approver` answers for. Nothing of the run may have been read yet."""
+    """`events` of a run whose approvals `approver` decides. The run must not have started."""
     async with aclosing(events):
         token = _APPROVER.set(approver)
         try:
@@ -74,9 +74,10 @@ CHAT: Final = "chat"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigatorsParts:
-    """What all runs share. `results` is None for files; `spent_today` gives US dollars.
+    """The parts that all runs share.
 
-    `toolsets` runs as long as the investigators; None for one of their own.
+    `results` is None for files; `spent_today` returns US dollars. `toolsets` runs as long as the investigators; None
+    creates one.
     """
 
     redactor: Redactor | None
@@ -87,7 +88,7 @@ class InvestigatorsParts:
 
 
 class Investigators:
-    """Answers questions with any model of the configuration; what they do is counted and traced."""
+    """Answers questions with every configured model; counts and traces the runs."""
 
     def __init__(self, settings: Settings, parts: InvestigatorsParts) -> None:
         self.settings = settings
@@ -101,7 +102,7 @@ class Investigators:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Begin to check the toolsets; nothing else is opened yet."""
+        """Start to check the toolsets. Opens nothing else."""
         await self._stack.__aenter__()
         await self._stack.enter_async_context(running(repeat(self.toolsets.step, 0), "holmes-toolsets"))
         return self
@@ -109,20 +110,20 @@ class Investigators:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close what was opened."""
+        """Close everything that was opened."""
         await self._stack.__aexit__(kind, error, trace)
 
     def model_names(self) -> tuple[str, ...]:
-        """What can be asked for: the chosen model first, then those of the model list and `builtin/triage`."""
+        """The available models: the chosen one, those of the model list, and `builtin/triage`."""
         chain = (entry.name for entry in self.settings.model_chain())
         return tuple(dict.fromkeys((self.settings.model.model, *self.settings.model_names(), *chain, BUILTIN_MODEL)))
 
     async def ask(
         self, request: AskRequest, *, model: str | None = None, parts: RunParts | None = None
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Chat with `model` (None: the general one), see `Investigator.ask`.
+        """Chat with `model` (None: the general model), see `Investigator.ask`.
 
-        Raises `ConfigError` for a model that is not configured, `ClusterUnreachable` when no cluster answers.
+        Raises `ConfigError` for an unknown model, and `ClusterUnreachable`.
         """
         events = (await self._investigator(model)).ask(request, parts)
         if parts and parts.approver:
@@ -134,7 +135,7 @@ class Investigators:
     async def investigate(
         self, record: InvestigationRecord, steps: StepRunner, spent: float
     ) -> AsyncGenerator[AgentEvent, None]:
-        """Start or go on with an investigation of the queue. Raises as `ask` does, and when the cluster is away now."""
+        """Start or resume an investigation of the queue. Raises like `ask`, and if the cluster is unreachable now."""
         await require_cluster(self.settings)
         budget = self.budget(cost_limit(record, self.settings.server.max_cost), spent)
         model = self.require_model(BUILTIN_MODEL if record.without_llm else record.model)
@@ -146,7 +147,7 @@ class Investigators:
         return observed(events, self._parts.telemetry.metrics, source=None, model=model, replays=replays)
 
     def count_finished(self, record: InvestigationRecord) -> None:
-        """Count an investigation that has ended for good."""
+        """Count an investigation that has ended permanently."""
         if record.state in {"answered", "failed", "cancelled"}:
             self._parts.telemetry.metrics.investigation_finished(
                 outcome=record.state, source=record.source, answered_by=record.answered_by
@@ -159,7 +160,7 @@ class Investigators:
         *,
         keep: Callable[[float], Awaitable[None]] | None = None,
     ) -> Budget:
-        """What one run may cost: `max_cost`, or what is configured, and what is left of today. See `Budget`."""
+        """The budget of one run: `max_cost`, or the configured limit, and the rest of today. See `Budget`."""
         server = self.settings.server
         return Budget(
             max_cost=server.max_cost if max_cost is None else max_cost,
@@ -170,12 +171,12 @@ class Investigators:
         )
 
     def require_model(self, model: str | None) -> str:
-        """The name of the model that `model` stands for (None: the general one). Raises `ConfigError`."""
+        """The name of a model (None: the general model). Raises `ConfigError`."""
         name = model or self.settings.model.model
         if why := self.settings.left_out_models.get(name):
             raise ConfigError(why)
         if name not in self.model_names():
-            raise ConfigError(f"unknown model {name!r}; there are: {', '.join(self.model_names())}")
+            raise ConfigError(f"unknown model {name!r}; available models: {', '.join(self.model_names())}")
         return name
 
     async def _investigator(self, model: str | None) -> Investigator:
@@ -191,9 +192,9 @@ class Investigators:
 
 
 def cost_limit(record: InvestigationRecord, general: float | None) -> float | None:
-    """What an investigation may cost; None for no limit.
+    """The maximum cost of an investigation; None for no limit.
 
-    A route is part of the configuration, so that it may set more than the general limit. Clients may only ask for less.
+    A route is configured by the operator and may exceed the general limit. Clients may only request less.
     """
     if record.max_cost is None or general is None:
         return general if record.max_cost is None else record.max_cost
@@ -201,5 +202,5 @@ def cost_limit(record: InvestigationRecord, general: float | None) -> float | No
 
 
 def budgeted(model: ChatModel, budget: Budget) -> ChatModel:
-    """`model` under `budget`; the one that costs nothing as it is."""
+    """`model` with a limit of `budget`; `builtin/triage` is free and unchanged."""
     return model if model.name == BUILTIN_MODEL else Budgeted(model, budget)

@@ -11,12 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.app.context_policies import context_policy
 from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.scripted import ScriptedModel
-from holmes.settings.settings import reveal
 from holmes.triage import TRIAGE_MODEL, TriageModel
 from holmes.values.errors import ConfigError
 from holmes.values.model import ChatModel
@@ -29,19 +27,17 @@ SCRIPTED_PREFIX = "scripted:"
 
 
 class ConfiguredModel(ChatModel, Protocol):
-    """A `ChatModel` that can be checked before use and closed after it."""
+    """A `ChatModel` that can be checked and closed."""
 
     async def check(self) -> None:
-        """Make ready without a request. Raises `ConfigError` when the model cannot be asked."""
+        """Prepare without a request. Raises `ConfigError` if the model cannot be used."""
         ...
 
-    async def aclose(self) -> None:
-        """Close connections."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 def build_model(config: LitellmModelConfig) -> ConfiguredModel:
-    """The model of this configuration. Does not import litellm; raises `ConfigError` for a broken script file."""
+    """The model of this configuration. Does not import litellm. Raises `ConfigError` for an invalid script file."""
     if config.model.startswith(SCRIPTED_PREFIX):
         return ScriptedModel.from_file(Path(config.model.removeprefix(SCRIPTED_PREFIX)), name=config.name)
     if config.model == TRIAGE_MODEL:
@@ -51,17 +47,19 @@ def build_model(config: LitellmModelConfig) -> ConfiguredModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltModels:
-    """`models` is what the loop asks, in order; `configured` is every model in it, those for summaries included."""
+    """`models` are asked in this order; `configured` also includes the models for summaries."""
 
     models: tuple[LoopModel, ...]
     configured: tuple[ConfiguredModel, ...]
 
 
 def build_models(settings: Settings) -> BuiltModels:
-    """The chosen model and its fallbacks, in order. Imports nothing heavy and asks nobody.
+    """The chosen model and its fallbacks, in order. Imports nothing heavy and makes no request.
 
-    Raises `ConfigError` when one of them refers to a variable that is not set.
+    Raises `ConfigError` if a model refers to an unset variable.
     """
+    from holmes.app.context_policies import context_policy  # reads the keys of the settings
+
     if unusable := settings.unusable_model():
         raise ConfigError(unusable)
     built: dict[str, ConfiguredModel] = {}
@@ -86,14 +84,14 @@ def build_models(settings: Settings) -> BuiltModels:
 
 @cache
 def _calibration(_endpoint: str, _model: str) -> Calibration:
-    """What a model at an endpoint taught this process, whatever its entries in the model list are called."""
+    """The calibration of a model at an endpoint, shared by all its entries in the model list."""
     return Calibration()
 
 
 async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) -> None:
-    """Make all models ready, without a request.
+    """Prepare all models, without a request.
 
-    Raises `ConfigError` for an unknown model or a missing key; an unknown name also lists the model list's names.
+    Raises `ConfigError` for a missing key or an unknown model, with the names of the model list.
     """
     for model in models:
         try:
@@ -102,11 +100,13 @@ async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) 
             named = settings.model_names()
             if not named or model.name in named:
                 raise
-            message = f"{error} The model list has: {', '.join(named)}."
+            message = f"{error} Available models: {', '.join(named)}."
             raise ConfigError(message) from error
 
 
 def _config(settings: Settings, entry: ModelEntry) -> LitellmModelConfig:
+    from holmes.settings.settings import reveal  # the settings are loaded by then; other models do not need them
+
     general = settings.model
     headers = general.extra_headers or {}
     return LitellmModelConfig(

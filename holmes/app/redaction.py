@@ -1,4 +1,4 @@
-"""From the settings to what masks secrets."""
+"""Builds the redactor from the settings, and installs it in the process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def mask_process(redactor: Redactor | None) -> None:
-    """Hide secrets in every error from now on, and in everything that is logged, also by libraries.
+    """Mask secrets in all errors and log messages of the process from now on.
 
-    None when redaction is switched off: then only escape sequences are removed from errors.
+    With None, redaction is disabled: only escape sequences are removed from errors.
     """
     mask_errors(text_mask(redactor))
     if redactor is not None:
@@ -29,7 +29,7 @@ def mask_process(redactor: Redactor | None) -> None:
 
 
 def mask_logs(redactor: Redactor) -> None:
-    """Hide secrets in everything that is logged from now on, also by libraries. Doing it again changes nothing."""
+    """Mask secrets in all log messages from now on. Idempotent."""
     handlers = [*logging.getLogger().handlers, *([logging.lastResort] if logging.lastResort else [])]
     for handler in handlers:
         if not any(isinstance(each, RedactingFilter) for each in handler.filters):
@@ -37,21 +37,21 @@ def mask_logs(redactor: Redactor) -> None:
 
 
 def text_mask(redactor: Redactor | None) -> Callable[[str], str]:
-    """What makes foreign text fit to be read: without secrets, or without escape sequences when redaction is off."""
+    """Masks secrets in foreign text, or removes escape sequences if redaction is disabled."""
     return strip_escape_sequences if redactor is None else redactor.redact
 
 
 @cache
 def early_redactor() -> Redactor:
-    """Masks errors while the settings, and so the key of this user, are not known yet."""
+    """Masks errors before the settings, and with them the key of the user, are known."""
     return Redactor(os.urandom(KEY_BYTES))
 
 
 def make_redactor(settings: Settings) -> Redactor | None:
-    """Masks secrets with the key of this user; None when redaction is switched off.
+    """The redactor with the key of this user; None if redaction is disabled.
 
-    Made once for a process and handed on: where no key can be kept, or none may since storage is switched off, each
-    call makes another one, and the same secret would get two placeholders.
+    Call it once for each process. Without a stored key, each redactor has its own key, and the same secret would get
+    different placeholders.
     """
     if not settings.tools.redaction:
         return None

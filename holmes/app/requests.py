@@ -1,4 +1,4 @@
-"""What a face hands over with a question."""
+"""The questions that the terminal and the server pass to an investigator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A text that goes along with the question: a file, or what was piped in. `name` is what the model is told."""
+    """A text attached to a question: a file or piped text. The model sees `name`."""
 
     name: str
     text: str
@@ -24,7 +24,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskRequest:
-    """A question, what goes along with it, and the conversation it continues (empty for a new one).
+    """A question, its attachments, and the conversation that it continues (empty for a new one).
 
     `instructions` are added to those of the model for this conversation.
     """
@@ -38,9 +38,9 @@ class AskRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """What one run has of its own. `wrap_model` is applied to every model of the chain, for example to a budget.
+    """The parts of one run. `wrap_model` is applied to every model of the chain, for example for a budget.
 
-    `approver` answers for calls that need a person, where the investigator was opened with a `RunApprover`.
+    `approver` decides about calls that need approval, if the investigator has a `RunApprover`.
     """
 
     steps: StepRunner | None = None

@@ -1,4 +1,4 @@
-"""The larger parts of the server, each built from the settings, and the limits of its memory."""
+"""Builds the larger parts of the server from the settings, and limits its memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEFAULT_DATABASE = "investigations.db"
 
 
 def database_address(settings: Settings) -> str:
-    """What the user chose, else a file next to the stored results."""
+    """The configured database, or a file next to the stored results."""
     chosen = settings.investigations.database_url
     if chosen:
         return chosen.get_secret_value()
@@ -45,19 +45,19 @@ def database_address(settings: Settings) -> str:
 
 
 async def shared_redactor(database: Database, own: Redactor | None) -> Redactor | None:
-    """`own`, or one with the key that all replicas have in common; None when redaction is switched off."""
+    """`own`, or a redactor with the key that all replicas share; None if redaction is disabled."""
     if own is None or not database.shared:
         return own
     return Redactor(await shared_key(database, "redaction"))
 
 
 def shared_results(settings: Settings, database: Database) -> ResultStore | None:
-    """Where outputs of tools lie for all replicas; None for files, and when nothing is to be kept."""
+    """The shared store of results; None for files, and if storage is disabled."""
     return DatabaseResultStore(database) if database.shared and settings.storage.results_enabled else None
 
 
 def news_composer(settings: Settings, database: Database, redactor: Redactor | None) -> NewsComposer:
-    """What writes news for destinations."""
+    """Writes the notifications for destinations."""
     return NewsComposer(
         database,
         public_url=settings.server.public_url,
@@ -69,7 +69,7 @@ def news_composer(settings: Settings, database: Database, redactor: Redactor | N
 def investigation_queue(
     settings: Settings, database: Database, investigators: Investigators, on_news: Callable[[], None]
 ) -> InvestigationQueue:
-    """The queue of one replica, under a name that no other has. `on_news` is called when there is news to send."""
+    """The queue of one replica, with a unique name. `on_news` is called when there are notifications to send."""
     own = settings.investigations
     replica = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
 
@@ -116,7 +116,7 @@ _M_ARENA_MAX: Final = -8
 
 
 def limit_arenas() -> None:
-    """Let all threads allocate from two arenas; to be called before there are many threads."""
+    """Limit malloc to two arenas; glibc creates many for many threads. Call it before starting threads."""
     libc = _glibc()
     if libc is not None:
         libc.mallopt(_M_ARENA_MAX, _ARENAS)

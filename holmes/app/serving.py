@@ -1,4 +1,4 @@
-"""Puts the parts of the server together."""
+"""Builds the serving process of the server."""
 
 from __future__ import annotations
 
@@ -32,40 +32,37 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 _SWITCH_SECONDS: Final = 0.001
-"""How long one thread may keep the others of this process waiting. Python's default is five times as long."""
+"""How long a thread may run before it yields to another. The default of Python is five times as long."""
 _log = logging.getLogger(__name__)
 
 
 class Worker(Protocol):
-    """The half that works, see `work_process`."""
+    """The process that runs investigations, see `work_process`."""
 
     def working(self, settings: Settings) -> AbstractAsyncContextManager[None]:
-        """Let it work; leaving waits until what runs has finished or is handed over. Raises `HolmesError`."""
+        """Let it work. Leaving waits until running work has finished or is handed over. Raises `HolmesError`."""
         ...
 
     def wake(self) -> None:
-        """Something was queued."""
+        """Report queued work."""
         ...
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
-        """Use the toolsets that stand so."""
+        """Use toolsets with these states."""
         ...
 
     def begin_to_end(self) -> None:
-        """Let it take nothing new; what runs may finish meanwhile."""
+        """Stop taking new work; running work may finish."""
         ...
 
     async def figures(self) -> Sequence[Metric]:
-        """What it has counted."""
+        """Its metrics."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Everything that the HTTP interface and the page work with. Made by `open_service`.
-
-    `results` is where outputs of tools lie; None when that is switched off.
-    """
+    """The parts that the HTTP API and the page use. `results` is None if storage is disabled."""
 
     settings: Settings
     redactor: Redactor | None
@@ -82,10 +79,10 @@ class Service:
 
 @asynccontextmanager
 async def open_service(settings: Settings, *, redactor: Redactor | None, worker: Worker) -> AsyncIterator[Service]:
-    """The parts of a running server; leaving the context ends them in order.
+    """The parts of a running server; leaving the context closes them in order.
 
-    Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`. A cluster or provider that does not
-    answer is no error: both may come back.
+    Raises `ConfigError` for settings that cannot work, and `DatabaseUnavailable`. An unreachable cluster or provider is
+    not an error: both may recover.
     """
     limit_arenas()
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -126,7 +123,7 @@ async def open_service(settings: Settings, *, redactor: Redactor | None, worker:
 
 
 async def _opened(address: str) -> Database:
-    """The database. What is waited for is logged first. Raises what `Database.open` raises."""
+    """The database. Logs a warning before waiting. Raises the errors of `Database.open`."""
     try:
         return await Database.open(address, wait_seconds=1)
     except DatabaseDamaged:

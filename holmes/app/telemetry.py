@@ -1,7 +1,7 @@
-"""Starts metrics and traces as the settings say.
+"""Starts metrics and traces.
 
-OpenTelemetry is imported only when somebody asked for traces, and Prometheus' client only for the server. Without the
-extra `otel` a wish for traces is one line of warning: telemetry never keeps an investigation from running.
+OpenTelemetry is imported only if traces are configured, the Prometheus client only for the server. A missing extra
+`otel` causes one warning: telemetry never prevents an investigation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telemetry:
-    """What the server counts with and traces with; `tracer` is None when traces are off."""
+    """Metrics and tracer of the server; `tracer` is None if traces are disabled."""
 
     metrics: Metrics
     tracer: InvestigationTracer | None
@@ -39,14 +39,14 @@ class Telemetry:
 async def open_telemetry(settings: Settings, *, warn: bool = True) -> AsyncIterator[Telemetry]:
     """Metrics and traces for one process of the server. Leaving the context sends the last spans, within seconds.
 
-    `warn` says whether to say why there are no traces.
+    With `warn`, a warning says why traces are disabled.
     """
     async with open_tracer(settings, warn=warn) as tracer:
         yield Telemetry(metrics=make_metrics(settings), tracer=tracer)
 
 
 def make_metrics(settings: Settings) -> Metrics:
-    """Fresh figures that know the models of the configuration."""
+    """New metrics with the names of the configured models."""
     from holmes.telemetry.metrics import Metrics
 
     models = tuple(_models(settings))
@@ -58,7 +58,7 @@ def make_metrics(settings: Settings) -> Metrics:
 
 @asynccontextmanager
 async def open_tracer(settings: Settings, *, warn: bool = True) -> AsyncIterator[InvestigationTracer | None]:
-    """What traces with; None when nobody asked for traces, or when they cannot be sent (then one line says why)."""
+    """The tracer; None if traces are not configured, or cannot be sent (then a warning says why)."""
     level = logging.WARNING if warn else logging.DEBUG
     address = settings.telemetry.traces_address()
     problem = _problem(address, settings.telemetry.otlp_protocol)
@@ -89,9 +89,9 @@ def _problem(address: str | None, protocol: str) -> str | None:
     if address is None:
         return None
     if not address.startswith(("http://", "https://")):
-        return f"the endpoint {address!r} must begin with http:// or https://"
+        return f"the endpoint {address!r} is not a valid URL; expected http://… or https://…"
     if protocol != _SUPPORTED_PROTOCOL:
-        return f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r} is not supported, only {_SUPPORTED_PROTOCOL!r}"
+        return f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r} is not supported; supported: {_SUPPORTED_PROTOCOL!r}"
     return None
 
 

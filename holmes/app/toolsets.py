@@ -1,4 +1,4 @@
-"""From the settings to the toolsets that can be used here and now."""
+"""Builds the usable toolsets from the settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsetReport:
-    """How every toolset stands, sorted by name, and what the user should know about the configuration."""
+    """The states of all toolsets, sorted by name, and warnings about the configuration."""
 
     statuses: tuple[ToolsetStatus, ...]
     warnings: tuple[str, ...]
@@ -42,8 +42,8 @@ class ToolsetReport:
 class OpenToolsets:
     """The checked toolsets. `warnings` are for the user, `unavailable` lines for the model.
 
-    `lint_warnings` are for authors of toolsets: their commands work and should be written otherwise. `own_files` are
-    the files of the user in which toolsets are written.
+    `lint_warnings` are for authors of toolsets: the commands work, but should be changed. `own_files` are the files of
+    the user that define toolsets.
     """
 
     readiness: Readiness
@@ -53,7 +53,7 @@ class OpenToolsets:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """A line for each toolset of the user's own files that cannot be used; the shipped ones may just not apply."""
+        """A line for each failed toolset of the user. A bundled toolset may fail because it does not apply here."""
         return tuple(
             f"toolset {status.name!r} cannot be used: {status.reason}"
             for status in self.readiness.statuses
@@ -62,12 +62,11 @@ class OpenToolsets:
 
     @property
     def report(self) -> ToolsetReport:
-        """Everything there is to tell."""
         return ToolsetReport(statuses=self.readiness.statuses, warnings=(*self.warnings, *self.lint_warnings))
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """What failed and why, so that the model neither calls it nor wonders."""
+        """Names and reasons of failed toolsets, so that the model does not call them."""
         return tuple(
             f"{status.name}: {status.reason}" for status in self.readiness.statuses if status.state == "failed"
         )
@@ -79,11 +78,11 @@ class OpenToolsets:
         approver: Approver | None,
         redactor: Redactor | None,
     ) -> tuple[Toolset, ...]:
-        """The toolsets with their wrappers, and the one that reads stored results back when there is a store.
+        """The toolsets with their wrappers, and the toolset that reads stored results if there is a store.
 
-        `models` is the whole chain: what is read back must fit the smallest, or a fallback would choke. The toolsets
-        live longer than what an error taught about a window, so that does not count. Secrets are masked outside of all
-        other wrappers, so that nothing unmasked leaves a toolset.
+        `models` is the whole chain: the text that is read back must fit the smallest configured context window. Context
+        windows that are learned from errors later do not count. Masking is the outermost wrapper, so that no secret
+        leaves a toolset.
         """
         toolsets: list[Toolset] = []
         for ready in self.readiness.ready:
@@ -112,7 +111,7 @@ async def open_toolsets(
     refresh: bool = False,
     decided: Sequence[ToolsetStatus] | None = None,
 ) -> OpenToolsets:
-    """Read all toolset files and check what can work, unless another process `decided` it. Raises `ConfigError`."""
+    """Read all toolset files and check which toolsets work, unless another process `decided`. Raises `ConfigError`."""
     variables = process_environment()
     written = read_catalogue(
         CatalogueFiles(
@@ -156,18 +155,18 @@ def watch_toolsets(
     adopts: bool = False,
     on_check: Callable[[tuple[ToolsetStatus, ...]], None] = lambda _: None,
 ) -> ToolsetWatch[OpenToolsets]:
-    """The watch over the toolsets of a server."""
+    """Watches the toolsets of a server."""
     check = partial(open_toolsets, settings, redactor=redactor)
     return ToolsetWatch(check, retry_seconds=settings.tools.toolset_retry_seconds, adopts=adopts, on_check=on_check)
 
 
 async def toolset_report(settings: Settings, *, refresh: bool) -> ToolsetReport:
-    """Check all toolsets; `refresh` forgets what earlier checks found. Raises `ConfigError`."""
+    """Check all toolsets; with `refresh`, ignore earlier checks. Raises `ConfigError`."""
     return (await open_toolsets(settings, refresh=refresh)).report
 
 
 def _warnings(settings: Settings, catalogue: Catalogue, declared: Collection[str]) -> tuple[str, ...]:
-    """What the user should know; `declared` are the variables that toolsets use, whoever else does not."""
+    """Warnings for the user. `declared` are variables that toolsets use, and so are not ignored."""
     keys = (key for key in settings.ignored_keys if key not in declared)
     ignored = (*keys, *(f"toolset {name}" for name in catalogue.ignored_names))
     return (*settings.warnings(ignored), *catalogue.warnings)

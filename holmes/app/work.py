@@ -1,6 +1,6 @@
-"""The half of the server that works: the queue of investigations, deliveries, and cleaning up. Opened by `work_main`.
+"""Builds the process that runs investigations: the queue, deliveries, and cleaning up.
 
-It shares nothing with the half that answers requests but the database, see `work_process`.
+It shares only the database with the serving process, see `work_process`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RETENTION_PAUSE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What works, on the loop that opened it. `metrics` counts what it does."""
+    """The working parts, on the event loop that opened them."""
 
     database: Database
     queue: InvestigationQueue
@@ -52,22 +52,21 @@ class Work:
     toolsets: ToolsetWatch[OpenToolsets]
 
     def wake(self) -> None:
-        """Something was queued: investigations, news, or both."""
+        """Report queued investigations or notifications."""
         self.queue.wake()
         self.deliveries.wake()
 
     def begin_to_end(self) -> None:
-        """Take nothing new; leaving the context waits for what runs."""
+        """Stop taking new work; leaving the context waits for running work."""
         self.queue.begin_to_stop()
 
 
 @asynccontextmanager
 async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bool = False) -> AsyncIterator[Work]:
-    """Work until the context is left, then let what runs finish, see `InvestigationQueue.stop`.
+    """Work until the context is left, then let running work finish, see `InvestigationQueue.stop`.
 
-    With `adopts`, another process checks the toolsets.
-
-    Raises `ConfigError` for settings that cannot work and `DatabaseUnavailable`.
+    With `adopts`, another process checks the toolsets. Raises `ConfigError` for settings that cannot work, and
+    `DatabaseUnavailable`.
     """
     async with AsyncExitStack() as stack:
         database = await Database.open(database_address(settings))
@@ -96,7 +95,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
             give_back()
 
         queue = investigation_queue(settings, database, investigators, finished)
-        # Ended in the opposite order: news of what finishes while the queue drains still goes out.
+        # Closed in reverse order: notifications of investigations that finish while the queue drains are still sent.
         await stack.enter_async_context(running(deliveries.run(), "holmes-deliveries"))
         stack.push_async_callback(queue.stop)
         await queue.start()
@@ -107,7 +106,7 @@ async def open_work(settings: Settings, redactor: Redactor | None, *, adopts: bo
 
 
 async def _clean_up(settings: Settings, database: Database, queue: InvestigationQueue) -> None:
-    # Limits of an hour count what is kept.
+    # Limits per hour count stored investigations.
     retention_seconds = max(settings.investigations.retention_days * SECONDS_PER_DAY, SECONDS_PER_HOUR)
     stale_seconds, began = settings.alerts.stale_hours * SECONDS_PER_HOUR, time.monotonic()
 

@@ -1,1 +1,1 @@
-"""The command line: reads the event stream, knows nothing of other faces."""
+"""The command line. Reads the event stream."""

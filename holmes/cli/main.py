@@ -1,9 +1,9 @@
-"""The `holmes` command: finds the subcommand and is the outermost edge where errors become lines and exit codes.
+"""The `holmes` command: finds the subcommand, and turns errors into lines and exit codes.
 
-A subcommand's module is imported when it runs, so `holmes --help` pays for click only.
+Imports a subcommand when it runs, so that `holmes --help` only needs click.
 
-Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 source or cluster unreachable, 129 after SIGHUP,
-130 after Ctrl-C, 143 after SIGTERM, 141 when the reader of the output went away.
+Exit codes: 0 answered, 1 failed, 2 wrong usage or configuration, 3 source or cluster unreachable, 129 after SIGHUP, 130
+after Ctrl-C, 143 after SIGTERM, 141 if the reader of the output exits.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Final
 import click
 
 from holmes import __version__
-from holmes.cli.commands.options import CommandLineState
+from holmes.cli.commands.command import CommandLineState
 from holmes.values.errors import HolmesError, mask_errors, masked
 
 _SUBCOMMANDS: Final = {
-    "ask": ("holmes.cli.commands.ask_command:ask", "Ask why something in a cluster does not work."),
-    "completion": ("holmes.cli.commands.completion_command:completion", "Print the shell completion script."),
+    "ask": ("holmes.cli.commands.questions:ask", "Ask why something in a cluster does not work."),
+    "completion": ("", "Print the shell completion script."),
     "context": ("holmes.cli.commands.context_command:context", "Keep conversations small."),
-    "investigate": ("holmes.cli.commands.investigate_command:investigate", "Investigate the alerts of other systems."),
-    "rules": ("holmes.cli.commands.rules_command:rules", "Show what is recognised without a model."),
-    "scan": ("holmes.cli.commands.scan_command:scan", "Find what is broken, and why, without a model."),
-    "serve": ("holmes.server.command:serve", "Answer over HTTP, take alerts, and show them on a page."),
+    "investigate": ("holmes.cli.commands.questions:investigate", "Investigate the alerts of other systems."),
+    "rules": ("holmes.cli.commands.list_commands:rules", "Show the rules of `holmes scan`."),
+    "scan": ("holmes.cli.commands.scan_command:scan", "Find problems and their causes, without an LLM."),
+    "serve": ("holmes.server.command:serve", "Serve questions and alerts over HTTP, with a web page."),
     "snapshot": ("holmes.cli.commands.snapshot_command:snapshot", "Record a cluster into files, and serve them."),
-    "toolset": ("holmes.cli.commands.toolset_command:toolset", "Show what Holmes can look at."),
+    "toolset": ("holmes.cli.commands.list_commands:toolset", "Show the toolsets of Holmes."),
     "version": ("", "Print the version."),
 }
 
@@ -44,11 +44,11 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class ReaderGone(Exception):
-    """Nobody reads our output any more. Not an `OSError`: click would end with code 1 on its own."""
+    """The reader of the output exited. Not an `OSError`, because click exits with code 1 for it."""
 
 
 def _add_env_file(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Before anything reads a variable. Raises `ConfigError`."""
+    """Set the variables of the file before any variable is read. Raises `ConfigError`."""
     if path is None or context.resilient_parsing:
         return
     from holmes.settings.process import add_env_file
@@ -63,12 +63,12 @@ def _env_file_option() -> click.Option:
         is_eager=True,
         expose_value=False,
         callback=_add_env_file,
-        help="Read variables from a file of NAME=value lines. Variables that are set already win.",
+        help="Read variables from this file of NAME=value lines. It does not override set variables.",
     )
 
 
 def _accept_env_file(command: click.Command) -> None:
-    """Let `command` and the commands below it take `--env-file`, as `holmes` itself does."""
+    """Add `--env-file` to `command` and its subcommands."""
     if isinstance(command, click.Group):
         for below in command.commands.values():
             _accept_env_file(below)
@@ -77,14 +77,12 @@ def _accept_env_file(command: click.Command) -> None:
 
 
 class LazyGroup(click.Group):
-    """Knows its subcommands by name and imports the one that is asked for."""
+    """Imports a subcommand when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's interface
-        """All names, sorted."""
         return sorted(_SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a subcommand."""
         target, _ = _SUBCOMMANDS.get(cmd_name, ("", ""))
         if not target:
             return super().get_command(ctx, cmd_name)
@@ -98,7 +96,7 @@ class LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand. Raises `ReaderGone` in place of `BrokenPipeError`."""
+        """Run the subcommand. Raises `ReaderGone` instead of `BrokenPipeError`."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
@@ -126,8 +124,26 @@ def version() -> None:
     click.echo(f"holmes {__version__}")
 
 
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the shell completion script.
+
+    For bash, add this line to ~/.bashrc:  eval "$(holmes completion bash)"
+    """
+    from click.shell_completion import get_completion_class
+
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
+        message = f"no completion for {shell!r}"
+        raise click.UsageError(message)
+    root = context.find_root().command
+    click.echo(completion_class(root, {}, "holmes", "_HOLMES_COMPLETE").source())
+
+
 def main() -> None:
-    """Run the command line of this process and exit with a code that means something."""
+    """Run the command line of this process, and exit with its code."""
     state = CommandLineState()
     mask_errors(_mask_early)
     try:
@@ -159,8 +175,8 @@ def _report_usage(error: click.ClickException) -> int:
 
 
 def _report(error: Exception, *, verbose: bool) -> int:
-    """One line for what a person can understand; the trace for a bug. Returns the exit code."""
-    # Imported here: only a run that fails needs it.
+    """Show one line for a `HolmesError`, and the traceback for a bug. Returns the exit code."""
+    # Imported here: only a failed run needs it.
     import traceback
 
     if verbose or not isinstance(error, HolmesError):
@@ -168,19 +184,19 @@ def _report(error: Exception, *, verbose: bool) -> int:
     if isinstance(error, HolmesError):
         _say(f"holmes: {' '.join(str(error).split())}")
         return error.exit_code
-    _say("holmes: this is a bug in Holmes; please report it together with the lines above")
+    _say("holmes: internal error; please report it with the lines above")
     return EXIT_FAILED
 
 
 def _report_full_output(error: OSError) -> int:
-    """The disk behind standard output is full; what is still buffered cannot be written either."""
+    """Standard output cannot be written, for example because the disk is full."""
     _silence(1)
-    _say(f"holmes: the output could not be written: {error.strerror}")
+    _say(f"holmes: the output cannot be written: {error.strerror}")
     return EXIT_FAILED
 
 
 def _say(text: str) -> None:
-    """The one place where what went wrong becomes a line of the terminal."""
+    """Show an error on the terminal."""
     if sys.stderr is not None:
         from holmes.cli.render.terminal import sanitized
 
@@ -188,7 +204,7 @@ def _say(text: str) -> None:
 
 
 def _mask_early(text: str) -> str:
-    """Mask while no command has read its settings."""
+    """Mask before a command has read the settings."""
     from holmes.app.redaction import early_redactor
 
     return early_redactor().redact(text)
@@ -201,7 +217,7 @@ def _flush_streams() -> None:
 
 
 def _silence(*descriptors: int) -> None:
-    """Nobody can read these any more: the interpreter must not fail once more when it flushes at exit."""
+    """Redirect the streams, so that the interpreter does not fail when it flushes them at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for descriptor in descriptors:
         os.dup2(nowhere, descriptor)

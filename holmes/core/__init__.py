@@ -1,1 +1,1 @@
-"""Values, protocols and the agentic loop. Imports nothing of Holmes outside this package."""
+"""The agentic loop and its parts: tool calls, context policies, and the size of the conversation."""

@@ -1,7 +1,7 @@
-"""Runs the hooks that are due at the start and the end of a turn (C8).
+"""Runs the hooks that are due at the start and the end of a turn.
 
-What a hook may do is in `holmes.core.hooks`. A hook never ends a run: a tool that fails is told in its event. Only a
-history that cannot fit the window is an error, as everywhere.
+A hook never ends a run: a failed tool is reported in the event of the hook. Only a history that does not fit the
+context window is an error.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class HookRunner:
     """The hooks of one run."""
 
     def __init__(self, run: LoopRun, parts: LoopParts, invoke: Invoke) -> None:
-        """`invoke` runs a tool as the named step and fits its result into the window."""
+        """`invoke` runs a tool as the named step and fits its result into the context window."""
         self._run = run
         self._parts = parts
         self._invoke = invoke
         self._clock = HookClock()
 
     async def run(self, moment: Moment, step: int) -> None:
-        """Fire what is due, in the order of the declaration."""
+        """Run the due hooks in the order of their declaration."""
         hooks = self._run.models.current.policy.hooks
         if not any(hook.on == moment for hook in hooks):
             return
@@ -61,7 +61,7 @@ class HookRunner:
         run = self._run
         history, context = run.history, run.compaction_context(f"step-{step}/hooks")
         budget = await asyncio.to_thread(budget_of, history, context)
-        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts exactly what is near the trigger
+        triggered = await asyncio.to_thread(is_triggered, history, budget)  # counts exactly near the trigger
         tokens = await asyncio.to_thread(history.tokens) + budget.schema_tokens
         return TurnState(
             turn=step,
@@ -78,7 +78,7 @@ class HookRunner:
                 values = {"turn": state.turn, "tokens": state.tokens, "messages": state.messages}
                 text = _filled(message, values)
             case InjectMessage(message=message, role=role):
-                marked = f"[Reminder of hook {hook.id!r}] {message}" if role == "system" else message
+                marked = f"[Reminder from hook {hook.id!r}] {message}" if role == "system" else message
                 self._run.history.append(user_text(marked, kind="note"))
                 text = message
             case CompactContext():
@@ -97,16 +97,16 @@ class HookRunner:
         budget = await asyncio.to_thread(budget_of, before, context)
         too_long = await asyncio.to_thread(before.exceeds, budget.hard_limit_tokens)
         if not too_long and is_cooling_down(before, budget):
-            return "not compacted: the conversation rests after the last time"
+            return "not compacted: the cooldown of the last compaction has not ended"
         try:
             outcome = await compact_on_request(before, context, summarise=False)
         except CompactionInsufficientError as insufficient:
             return f"not compacted: {insufficient}"
         run.adopt(outcome)
-        return "not compacted" if outcome.history is before else "the conversation was compacted"
+        return "not compacted" if outcome.history is before else "conversation compacted"
 
     async def _call(self, hook: Hook, action: CallTool, state: TurnState) -> str:
-        """Run the tool; its result joins as a note."""
+        """Run the tool and append its result as a note."""
         call_id = hook_call_id(hook.id, state.turn)
         call = ToolCall(id=call_id, name=action.action, arguments=json.dumps(action.params))
         toolset = self._parts.executor.toolset_name(call)
@@ -118,14 +118,14 @@ class HookRunner:
 
 
 def _filled(message: str, values: dict[str, int]) -> str:
-    """`message` with its placeholders filled in; any other brace stays as it is written."""
+    """`message` with its placeholders replaced; other braces are unchanged."""
     for name, value in values.items():
         message = message.replace(f"{{{name}}}", f"{value}")
     return message
 
 
 def _adjusted(policy: ContextPolicy, action: CompactContext) -> ContextPolicy:
-    """`policy` with what the hook says otherwise."""
+    """`policy` with the overrides of the action."""
     if action.strategy is not None:
         policy = replace(policy, strategy=action.strategy)
     if action.keep_recent is not None:

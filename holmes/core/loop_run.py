@@ -1,4 +1,4 @@
-"""The state of one run of the loop: history, cost, models, and what the calls returned so far.
+"""The state of one run of the loop: history, cost, models, and the results of earlier calls.
 
 `LoopParts` holds everything that stays the same for all runs.
 """
@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Literal
 from holmes.core.model_chain import ModelChain
 from holmes.core.tools_utils.pointers import round_limit_text
 from holmes.core.tools_utils.repeated_calls import ANSWERED, EarlierResult, answer_repeated
-from holmes.core.tools_utils.round_cap import cap_round
-from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_user_message
+from holmes.core.tools_utils.tool_context_window_limiter import cap_round, spill_oversized_user_message
 from holmes.core.tools_utils.tool_executor import IDENTICAL_CALL, call_key
 from holmes.core.truncation.context import CompactionContext, CompactionGuard
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
-from holmes.core.truncation.pairing import repair_pairing
+from holmes.core.truncation.plan import repair_pairing
 from holmes.evidence.handed_over import HandedOverSoFar
 from holmes.evidence.verification import CitationFilter, CitationVerifier, verify_citations
 from holmes.redaction.redactor import redacted_requests
@@ -56,7 +55,7 @@ class LoopPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The fixed parts of the loop. `models` is the chain: the first answers until it fails for good.
+    """The fixed parts of the loop. `models` is the chain: the first answers until it fails permanently.
 
     `redactor` masks secrets in user messages, None when that is off. Toolsets mask their own results.
     """
@@ -70,7 +69,7 @@ class LoopParts:
 
 
 class RepeatedCalls:
-    """The last result of each call of a conversation. Steps are rounds, counted from 1."""
+    """The last result of each call of a conversation. Steps are counted from 1."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -79,7 +78,7 @@ class RepeatedCalls:
 
     @classmethod
     def of(cls, messages: Sequence[Message], counter: TokenCounter) -> RepeatedCalls:
-        """The calls of `messages`; `rounds` is then the number of their rounds."""
+        """The calls of `messages`; `rounds` is then the number of their turns."""
         calls = cls(counter)
         waiting: dict[str, ToolCall] = {}
         for message in messages:
@@ -91,7 +90,7 @@ class RepeatedCalls:
         return calls
 
     def note(self, message: ToolMessage, call: ToolCall, step: int) -> None:
-        """Record `message`, which joined the history in round `step` as the result of `call`."""
+        """Record `message`, which joined the history in turn `step` as the result of `call`."""
         self.rounds = max(self.rounds, step)
         key = call_key(call)
         if message.masked:
@@ -127,7 +126,7 @@ class LoopRun:
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
-        """Repair what an aborted run left behind and spill user messages that are too large.
+        """Repair the conversation of an aborted run, and replace user messages that are too large with pointers.
 
         Messages that were admitted before stay unchanged, even if the window turned out to be smaller since.
         """
@@ -215,7 +214,7 @@ class LoopRun:
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one round, together at most the cap of a round."""
+        """Append the results of one turn, together at most the cap of a turn."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -256,7 +255,7 @@ class LoopRun:
     ) -> None:
         """Continue with the next model of the chain. Raises `error` if no other model could do better.
 
-        The history is counted anew and fitted to the new window, without the reasoning of the other provider.
+        The history is counted again and fitted to the new window, without the reasoning of the other provider.
         """
         failed = self.models.current.model.name
         switched = self.models.switch(error, larger_window=larger_window)
@@ -267,7 +266,7 @@ class LoopRun:
         try:
             await self.compact_if_necessary(step)
         except CompactionInsufficientError as insufficient:
-            message = f"{failed!r} failed: {error} And no other model can go on: {insufficient}"
+            message = f"{failed!r} failed: {error} No other model can continue: {insufficient}"
             raise CompactionInsufficientError(message, stats=insufficient.stats) from insufficient
 
     async def _cut_after(self, overflow: ContextOverflow, step: int) -> None:
@@ -287,7 +286,7 @@ class LoopRun:
         await self.switch_model(stuck, step, larger_window=True)
 
     async def _ask(self, request: ModelRequest) -> ModelReply:
-        """One reply. With citations on, every citation in it is checked before anybody sees it."""
+        """One reply. With citations on, every citation in it is checked before it is shown."""
         model = self.models.current.model
         if not self.models.current.policy.evidence.citations:
             return await model.complete(request, self.emit)
@@ -307,7 +306,7 @@ class LoopRun:
         )
 
     def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
-        """The parts of a compaction for the present model; `loop`: without the triggers of an automatic hook."""
+        """The parts of a compaction for the current model; `loop`: without the triggers of an automatic hook."""
         current = self.models.current
         return CompactionContext(
             model=current.model,

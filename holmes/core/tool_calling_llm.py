@@ -1,6 +1,6 @@
-"""The agentic loop: ask the model, run the tools it calls, until it answers. Built in `holmes.app`.
+"""The agentic loop: ask the model and run the tools it calls, until it answers.
 
-Knows neither provider nor tool nor face: whoever wants to see an run reads the events of `call_stream()`.
+Independent of providers, tools and user interfaces. The events of `call_stream()` show everything that happens.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class ToolCallingLLM:
     def _unanswered(self, run: LoopRun) -> str:
         """The step limit, the remedy, and the last text of the model."""
         found = next((text for text in map(_assistant_text, reversed(run.history)) if text), None)
-        last_words = f" It wrote last: {found}" if found else ""
+        last_words = f" Its last text: {found}" if found else ""
         return f"No answer within {self._max_steps} steps: raise --max-steps or ask a narrower question.{last_words}"
 
     async def _run_tool_calls(self, run: LoopRun, reply: BoundedReply, step: int) -> None:

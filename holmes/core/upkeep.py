@@ -1,4 +1,4 @@
-"""What people ask of a conversation between two questions: compact it now, or show how full the window is (C10, C11).
+"""Upkeep of a conversation between two questions: compact it now, or measure its size.
 
 The loop itself compacts in `holmes.core.loop_run`.
 """
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsage:
-    """How full the window is, in tokens as the provider counts them.
+    """How full the context window is, in tokens as the provider counts them.
 
-    `by_role` has the conversation's parts by role, `schema_tokens` the tools, `reserve_tokens` what is kept for the
-    reply. `policy` is the name of the policy. `compaction` says what comes next: `off` only shortens what the provider
-    has refused, `due` compacts before the next step, `resting` would but has just compacted, `later` waits until there
-    are more than `trigger_tokens` or `messages_left` more messages (None when messages are not counted).
+    `by_role` has the messages by role, `schema_tokens` the tools, `reserve_tokens` the room for the reply. `policy` is
+    the name of the policy. `compaction` is the next step of the loop. `off`: only an overflow compacts. `due`: before
+    the next request. `resting`: due, but the last compaction is too recent. `later`: above `trigger_tokens`, or after
+    `messages_left` more messages (None without a limit of messages).
     """
 
     model: str
@@ -53,12 +53,12 @@ class ContextUsage:
 
     @property
     def used_tokens(self) -> int:
-        """Conversation and tools."""
+        """Messages and tools."""
         return self.schema_tokens + sum(tokens for _, tokens in self.by_role)
 
     @property
     def used_share(self) -> float:
-        """The part of the window that is used, 0 to 1 (and above when it overflows)."""
+        """The used share of the window, from 0 to 1, or above 1 if it overflows."""
         return self.used_tokens / max(1, self.window_tokens)
 
 
@@ -79,7 +79,7 @@ def compact_conversation(parts: LoopParts, messages: Sequence[Message]) -> Async
 
 
 async def context_usage(parts: LoopParts, messages: Sequence[Message]) -> ContextUsage:
-    """How much of the window of the first model `messages` take, and when they are compacted next."""
+    """How much of the first model's window `messages` take, and when the loop compacts them."""
 
     async def ignore(_: AgentEvent) -> None:
         return None
@@ -114,10 +114,10 @@ def _usage(run: LoopRun) -> ContextUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limits:
-    """Above what a conversation is compacted: by the triggers, and by the hooks that compact (C2, C8).
+    """The sizes above which a conversation is compacted, by the triggers and by hooks.
 
-    `budget` is that of the triggers which the loop itself looks at. Hooks that wait for a turn or for tool calls are
-    left out: they cannot be told from a conversation.
+    `budget` is that of the loop's own triggers. Hooks that count turns or tool calls are left out, because a
+    conversation does not show these counts.
     """
 
     enabled: bool
@@ -127,7 +127,6 @@ class _Limits:
 
     @classmethod
     def of(cls, policy: ContextPolicy, budget: HistoryBudget) -> _Limits:
-        """`budget` is that of `policy`."""
         own = replace(budget, policy=policy.without_automatic_triggers())
         hooks = tuple(hook for hook in policy.hooks if isinstance(hook.action, CompactContext))
         tokens, messages = [own.history_limit_tokens + own.schema_tokens], [own.policy.trigger.messages]
@@ -151,7 +150,7 @@ class _Limits:
 
 
 def _next_compaction(history: History, limits: _Limits) -> Literal["off", "due", "resting", "later"]:
-    """What the loop will do at the top of its next iteration."""
+    """The action of the loop at the start of its next iteration."""
     if not limits.enabled:
         return "off"
     budget = limits.budget

@@ -1,6 +1,6 @@
 """Creates the Secret with the keys of a release: `python -m holmes.server.release_keys NAME NAMESPACE`.
 
-Run by the Job of the Helm chart before an installation. An existing Secret is neither read nor changed.
+The Job of the Helm chart runs it before an installation. It never changes or reads an existing Secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CREATED, _EXISTS = 201, 409
 
 
 async def make_keys(name: str, namespace: str, environment: Environment) -> str:
-    """Create the Secret; returns the outcome as one line. Raises `HolmesError`."""
+    """Create the Secret. Returns the outcome as one line. Raises `HolmesError`."""
     import httpx
 
     login = await ClusterLogin.load(environment)
@@ -41,9 +41,9 @@ async def make_keys(name: str, namespace: str, environment: Environment) -> str:
         except (httpx.TransportError, ssl.SSLError) as error:
             raise connection_error(login.access, error) from error
     if answer.status_code == _CREATED:
-        return f"Secret {name!r} was created"
+        return f"Secret {name!r} created"
     if answer.status_code == _EXISTS:
-        return f"Secret {name!r} already exists and was not changed"
+        return f"Secret {name!r} already exists and is unchanged"
     why = error_of_answer(path, answer.status_code, answer.content).detail or f"answer {answer.status_code}"
     raise ToolError(f"Secret {name!r} cannot be created: {why}; create it yourself and set auth.existingSecret")
 
@@ -59,7 +59,7 @@ def _secret(name: str, namespace: str) -> JsonObject:
 
 
 def main(arguments: list[str]) -> int:
-    """Create the keys of the release in `arguments`. Returns the exit code."""
+    """Create the keys of the release. Returns the exit code."""
     name, namespace = arguments
     try:
         print(asyncio.run(make_keys(name, namespace, Environment.of(tool_environment(process_environment())))))  # noqa: T201

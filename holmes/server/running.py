@@ -122,7 +122,7 @@ async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Da
     if damaged.done():
         return damaged.result()
     if not ending.is_set():
-        _log.error("the worker process %s; the server stops, so that its supervisor restarts both", lost.result())
+        _log.error("the investigation process %s; the server exits, so that both are restarted", lost.result())
     return None
 
 

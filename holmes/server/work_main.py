@@ -1,8 +1,8 @@
-"""The worker process, which runs investigations and obeys the serving process through a pipe.
+"""The process that runs investigations: obeys the orders of the serving process, which come through its pipe.
 
-Orders and reports are pickled by `multiprocessing`; no other process can reach the pipe. At most one order of each kind
-is pending, so that the pipe never fills up. Only the serving process handles signals. If it dies, this process exits at
-once: its lease expires, and other replicas take over.
+Orders and reports are pickled by `multiprocessing`; nothing else can reach the pipe. At most one order of each kind is
+on its way, so that the pipe never fills up. Signals reach both processes, but only the serving process acts on them. If
+that process dies, this one exits at once: its lease expires, and other replicas take over.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Start to work with these settings. The first order."""
+    """The first order: work with these settings."""
 
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Check the queue."""
+    """Work is queued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseToolsets:
-    """The state of the toolsets after the last check."""
+    """The states of the toolsets after the last check."""
 
     statuses: tuple[ToolsetStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BeginToEnd:
-    """Start nothing new; running investigations may finish."""
+    """Stop taking new work; running work may finish."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Finish in order, and exit. The last order."""
+    """The last order: finish and exit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TellFigures:
-    """Answer with `Figures`."""
+    """Reply with `Figures`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The work has started."""
+    """Work has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ToolsetsUsed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The work cannot start; the text and exit code of the error."""
+    """Work cannot start: the message and exit code of the error."""
 
     message: str
     exit_code: int
@@ -91,7 +91,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The counts of this process since its start."""
+    """The metrics of the process."""
 
     families: tuple[Metric, ...]
 
@@ -104,33 +104,33 @@ ENDING_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _ORPHANED: Final = 1
 _PR_SET_PDEATHSIG: Final = 1
 _NICENESS: Final = 5
-"""A lower priority than the serving process, for which people and alert senders wait."""
+"""The serving process has priority: users and senders of alerts wait for it."""
 _log = logging.getLogger(__name__)
 
 
 def work(pipe: Connection[Report, Order], redactor: Redactor | None) -> None:
-    """Wait for `Begin`, work until `End`. `ENDING_SIGNALS` must be blocked."""
+    """Wait for `Begin`, then work until `End`. `ENDING_SIGNALS` are blocked on entry."""
     for number in ENDING_SIGNALS:
-        # Not SIG_IGN, which tools and their children would inherit.
+        # Not SIG_IGN: tools and their children would inherit it and ignore signals.
         signal.signal(number, lambda *_: None)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING_SIGNALS)
     _end_with_parent()
     try:
         order = pipe.recv()
     except EOFError:
-        return  # the parent never started
+        return  # the serving process exited before `Begin`
     if isinstance(order, Begin):
         os.nice(_NICENESS)
         limit_arenas()
         try:
             asyncio.run(_work(order.settings, redactor, pipe))
-        except Exception:  # noqa: BLE001  the edge of the process: unexpected exceptions are logged with masked secrets
-            _log.exception("the worker process failed")
+        except Exception:  # noqa: BLE001  the edge of the process: unexpected errors are logged, with secrets masked
+            _log.exception("the investigation process failed")
             sys.exit(1)
 
 
 def _end_with_parent() -> None:
-    """Let the kernel kill this process when its parent dies, even if it is stopped. Linux only; see `_listen`."""
+    """Let the kernel kill this process, even if stopped, when the serving process dies. Linux only; see `_listen`."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -149,7 +149,7 @@ async def _work(settings: Settings, redactor: Redactor | None, pipe: Connection[
 
 
 async def _obey_unless_damaged(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Report, Order]) -> None:
-    """Raises `DatabaseDamaged` if damage is found during the work."""
+    """Raises `DatabaseDamaged` if the database turns out to be damaged."""
     obeying = asyncio.create_task(_obey(opened, orders, pipe), name="orders")
     damaged = asyncio.create_task(opened.database.damaged(), name="the database is damaged")
     try:
@@ -166,7 +166,7 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
     while not isinstance(order := await orders.get(), End):
         match order:
             case Begin():
-                pass  # it was already done
+                pass  # received first
             case Wake():
                 pipe.send(Woken())
                 opened.wake()
@@ -176,12 +176,12 @@ async def _obey(opened: Work, orders: asyncio.Queue[Order], pipe: Connection[Rep
             case BeginToEnd():
                 opened.begin_to_end()
             case TellFigures():
-                # Fast enough to run here: orders must not wait for a thread.
+                # Takes milliseconds; an order must not wait for a thread.
                 pipe.send(Figures(families=opened.metrics.families()))
 
 
 def _listen(pipe: Connection[Report, Order], loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Order]) -> None:
-    """Runs in a thread, so that the end of the other process is noticed even if the loop is busy."""
+    """Receive orders in a separate thread, so that a busy event loop does not delay the end of this process."""
     try:
         while True:
             loop.call_soon_threadsafe(orders.put_nowait, pipe.recv())

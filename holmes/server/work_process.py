@@ -1,7 +1,7 @@
-"""The worker process, as the serving process sees it.
+"""The investigation process as `holmes serve` sees it: forks, commands and watches it.
 
-Python runs one thread at a time: many investigations would delay pages, probes and alerts. The fork comes before any
-threads, and shares the memory of imported modules.
+Python runs one thread at a time: twenty investigations in one process would delay pages, probes and alerts. The process
+forks before there are threads, and shares the memory of imported modules.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 5.0
 _SILENT_WATCHES: Final = 12
-"""Maximum number of checks without a sign of life. Not one long interval, because a machine may have slept."""
-_GOES_ON: Final = "its work resumes after the next start or on another replica"
+"""Maximum number of consecutive watches without a reply. Several short watches: a suspended machine is not a failure.
+"""
+_GOES_ON: Final = "its investigations resume after the next start or at another replica"
 _ENDING_SECONDS: Final = 10.0
-"""Extra time after the drain for the process to end. The chart's grace period is five seconds longer."""
+"""Extra time to exit, in addition to the drain time. The grace period of the chart is five seconds longer."""
 _LOST: Final = 1
 _log = logging.getLogger(__name__)
 
 
 class WorkFailed(HolmesError):
-    """The work cannot start, or the process ended unexpectedly."""
+    """Work cannot start, or the process exited unexpectedly."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -52,14 +53,14 @@ class WorkFailed(HolmesError):
 
 @contextmanager
 def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
-    """Fork. The process waits for `working`, and ends with this context.
+    """Fork. The process waits for `working`, and is killed when this context is left.
 
-    Call it in the main thread before other threads and event loops exist. Raises `WorkFailed`.
+    Call it in the main thread, before starting threads or an event loop. Raises `WorkFailed`.
     """
-    # Keep the garbage collector away from the imported objects, whose memory both processes share.
+    # Imported modules never change: the garbage collector must not touch shared pages.
     gc.collect()
     gc.freeze()
-    # A signal during a fork would leave locks that are never released.
+    # A signal during the fork could leave locks that are never released.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING_SIGNALS)
     try:
         here, there = multiprocessing.Pipe()
@@ -67,7 +68,7 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
         process = multiprocessing.get_context("fork").Process(target=_forked, args=forked, name="holmes-work")
         process.start()
     except OSError as error:
-        raise WorkFailed(f"the worker process cannot be started: {error.strerror or error}") from error
+        raise WorkFailed(f"cannot start the investigation process: {error.strerror or error}") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     there.close()
@@ -81,12 +82,12 @@ def work_process(redactor: Redactor | None) -> Iterator[WorkProcess]:
 
 
 def _forked(here: Connection[Order, Report], there: Connection[Report, Order], redactor: Redactor | None) -> None:
-    here.close()  # or the pipe would stay open after the other process ends
+    here.close()  # else the pipe would stay open when the other process exits
     work(there, redactor)
 
 
 class WorkProcess:
-    """Orders and reports of the process. Belongs to one event loop."""
+    """Sends orders to the process and receives its reports. Belongs to one event loop."""
 
     def __init__(self, process: ForkProcess, pipe: Connection[Order, Report]) -> None:
         self._process = process
@@ -106,7 +107,7 @@ class WorkProcess:
 
     @asynccontextmanager
     async def working(self, settings: Settings) -> AsyncIterator[None]:
-        """Let the process work. Leaving waits until its work is finished or handed over. Raises `WorkFailed`."""
+        """Let it work. Leaving waits until running work has finished or is handed over. Raises `WorkFailed`."""
         loop = asyncio.get_running_loop()
         self._begun = loop.create_future()
         self._drain_seconds = settings.investigations.drain_seconds
@@ -115,7 +116,7 @@ class WorkProcess:
         try:
             await self._begun
         except asyncio.CancelledError:
-            self._process.kill()  # it has no work to finish
+            self._process.kill()  # no work has started yet
             raise
         try:
             yield
@@ -125,7 +126,7 @@ class WorkProcess:
             await self._end()
 
     def wake(self) -> None:
-        """Something was queued. Calls are merged until the process has received the order."""
+        """Report queued work. Calls are combined until the process has received the order."""
         if self._waking:
             self._wake_again = True
             return
@@ -133,7 +134,7 @@ class WorkProcess:
         self._tell(work_main.Wake())
 
     def use_toolsets(self, statuses: tuple[ToolsetStatus, ...]) -> None:
-        """Send the state of the toolsets. A newer state replaces one that is still pending."""
+        """Send states of toolsets. A newer value replaces one that is not sent yet."""
         self._toolsets = work_main.UseToolsets(statuses=statuses)
         if not self._toolsets_told:
             self._tell_toolsets()
@@ -145,19 +146,19 @@ class WorkProcess:
             self._toolsets = None
 
     def begin_to_end(self) -> None:
-        """Stop taking investigations; running ones may finish for a limited time. Idempotent."""
+        """Stop taking new work; running work may finish within the drain time. Idempotent."""
         if self._ends_at is None:
             self._ends_at = asyncio.get_running_loop().time() + self._drain_seconds + _ENDING_SECONDS
             self._tell(work_main.BeginToEnd())
 
     async def figures(self) -> tuple[Metric, ...]:
-        """The counts of the process; the last known ones if it does not answer."""
+        """The metrics of the process; the last known ones if it does not reply in time."""
         if not self._gone.is_set():
             await asyncio.wait({self._asked_for_figures()}, timeout=_PATIENCE_SECONDS)
         return self._families
 
     async def lost(self) -> str:
-        """Wait for an unexpected end, and return its description. A process without a sign of life is killed."""
+        """Wait until the process exits unexpectedly, and return how. A process that stops replying is killed."""
         silent = 0
         while not self._gone.is_set():
             asked = self._asked_for_figures()
@@ -165,45 +166,45 @@ class WorkProcess:
                 await asyncio.wait_for(self._gone.wait(), _WATCH_SECONDS)
             silent = 0 if asked.done() else silent + 1
             if silent == _SILENT_WATCHES:
-                _log.error("the worker process did not respond for a minute and is killed")
+                _log.error("the investigation process has not replied for a minute and is killed")
                 self._process.kill()
         self._lost = True
         return self._how_it_ended()
 
     @property
     def failed(self) -> bool:
-        """True if the process ended unexpectedly. Valid after `working`."""
+        """Whether it exited unexpectedly. Valid after `working` was left."""
         return self._lost or self._process.exitcode != 0
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the server: 0 after an ordered end."""
+        """The exit code of the server: 0 if the process exited as ordered."""
         if self._failure is not None:
             return self._failure.exit_code
         return _LOST if self.failed else 0
 
     def _asked_for_figures(self) -> asyncio.Future[None]:
-        """Done when the figures have arrived."""
+        """Done when the metrics have arrived."""
         if self._told is None:
             self._told = asyncio.get_running_loop().create_future()
             self._tell(work_main.TellFigures())
         return self._told
 
     async def _end(self) -> None:
-        """Wait for the end of the process, and kill it after the time limit."""
+        """Wait for its exit, and kill it after the time limit."""
         loop = asyncio.get_running_loop()
         assert self._ends_at is not None  # noqa: S101  see `working`
         try:
             await asyncio.wait_for(self._gone.wait(), max(0.0, self._ends_at - loop.time()))
         except TimeoutError:
-            _log.error("the worker process did not stop in time and is killed; %s", _GOES_ON)
+            _log.error("the investigation process did not exit in time and is killed; %s", _GOES_ON)
             self._process.kill()
             return
         if not self._lost and self.failed:
-            _log.error("the worker process %s; %s", self._how_it_ended(), _GOES_ON)
+            _log.error("the investigation process %s; %s", self._how_it_ended(), _GOES_ON)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Runs in a thread: a report may arrive in pieces, and the loop must not wait."""
+        """Receive reports in a separate thread, because a report may arrive in pieces."""
         try:
             while True:
                 self._on_loop(loop, self._hear, self._pipe.recv())
@@ -213,12 +214,12 @@ class WorkProcess:
 
     @staticmethod
     def _on_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(function, *arguments)
 
     def _end_of_pipe(self) -> None:
         self._gone.set()
-        self._settle(WorkFailed(f"the worker process {self._how_it_ended()}"))
+        self._settle(WorkFailed(f"the investigation process {self._how_it_ended()}"))
 
     def _hear(self, report: Report) -> None:
         match report:
@@ -235,7 +236,7 @@ class WorkProcess:
             case work_main.Failed():
                 self._failure = report
                 if not self._settle(WorkFailed(report.message, report.exit_code)):
-                    _log.error("the worker process failed: %s", report.message)
+                    _log.error("the investigation process failed: %s", report.message)
             case work_main.Figures():
                 self._families = report.families
                 if self._told is not None:
@@ -243,7 +244,7 @@ class WorkProcess:
                     self._told = None
 
     def _settle(self, failure: WorkFailed | None) -> bool:
-        """Wakes `working`, or raises there. False if it no longer waits."""
+        """Release the caller of `working`, with or without an error. Returns False if no caller waits."""
         if self._begun is None or self._begun.done():
             return False
         if failure is None:
@@ -253,8 +254,8 @@ class WorkProcess:
         return True
 
     def _tell(self, order: Order) -> None:
-        """The pipe always has room: see `work_main`."""
-        with suppress(OSError):  # it has ended; `lost` reports that
+        """Send an order. The pipe never fills up, see `work_main`."""
+        with suppress(OSError):  # the process has exited, see `lost`
             self._pipe.send(order)
 
     def _how_it_ended(self) -> str:

@@ -1,1 +1,1 @@
-"""What can be configured. The only package that reads the environment."""
+"""The settings: everything that can be configured. Only this package reads the environment."""

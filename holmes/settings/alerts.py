@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, f
 from holmes.settings.setting import Setting, SettingsGroup
 
 UPSTREAM_SLACK = "slack"
-"""What the destination is called that HolmesGPT's keys `slack_token` and `slack_channel` make."""
+"""The name of the destination that the HolmesGPT keys `slack_token` and `slack_channel` define."""
 
 
 class _Part(BaseModel):
@@ -19,21 +19,23 @@ class _Part(BaseModel):
 
 
 class RouteSettings(_Part):
-    """What happens with the alerts whose labels match. The first route that matches decides."""
+    """What to do with alerts whose labels match. The first matching route applies."""
 
     name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.\-]+$")
     match: dict[str, str] = Field(default_factory=dict)
-    """Labels and the regular expression that their whole value must match; a label that is missing is empty."""
+    """Labels, each with a regular expression that must match the complete value. A missing label has an empty value."""
     investigate: bool = True
-    """Whether the alerts are investigated; if not, they are only shown."""
+    """Investigate the alerts; if false, only show them."""
     model: str | None = Field(default=None, min_length=1)
-    """The model, as for `model`. Unset: the general one."""
+    """Model name, as for `model`. Default: the general model."""
     max_cost: float | None = Field(default=None, ge=0)
-    """The most US dollars for one investigation. Unset: the general limit."""
+    """Maximum cost of one investigation, in US dollars. Default: the general limit."""
     max_per_hour: int | None = Field(default=None, ge=1)
-    """Investigations with a model per hour, within the limit of all routes; beyond it `builtin/triage` answers."""
+    """Maximum number of investigations per hour that use an LLM, within the general limit. Above it, `builtin/triage`
+    answers.
+    """
     destinations: tuple[str, ...] | None = None
-    """Names of `destinations`. Unset: all of them."""
+    """Names of destinations. Default: all `destinations`."""
 
     @field_validator("match")
     @classmethod
@@ -42,36 +44,36 @@ class RouteSettings(_Part):
             try:
                 re.compile(expression)
             except re.error as error:
-                message = f"{label}: {expression!r} is no regular expression: {error}"
+                message = f"{label}: {expression!r} is not a valid regular expression: {error}"
                 raise ValueError(message) from None
             except (RecursionError, OverflowError):
-                message = f"{label}: {expression[:100]!r} is nested too deeply, or repeats too much"
+                message = f"{label}: {expression[:100]!r} is not valid: nested too deeply, or too many repetitions"
                 raise ValueError(message) from None
         return value
 
 
 class SlackSettings(_Part):
-    """A channel in Slack."""
+    """A Slack channel."""
 
     type: Literal["slack"]
     token: SecretStr
-    """The bot's token; it needs `chat:write`. With `channels:history` (private channels: `groups:history`) a message is
-    not sent twice after a connection that broke.
+    """Token of the bot, with the scope `chat:write`. The scope `channels:history` (`groups:history` for private
+    channels) prevents duplicate messages after a lost connection.
     """
     channel: str = Field(min_length=1)
-    """Id of the channel, or its name."""
+    """ID or name of the channel."""
     api_url: str = "https://slack.com/api/"
-    """Where the Web API is."""
+    """Base URL of the Web API."""
 
 
 class WebhookSettings(_Part):
-    """An address that gets JSON."""
+    """An HTTP endpoint that receives JSON."""
 
     type: Literal["webhook"]
     url: str = Field(pattern=r"^https?://")
-    """Where to send it."""
+    """URL of the endpoint."""
     secret: SecretStr | None = None
-    """Signs each request: `X-Holmes-Signature: sha256=<HMAC of timestamp.body>`."""
+    """Key for the signature of each request: `X-Holmes-Signature: sha256=<HMAC of timestamp.body>`."""
 
 
 DestinationSettings = Annotated[SlackSettings | WebhookSettings, Field(discriminator="type")]
@@ -79,7 +81,7 @@ DestinationName = Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9_.\-]
 
 
 def _unlimited(value: object) -> object:
-    """The word that lifts a limit, where null cannot be written."""
+    """`unlimited` removes a limit where null cannot be written."""
     return None if isinstance(value, str) and value.strip().lower() == "unlimited" else value
 
 
@@ -90,14 +92,14 @@ class AlertSettings(SettingsGroup):
     flat_aliases: ClassVar[bool] = False
 
     routes: Annotated[tuple[RouteSettings, ...], Setting(key="routes")] = ()
-    """Rules for alerts, first match decides: `name`, `match` (label: regular expression), `investigate`, `model`,
-    `max_cost`, `max_per_hour`, `destinations`. Without a match an alert is investigated with the general settings.
+    """Routes for alerts; the first match applies: `name`, `match` (label: regular expression), `investigate`, `model`,
+    `max_cost`, `max_per_hour`, `destinations`. An alert without a match is investigated with the general settings.
     """
 
     destinations: Annotated[dict[DestinationName, DestinationSettings], Setting(key="destinations")] = Field(
         default_factory=dict
     )
-    """Who hears of incidents, by name: `type: slack` with `token` and `channel`, or `type: webhook` with `url` and
+    """Destinations of incidents, by name: `type: slack` with `token` and `channel`, or `type: webhook` with `url` and
     `secret`.
     """
 
@@ -106,26 +108,27 @@ class AlertSettings(SettingsGroup):
         BeforeValidator(_unlimited),
         Setting("HOLMES_MAX_INVESTIGATIONS_PER_HOUR"),
     ] = 30
-    """Investigations with a model that alerts may begin within an hour, over all routes and replicas. Beyond it the
-    built-in rules answer and say so. `unlimited` lifts the limit. What people and programs ask for does not count.
+    """Maximum number of investigations per hour that alerts start with an LLM, over all routes and replicas. Above it,
+    the built-in rules answer and say so. `unlimited` removes the limit. Investigations that users or clients request do
+    not count.
     """
 
     slack_token: Annotated[SecretStr | None, Setting(key="slack_token", aliases=("slack_token",))] = None
-    """HolmesGPT's key: with `slack_channel` it makes a destination called `slack`, unless there is one."""
+    """HolmesGPT's key: with `slack_channel`, defines a destination `slack` unless one exists."""
 
     slack_channel: Annotated[str | None, Setting(key="slack_channel", aliases=("slack_channel",))] = None
-    """HolmesGPT's key: name or id of the channel of the destination called `slack`."""
+    """HolmesGPT's key: name or ID of the channel of the destination `slack`."""
 
     reopen_hours: Annotated[float, Setting("HOLMES_REOPEN_HOURS"), Field(ge=0)] = 24
-    """Hours in which a resolved alert that fires again reopens its incident instead of starting another one."""
+    """Hours during which a resolved alert that fires again reopens its incident instead of creating a new one."""
 
     stale_hours: Annotated[float, Setting("HOLMES_ALERT_STALE_HOURS"), Field(gt=0)] = 24
-    """Hours after which an open incident is closed when no message about its alerts comes any more; more than
-    Alertmanager's `repeat_interval`.
+    """Hours without a message about its alerts after which an open incident is closed. Must be longer than
+    `repeat_interval` of Alertmanager.
     """
 
     def with_upstream_slack(self) -> Self:
-        """These settings with the destination that HolmesGPT's keys make; the same when one of the two is missing."""
+        """These settings with the destination that the HolmesGPT keys define; unchanged if a key is missing."""
         if self.slack_token is None or self.slack_channel is None or UPSTREAM_SLACK in self.destinations:
             return self
         made = SlackSettings(type="slack", token=self.slack_token, channel=self.slack_channel)
@@ -133,7 +136,7 @@ class AlertSettings(SettingsGroup):
 
 
 def _one_or_more(value: object) -> object:
-    """One matcher may stand for a list of them; a comma is part of it."""
+    """Accept one matcher without a list. A comma belongs to the matcher."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -143,29 +146,30 @@ class SourceSettings(SettingsGroup):
     alertmanager_url: Annotated[
         str | None, Setting(key="alertmanager_url", option="--alertmanager-url"), Field(pattern=r"^https?://")
     ] = None
-    """The Alertmanager whose firing alerts `holmes investigate alertmanager` investigates."""
+    """URL of the Alertmanager that `holmes investigate alertmanager` reads."""
 
     alertmanager_username: Annotated[
         str | None, Setting(key="alertmanager_username", option="--alertmanager-username")
     ] = None
-    """The user for basic authentication."""
+    """User for basic authentication."""
 
     alertmanager_password: Annotated[
         SecretStr | None, Setting(key="alertmanager_password", option="--alertmanager-password")
     ] = None
-    """The password for basic authentication."""
+    """Password for basic authentication."""
 
     alertmanager_alertname: Annotated[
         str | None, Setting(key="alertmanager_alertname", option="--alertmanager-alertname")
     ] = None
-    """Only alerts of this name."""
+    """Select only alerts of this name."""
 
     alertmanager_label: Annotated[
         tuple[str, ...],
         Setting(key="alertmanager_label", option="--alertmanager-label"),
         BeforeValidator(_one_or_more),
     ] = ()
-    """Only alerts whose labels match, for example `severity=critical` or `namespace=~"shop|legacy"`; a list."""
+    """Select only alerts with matching labels, for example `severity=critical` or `namespace=~"shop|legacy"`; a list.
+    """
 
     alertmanager_file: Annotated[Path | None, Setting(key="alertmanager_file", option="--alertmanager-file")] = None
-    """A file with alerts instead: the payload of a webhook, or what `/api/v2/alerts` gives."""
+    """Read alerts from this file: a webhook payload, or a response of `/api/v2/alerts`."""

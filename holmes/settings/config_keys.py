@@ -1,11 +1,10 @@
-"""Which key of the config file means which setting.
+"""Maps keys of the config file to settings.
 
-A setting has one key of its own, and aliases that other systems document. Below `execution:`, `context:` and `hooks:`
-mean what they mean at the top level. Refuses unknown keys, with the nearest valid one, and a setting that is given
-twice.
+A setting has one key, and aliases that other systems document. `context:` and `hooks:` below `execution:` mean the same
+as at the top level. Rejects unknown keys with a suggestion, and settings that are given twice.
 
-Names that HolmesGPT knows and that do nothing here yet are collected for one warning instead; a name leaves these sets
-when it starts to work. Names of toolsets are told apart by whoever reads the toolset files.
+Names that HolmesGPT supports and Holmes does not are collected for one warning. The readers of toolset files check the
+names of toolsets.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _PREFIX = "ROBUSTA_"
 
 
 def upstream_variables(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables that are set, sorted, and that HolmesGPT reads and Holmes does not."""
+    """Set variables, sorted, that HolmesGPT reads and Holmes does not."""
     known = (name for name in environment if name in _VARIABLES or name.startswith(_PREFIX))
     return tuple(sorted(name for name in known if environment[name].strip()))
 
@@ -59,7 +58,7 @@ _NESTED_KEYS = ("context", "hooks")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyInFile:
-    """A value and where it stands."""
+    """A value and its path in the file."""
 
     path: KeyPath
     value: object
@@ -67,19 +66,19 @@ class KeyInFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKeys:
-    """What a config file says: values by the setting's own key, and the keys that do nothing yet."""
+    """The content of a config file: values by the key of the setting, and unsupported keys."""
 
     given: Mapping[str, KeyInFile] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
 
 def config_keys() -> tuple[str, ...]:
-    """The own keys of all settings, sorted."""
+    """The keys of all settings, sorted, without aliases."""
     return tuple(sorted(setting.file_key for setting in _settings() if setting.file_key))
 
 
 def read_keys(file: YamlFile) -> FileKeys:
-    """What `file` says. Raises `ConfigError` for a key that nobody knows, or a setting that is given twice."""
+    """The keys of `file`. Raises `ConfigError` for an unknown key, or a setting that is given twice."""
     meanings = _meanings()
     given: dict[str, KeyInFile] = {}
     ignored: list[str] = []
@@ -93,7 +92,7 @@ def read_keys(file: YamlFile) -> FileKeys:
             ignored.append(spelled)
         elif meant in given:
             other = spell(given[meant].path)
-            message = f"{file.place(*path)}: {spell(path)!r} is another name of {other!r}: remove one of them"
+            message = f"{file.place(*path)}: {spell(path)!r} is an alias of {other!r}: remove one of them"
             raise ConfigError(message)
         elif value is not None:
             given[meant] = KeyInFile(path=path, value=value)
@@ -107,7 +106,7 @@ def _settings() -> Iterator[Setting]:
 
 
 def _meanings() -> dict[str, str]:
-    """The setting's own key for every key that is accepted."""
+    """The key of the setting for every accepted key."""
     meanings: dict[str, str] = {}
     for setting in _settings():
         if key := setting.file_key:
@@ -116,7 +115,7 @@ def _meanings() -> dict[str, str]:
 
 
 def _keys_of(file: YamlFile) -> Iterator[tuple[KeyPath, object]]:
-    """The keys that may be settings, in the order of the file; sections are opened."""
+    """Keys that may be settings, in the order of the file, with sections expanded."""
     for key, value in file.content.items():
         if key == _NESTED:
             below = mapping_at(file, (key,), value)
@@ -136,7 +135,7 @@ def _opened(file: YamlFile, path: KeyPath, value: object) -> Iterator[tuple[KeyP
 
 
 def _advice(path: KeyPath, meanings: Mapping[str, str]) -> str:
-    """The nearest key of the same section; at the top level also those that belong below `context`."""
+    """The most similar key of the section; at the top level, also of `context`."""
     section = spell(path[:-1]).removeprefix(f"{_NESTED}.")
     if section:
         names = [key.removeprefix(f"{section}.") for key in meanings if key.startswith(f"{section}.")]

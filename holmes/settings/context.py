@@ -100,7 +100,7 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "mask_kind": _key(
         "masking.kind",
-        "What remains of a masked result: a line, a preview or a path. Also selects which of the limits below apply.",
+        "Form of a masked result: a line, a preview or a path. Each kind has its own limits below.",
     ),
     "mask_every_step": _key(
         "masking.every_step",

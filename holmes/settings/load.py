@@ -1,6 +1,6 @@
-"""Puts the settings together: command line over environment over file.
+"""Combines the settings: options override variables, variables override the file.
 
-Refuses what `config_keys` refuses, values of the wrong kind, and files that are not there.
+Rejects the keys that `config_keys` rejects, invalid values, and missing files.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 Group = TypeVar("Group", bound=SettingsGroup)
 
 DEFAULT_FOLDER = Path("~/.holmes")
-"""Where the configuration and the model list are, unless `HOLMES_CONFIGPATH_DIR` names another folder."""
+"""Folder of the config file and the model list, unless `HOLMES_CONFIGPATH_DIR` is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """A value that somebody gave, and where: a path in the file, or the name of the option or variable."""
+    """A value, with its path in the file, or the name of its option or variable."""
 
     value: object
     name: str = ""
@@ -44,7 +44,7 @@ class _Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sources:
-    """Where values come from, strongest first. `overrides` go by config key."""
+    """The sources of values. `overrides` are by config key."""
 
     overrides: Mapping[str, object]
     environment: Mapping[str, str]
@@ -53,7 +53,7 @@ class _Sources:
     home: Path
 
     def find(self, setting: Setting) -> _Given | None:
-        """The strongest value for a setting, or None when nobody gave one."""
+        """The value of a setting with the highest precedence; None if unset."""
         key = setting.file_key
         option = self.overrides.get(key) if key else None
         in_file = self.keys.given.get(key) if key else None
@@ -69,15 +69,15 @@ class _Sources:
 def load_settings(
     environment: Mapping[str, str], file: Path | None = None, overrides: Mapping[str, object] | None = None
 ) -> Settings:
-    """The settings from `overrides` (by config key; None and () mean not given), `environment` and `file`.
+    """The settings from `overrides` (by config key; None and () are unset), `environment` and `file`.
 
-    Without `file`, `config.yaml` of the folder is read if it is there. An empty variable counts as unset. Raises
-    `ConfigError` that names the variable, option or `file:line`.
+    Without `file`, `config.yaml` of the folder is read if it exists. An empty variable is unset. Raises `ConfigError`
+    that names the variable, option or `file:line`.
     """
     home = Path(environment.get("HOME") or Path.home())
     folder = _folder(environment, home)
     path = expand_home(file or folder / "config.yaml", home)
-    # Toolsets keep their references: their own engine resolves them, and a variable that is missing costs one toolset.
+    # Toolsets resolve references themselves, so that a missing variable disables only one toolset.
     config = read_yaml_file(path, environment, raw_keys=("toolsets",)) if file or path.exists() else None
     _refuse_unset(config)
     keys = read_keys(config) if config else FileKeys()
@@ -121,17 +121,17 @@ def expand_home(path: Path, home: Path) -> Path:
 
 
 def _folder(environment: Mapping[str, str], home: Path) -> Path:
-    """Where the configuration is. Raises `ConfigError` when somebody named a folder that is not there."""
+    """The folder of the configuration. Raises `ConfigError` if a configured folder does not exist."""
     named = environment.get("HOLMES_CONFIGPATH_DIR", "").strip()
     folder = expand_home(Path(named) if named else DEFAULT_FOLDER, home)
     if named and not folder.is_dir():
-        message = f"HOLMES_CONFIGPATH_DIR={named!r}: there is no such folder"
+        message = f"HOLMES_CONFIGPATH_DIR={named!r}: folder not found"
         raise ConfigError(message)
     return folder
 
 
 def _unread_variables(environment: Mapping[str, str], config: YamlFile | None) -> tuple[str, ...]:
-    """The variables that users of HolmesGPT set and nothing reads; the configuration may refer to them by name."""
+    """Set variables of HolmesGPT that nothing reads. A variable that the config file refers to does not count."""
     named = config.references() if config else frozenset()
     return tuple(name for name in upstream_variables(environment) if name not in named)
 
@@ -149,7 +149,7 @@ def _context(sources: _Sources) -> ContextSettings:
 
 
 def _group(group: type[Group], sources: _Sources) -> Group:
-    """One group with its values. Raises `ConfigError` for a value of the wrong kind."""
+    """One group with its values. Raises `ConfigError` for an invalid value."""
     values: dict[str, object] = {}
     places: dict[str, _Given] = {}
     for name, field in group.model_fields.items():
@@ -170,7 +170,7 @@ def _group(group: type[Group], sources: _Sources) -> Group:
 
 
 def _expanded_paths(group: SettingsGroup, home: Path) -> dict[str, object]:
-    """The fields that hold paths, with `~` replaced."""
+    """The fields with paths, with `~` replaced."""
     expanded: dict[str, object] = {}
     for name in type(group).model_fields:
         value = getattr(group, name)
@@ -195,7 +195,7 @@ def _bad_value(
 
 
 def _place(given: _Given, below: KeyPath, sources: _Sources) -> str:
-    """`file:line: key`, or the option or variable."""
+    """`file:line: key`, or the name of the option or variable."""
     if sources.file and given.path:
         return f"{sources.file.place(*given.path, *below)}: {name_of(given.path, below, given.value)}"
     return given.name
@@ -207,14 +207,14 @@ def _shorten(value: object, limit: int = 80) -> str:
 
 
 def _model_list(model: ModelSettings, environment: Mapping[str, str], *, asked_for: bool) -> ModelList:
-    """The named models. A file that was asked for must be there; the default one may be missing."""
+    """The named models. A configured file must exist; the default file is optional."""
     if not asked_for and not model.model_list_file.exists():
         return ModelList()
     return read_model_list(model.model_list_file, environment)
 
 
 def _unchosen_model(model: ModelSettings, models: tuple[ModelEntry, ...], environment: Mapping[str, str]) -> str:
-    """What answers when nobody chose a model."""
+    """The default model."""
     if models:
         return models[0].name
     reachable = model.api_key or model.api_base or environment.get("OPENAI_API_KEY")

@@ -28,7 +28,8 @@ _ENV_REFERENCE = re.compile(r"\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 class YamlFile:
     """The content of a file.
 
-    `unset` says, for each place that refers to a variable that is not set, what to do; its text is left as it is.
+    `unset` maps the place of each reference to an unset variable to an error message; the reference stays in the
+    content.
     """
 
     path: Path
@@ -37,18 +38,18 @@ class YamlFile:
     unset: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def references(self) -> frozenset[str]:
-        """The variables that the file refers to, whoever puts them in place."""
+        """The names of all variables that the file refers to."""
         return frozenset(_references_of(self.document.content))
 
     def place(self, *path: str | int) -> str:
-        """`file:line` of a key, or of the nearest key above it that is known."""
+        """`file:line` of a key, or of the nearest known key above it."""
         return self.document.place(path)
 
 
 def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tuple[str, ...] = ()) -> YamlFile:
-    """Read `path` and put variables in place of `{{ env.NAME }}`, except below the top-level `raw_keys`.
+    """Read `path` and replace `{{ env.NAME }}` with variables, except below the top-level `raw_keys`.
 
-    Raises `ConfigError` when the file cannot be read, is not YAML, has a key twice, or is not a mapping.
+    Raises `ConfigError` for an unreadable file, invalid YAML, a duplicate key, or a top level that is not a mapping.
     """
     try:
         document = read_document(path)
@@ -56,7 +57,7 @@ def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tupl
         raise ConfigError(str(error)) from None
     content = {} if document.content is None else document.content
     if not isinstance(content, Mapping):
-        message = f"{path}: the file must hold keys and values, it holds a {type(content).__name__}"
+        message = f"{path}: the top level must be an object (keys and values), not a {type(content).__name__}"
         raise ConfigError(message)
     references = _References(document, environment)
     replaced = {
@@ -66,7 +67,7 @@ def read_yaml_file(path: Path, environment: Mapping[str, str], *, raw_keys: tupl
 
 
 class _References:
-    """Puts variables in place of the references of one file, and collects those that are not set."""
+    """Replaces the references of one file with variables, and collects references to unset variables."""
 
     def __init__(self, document: YamlDocument, environment: Mapping[str, str]) -> None:
         self._document = document
@@ -74,7 +75,7 @@ class _References:
         self.unset: dict[KeyPath, str] = {}
 
     def replace(self, value: object, path: KeyPath) -> object:
-        """`value` with everything below it replaced."""
+        """`value` with all references below it replaced."""
         if isinstance(value, str):
             return _ENV_REFERENCE.sub(lambda match: self._variable(match, path), value)
         if isinstance(value, Mapping):
@@ -88,7 +89,7 @@ class _References:
         if name in self._environment:
             return self._environment[name]
         self.unset[path] = (
-            f"{self._document.place(path)}: {spell(path)!r} refers to the variable {name!r}, which is not set: "
+            f"{self._document.place(path)}: {spell(path)!r} refers to the unset variable {name!r}: "
             "set it, or remove the reference"
         )
         return match[0]
@@ -123,11 +124,11 @@ _WORDS = {
 
 
 def reason_of(error: ValidationError) -> str:
-    """The first complaint as one clause, without the value: it may be a secret."""
+    """The first error as one clause, without the value: it may be a secret."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if words := _WORDS.get(first["type"]):
         return words
-    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # pydantic counts "items"
+    if first["type"] == "too_short" and isinstance(error.errors()[0]["input"], str):  # pydantic writes "items"
         return f"needs at least {error.errors()[0]['ctx']['min_length']} characters"
     if first["type"] == "union_tag_invalid":  # "Input tag 'x' found using 'type' does not match ... expected tags: ..."
         return f"the type must be one of {first['msg'].rpartition(': ')[2]}"
@@ -141,11 +142,11 @@ _WRITTEN_AS: Mapping[str | int, tuple[KeyPath, ...]] = {
     "context_window_tokens": (("custom_args", "max_context_size"), ("context", "max_tokens")),
     "summary_model": (("summary_brain",),),
 }
-"""Fields of ours, and where else a file may have them."""
+"""Fields of the settings, with other paths in a file."""
 
 
 def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object]:
-    """The keys and values at `path`; none when it is empty. Raises `ConfigError` when it holds something else."""
+    """The keys and values at `path`; empty for null. Raises `ConfigError` for any other value."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -155,7 +156,7 @@ def mapping_at(file: YamlFile, path: KeyPath, value: object) -> dict[str, object
 
 
 def refuse_unknown_keys(file: YamlFile, path: KeyPath, keys: Mapping[str, object], valid: Sequence[str]) -> None:
-    """Raises `ConfigError` for the first key below `path` that is not `valid`."""
+    """Raises `ConfigError` for the first key below `path` that is not in `valid`."""
     for key in keys:
         if key not in valid:
             message = f"{file.place(*path, key)}: unknown key {spell((*path, key))!r}; {nearest(key, valid)}"
@@ -163,24 +164,24 @@ def refuse_unknown_keys(file: YamlFile, path: KeyPath, keys: Mapping[str, object
 
 
 def nearest(key: str, valid: Sequence[str]) -> str:
-    """What to do about an unknown key."""
+    """A suggestion for an unknown key."""
     near = difflib.get_close_matches(key, valid, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"valid keys: {', '.join(sorted(valid))}"
 
 
 def complaint(file: YamlFile, path: KeyPath, raw: object, error: ValidationError) -> str:
-    """The first mistake of what stands at `path`, with place and key and without the value, which may be a secret."""
+    """The first error at or below `path`, with place and key. Omits the value, which may be a secret."""
     below = path_in_file(first_location(error), raw)
     return f"{file.place(*path, *below)}: {name_of(path, below, raw)}: {reason(error)}"
 
 
 def first_location(error: ValidationError) -> Location:
-    """Where pydantic found the first mistake."""
+    """The location of the first error, as pydantic gives it."""
     return error.errors(include_url=False, include_input=False, include_context=False)[0]["loc"]
 
 
 def reason(error: ValidationError) -> str:
-    """The first mistake as one clause."""
+    """The first error as one clause."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     if first["type"] == "unexpected_keyword_argument":  # of a hook; all other keys were checked before
         key = str(first["loc"][-1])
@@ -189,7 +190,7 @@ def reason(error: ValidationError) -> str:
 
 
 def path_in_file(location: Location, raw: object) -> KeyPath:
-    """The part of a location that is in the file; a key that is missing there is the last one."""
+    """The part of a location that exists in the file; a missing key is the last part."""
     path: list[str | int] = []
     value = raw
     for number, part in enumerate(location):
@@ -205,7 +206,7 @@ def path_in_file(location: Location, raw: object) -> KeyPath:
 
 
 def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
-    """How a message names what stands at `below` of `raw`, which stands at `path`: a hook by its id."""
+    """The name of `below` for a message, where `raw` is at `path`. A hook is named by its id."""
     whole = (*path, *below)
     hooks = next((number for number, part in enumerate(whole) if part == "hooks"), len(whole))
     if hooks + 1 >= len(whole):
@@ -218,7 +219,7 @@ def name_of(path: KeyPath, below: KeyPath, raw: object) -> str:
 
 
 def value_at(raw: object, path: KeyPath) -> object:
-    """What stands at `path` of `raw`; None when nothing does."""
+    """The value at `path` of `raw`, or None."""
     for part in path:
         if isinstance(raw, Mapping):
             raw = raw.get(part)
@@ -230,5 +231,5 @@ def value_at(raw: object, path: KeyPath) -> object:
 
 
 def spell(path: KeyPath) -> str:
-    """`path` as a user would say it."""
+    """`path` with dots."""
     return ".".join(str(part) for part in path)

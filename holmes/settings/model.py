@@ -19,130 +19,129 @@ BUILTIN_MODEL: Final = "builtin/triage"
 """The model without an LLM."""
 
 MODEL_WITH_KEY: Final = "gpt-4.1"
-"""What answers when nobody chose a model and there is a key or an address for it."""
+"""The default model if a key or URL is configured."""
 
 
 class ModelSettings(SettingsGroup):
     """The model."""
 
     model: Annotated[str, Setting("MODEL", option="--model"), Field(min_length=1)] = BUILTIN_MODEL
-    """The model: a name of the model list, or what litellm calls it, for example `anthropic/claude-sonnet-4-5`. Unset:
-    the first entry of the model list, else `gpt-4.1` if there is a key or address for it, else `builtin/triage`, which
-    needs no LLM.
+    """Model name: an entry of the model list, or a name of litellm, for example `anthropic/claude-sonnet-4-5`. Default:
+    the first entry of the model list, or `gpt-4.1` if a key or URL is set, or `builtin/triage`, which needs no LLM.
     """
 
     fallback_models: Annotated[CommaSeparated, Setting("FALLBACK_MODELS")] = ()
-    """Models that take over, in this order, when the one before fails for good. Comma-separated in the variable."""
+    """Models to use, in this order, when a model fails permanently; comma-separated in the variable."""
 
     builtin_fallback: Annotated[bool, Setting("HOLMES_BUILTIN_FALLBACK")] = True
-    """Whether `builtin/triage` answers, without an LLM, when all models have failed for good."""
+    """Use `builtin/triage`, which needs no LLM, when all models fail permanently."""
 
     api_key: Annotated[SecretStr | None, Setting(key="api_key", option="--api-key")] = None
-    """The provider's key. Usually set as the provider's own variable instead, for example `OPENAI_API_KEY`."""
+    """Key of the model provider. Usually set in the variable of the provider instead, for example `OPENAI_API_KEY`."""
 
     api_base: Annotated[str | None, Setting(key="api_base")] = None
-    """The address of the provider or of a server that speaks its protocol."""
+    """Base URL of the provider, or of a server with a compatible API."""
 
     api_version: Annotated[str | None, Setting(key="api_version")] = None
-    """The version of the provider's interface (Azure)."""
+    """API version of the provider (Azure)."""
 
     temperature: Annotated[float | None, Setting("TEMPERATURE"), Field(ge=0, le=2)] = None
-    """How freely the model writes, 0 to 2. Unset: the provider decides."""
+    """Sampling temperature, 0 to 2. Default: that of the provider."""
 
     reasoning_effort: Annotated[str | None, Setting("REASONING_EFFORT"), Field(min_length=1)] = None
-    """How much a reasoning model thinks, for example `low`, `medium` or `high`."""
+    """Reasoning effort of a reasoning model, for example `low`, `medium` or `high`."""
 
     thinking: Annotated[dict[str, JsonValue] | None, JsonText, Setting("THINKING")] = None
-    """Anthropic's thinking parameter as JSON, for example `{"type": "enabled", "budget_tokens": 10000}`."""
+    """Thinking parameter of Anthropic as JSON, for example `{"type": "enabled", "budget_tokens": 10000}`."""
 
     extra_headers: Annotated[dict[str, SecretStr] | None, JsonText, Setting("EXTRA_HEADERS")] = None
-    """Headers of every request to the provider, as a JSON object."""
+    """Additional headers for requests to the provider, as a JSON object."""
 
     prompt_caching: Annotated[bool, Setting("HOLMES_PROMPT_CACHING")] = True
-    """Whether requests mark what the provider shall cache, where it wants marks (Anthropic, Bedrock)."""
+    """Mark the cacheable part of requests for providers that need it (Anthropic, Bedrock)."""
 
     request_timeout_seconds: Annotated[float, Setting("LLM_REQUEST_TIMEOUT"), Field(gt=0)] = 600
-    """Seconds after which a request to the model is given up and made again."""
+    """Time limit for a request to the model, in seconds; then the request is repeated."""
 
     context_window_tokens: Annotated[
         int | None, Setting("OVERRIDE_MAX_CONTENT_SIZE", aliases=("context.max_tokens",)), Field(ge=0)
     ] = None
-    """The model's context window in tokens, when the known value is wrong. 0 asks the provider. Unset: what is known of
-    the model, else 32,768 for a local one and 200,000 for any other.
+    """Context window of the model in tokens, if the known value is wrong. 0 asks the provider. Default: the known
+    value, or 32,768 for a local model and 200,000 for others.
     """
 
     max_output_tokens: Annotated[int | None, Setting("OVERRIDE_MAX_OUTPUT_TOKEN"), Field(ge=0)] = None
-    """The most tokens the model writes in one reply, when the known value is wrong. 0 is the same as unset."""
+    """Maximum number of tokens in one model reply, if the known value is wrong. 0 is the same as unset."""
 
     model_list_file: Annotated[Path, Setting("MODEL_LIST_FILE_LOCATION")] = Path("~/.holmes/model_list.yaml")
-    """The file that names models with their keys, addresses, sizes and prices."""
+    """File with named models, their keys, URLs, sizes and prices."""
 
 
 Price = Annotated[float | None, Field(ge=0)]
 
 _WINDOW_KEY = "max_context_size"
 _OWN_FIELDS = {
-    "name": "the name of a model is the key above it",
-    "context_window_tokens": f"the window goes into custom_args: {{{_WINDOW_KEY}: …}}",
-    "extra": "arguments for litellm stand beside 'model'",
+    "name": "the key above it is the name of the model",
+    "context_window_tokens": f"set the context window in custom_args: {{{_WINDOW_KEY}: …}}",
+    "extra": "put arguments for litellm next to 'model'",
 }
-"""Fields that the file may not set, and what to do instead."""
+"""Fields that the file must not set, with advice."""
 
 
 class ModelAccess(BaseModel):
-    """One way to reach one model. Prices are US dollars per token."""
+    """How to reach one model. Prices are US dollars per token."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     name: str = ""
-    """What users call it; empty for the model of a summary that has no entry of its own."""
+    """Name for users; empty for the model of a summary without an entry of its own."""
 
     model: str = Field(min_length=1)
-    """What litellm calls it."""
+    """Name for litellm."""
 
     api_key: SecretStr | None = None
-    """The provider's key; None leaves it to the provider's own variable."""
+    """Key of the provider. Default: the variable of the provider."""
 
     api_base: str | None = Field(default=None, validation_alias=AliasChoices("api_base", "base_url"))
-    """The provider's address."""
+    """Base URL of the provider."""
 
     api_version: str | None = None
-    """The version of the provider's interface."""
+    """API version of the provider."""
 
     context_window_tokens: int | None = Field(default=None, ge=0)
-    """`custom_args.max_context_size`: the real window. 0 asks the provider."""
+    """`custom_args.max_context_size`: the real context window. 0 asks the provider."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
-    """Overrides the general one."""
+    """Overrides the general temperature."""
 
     thinking: dict[str, JsonValue] | None = None
-    """Overrides the general one."""
+    """Overrides the general thinking parameter."""
 
     reasoning_effort: str | None = None
-    """Overrides the general one."""
+    """Overrides the general reasoning effort."""
 
     input_cost_per_token: Price = None
-    """A fresh prompt token."""
+    """Price of an uncached prompt token."""
 
     output_cost_per_token: Price = None
-    """A completion token."""
+    """Price of a completion token."""
 
     cache_read_input_token_cost: Price = None
-    """A cached prompt token."""
+    """Price of a cached prompt token."""
 
     cache_creation_input_token_cost: Price = None
-    """A prompt token that is written to the cache."""
+    """Price of a prompt token that is written to the cache."""
 
     extra: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
-    """More arguments for litellm; may hold secrets, so it is never shown."""
+    """Additional arguments for litellm. May contain secrets, so it is never shown."""
 
     @model_validator(mode="before")
     @classmethod
     def _sort_keys(cls, raw: object) -> object:
-        """Split what the file says into known fields and arguments for litellm."""
+        """Split the keys into known fields and arguments for litellm."""
         if not isinstance(raw, Mapping):
-            message = "a mapping with at least the key 'model' is expected"
-            raise ValueError(message)  # noqa: TRY004  pydantic turns ValueErrors into its own
+            message = "expected a mapping with at least the key 'model'"
+            raise ValueError(message)  # noqa: TRY004  pydantic converts ValueErrors
         entry = _from_brain({str(key): value for key, value in raw.items()})
         custom = entry.pop("custom_args", None)
         if isinstance(custom, Mapping) and _WINDOW_KEY in custom:
@@ -154,7 +153,7 @@ class ModelAccess(BaseModel):
 
 
 def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]) -> None:
-    """Raises `ConfigError` for a key below `path` that would do nothing, or something else than it says."""
+    """Raises `ConfigError` for a key below `path` that would have no effect or another one than its name says."""
     shown = ".".join(str(part) for part in path)
     for field, advice in _OWN_FIELDS.items():
         if field in raw:
@@ -169,12 +168,12 @@ def refuse_lost_keys(file: YamlFile, path: KeyPath, raw: Mapping[object, object]
     for key in custom:
         if key != _WINDOW_KEY:
             place = file.place(*path, "custom_args", str(key))
-            message = f"{place}: unknown key '{shown}.custom_args.{key}'; the only one is {_WINDOW_KEY!r}"
+            message = f"{place}: unknown key '{shown}.custom_args.{key}'; valid key: {_WINDOW_KEY!r}"
             raise ConfigError(message)
 
 
 def _from_brain(raw: dict[str, object]) -> dict[str, object]:
-    """A model as Digitorn writes it: the provider apart from the model, key and address below `config`."""
+    """The keys of a model in the format of Digitorn: a separate provider, with key and URL below `config`."""
     if "provider" not in raw:
         return raw
     below = raw.get("config")

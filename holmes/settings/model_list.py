@@ -1,7 +1,6 @@
-"""The file that names models.
+"""The model list: how to reach each model and, below `context`, how to manage its context window.
 
-An entry says how the model is reached and, below `context`, how its window is managed. Refuses what `model_access` and
-the settings of `context` refuse, with file and line.
+Errors have file and line.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _OTHER_NAMES = {"summary_brain": "summary_model"}
-"""Keys of `context` that other systems document, and ours."""
+"""Keys of `context` that other systems document, and the keys of Holmes."""
 
 
 class ModelEntry(ModelAccess):
     """One model of the list."""
 
     context: ContextSettings = Field(default_factory=ContextSettings)
-    """What is different for this model in the settings of `context`."""
+    """Overrides of `context` for this model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelList:
-    """The models that can be used, in the order of the file, and why each of the others cannot, by name."""
+    """The usable models in the order of the file, and the reason for each model that is skipped, by name."""
 
     entries: tuple[ModelEntry, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class ModelList:
 def read_model_list(path: Path, environment: Mapping[str, str]) -> ModelList:
     """The models of the file. Raises `ConfigError` with file and line.
 
-    One that refers to a variable that is not set is left out.
+    Models that refer to an unset variable are skipped.
     """
     file = read_yaml_file(path, environment)
     left_out: dict[str, str] = {}
@@ -67,23 +66,23 @@ def _entry(file: YamlFile, name: str, raw: object) -> ModelEntry:
 def _context(
     file: YamlFile, name: str, raw: Mapping[object, object]
 ) -> tuple[Mapping[str, object], Mapping[str, object]]:
-    """The part below `context` with our names, and the fields of the entry itself that it stands for."""
+    """The keys below `context`, with aliases resolved, and the fields of the entry that they set."""
     below = mapping_at(file, (name, "context"), raw.get("context"))
     if "store_dir" in below:
         place = file.place(name, "context", "store_dir")
-        message = f"{place}: '{name}.context.store_dir' is the same for all models: set tool_result_storage_path"
+        message = f"{place}: '{name}.context.store_dir' cannot be set for one model: set tool_result_storage_path"
         raise ConfigError(message)
     refuse_unknown_keys(file, (name, "context"), below, (*ContextSettings.model_fields, *_OTHER_NAMES, "max_tokens"))
     for other, ours in _OTHER_NAMES.items():
         if other in below and ours in below:
-            message = f"{file.place(name, 'context', other)}: {other!r} is another name of {ours!r}: remove one of them"
+            message = f"{file.place(name, 'context', other)}: {other!r} is an alias of {ours!r}: remove one of them"
             raise ConfigError(message)
     own: dict[str, object] = {}
     if below.get("max_tokens") is not None:
         own["context_window_tokens"] = below["max_tokens"]
         if isinstance(raw.get("custom_args"), Mapping):
             place = file.place(name, "context", "max_tokens")
-            message = f"{place}: 'max_tokens' is another name of 'custom_args.max_context_size': remove one of them"
+            message = f"{place}: 'max_tokens' is an alias of 'custom_args.max_context_size': remove one of them"
             raise ConfigError(message)
     for key in ("summary_model", "summary_brain"):
         if isinstance(model := below.get(key), Mapping):

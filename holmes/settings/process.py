@@ -27,17 +27,17 @@ def process_environment() -> Mapping[str, str]:
 
 
 def add_env_file(path: Path) -> None:
-    """Set the variables of a file of `NAME=value` lines that this process does not have yet.
+    """Set the variables of a file of `NAME=value` lines, except those that are already set.
 
-    Quotes, `export` and comments are as in a shell; nothing is expanded. Raises `ConfigError` that names file and
-    line but never a value, which may be a secret; then nothing is set.
+    Quotes, `export` and comments work as in a shell; nothing is expanded. Raises `ConfigError` with file and line and
+    without values, which may be secrets; then no variable is set.
     """
     for name, value in _read_env_file(path).items():
         os.environ.setdefault(name, value)
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
-    from dotenv.parser import parse_stream  # heavy for a command that has no such file
+    from dotenv.parser import parse_stream  # heavy, and rarely needed
 
     variables: dict[str, str] = {}
     with _text_of(path) as stream:
@@ -67,7 +67,7 @@ def _text_of(path: Path) -> StringIO:
         message = f"the env file '{path}' is not UTF-8 text; save it as UTF-8"
         raise ConfigError(message) from None
     if len(content) > _LARGEST_BYTES:
-        message = f"the env file '{path}' is larger than {_LARGEST_BYTES:,} bytes; is it the right file?"
+        message = f"the env file '{path}' is larger than {_LARGEST_BYTES:,} bytes; check the path after --env-file"
         raise ConfigError(message)
     return StringIO(text)
 
@@ -141,14 +141,14 @@ def _write(path: Path, content: bytes) -> None:
 
 _NAMES = frozenset(
     {
-        # what any program expects
+        # expected by every program
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "HOSTNAME",
         # kubectl, helm and the credential plugins of kubeconfig files
         "KUBECONFIG", "KUBECACHEDIR", "KUBE_CONTEXT", "HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME",
         "HELM_DRIVER", "HELM_NAMESPACE", "HELM_KUBECONTEXT",
         "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "USE_GKE_GCLOUD_AUTH_PLUGIN",
         "MSI_ENDPOINT", "IDENTITY_ENDPOINT", "IDENTITY_HEADER", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
-        # the way to the network
+        # network access
         "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
         "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     }
@@ -168,7 +168,7 @@ _NEVER = frozenset(
         "MINIMAX_API_KEY", "MISTRAL_API_KEY", "MOONSHOT_API_KEY", "NVIDIA_NIM_API_KEY", "OLLAMA_API_KEY",
         "OPENAI_API_KEY", "OPENROUTER_API_KEY", "PERPLEXITYAI_API_KEY", "REPLICATE_API_KEY", "TOGETHERAI_API_KEY",
         "TOGETHER_API_KEY", "VOYAGE_API_KEY", "WATSONX_APIKEY", "WATSONX_API_KEY", "XAI_API_KEY", "ZAI_API_KEY",
-        # what settings read and tools have no use for
+        # only for the settings
         "CERTIFICATE", "EXTRA_HEADERS",
         # the keys of telemetry collectors
         "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_LOGS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
@@ -178,11 +178,10 @@ _NEVER = frozenset(
 
 
 def tool_environment(environment: Mapping[str, str], declared_names: Iterable[str] = ()) -> Mapping[str, str]:
-    """The variables that tools may see: the base set, what cluster credentials need, and `declared_names`.
+    """The variables for tools: the base set, those for cluster credentials, and `declared_names`.
 
-    `declared_names` are the variables that the user's toolsets ask for. A declared model key is left out: a
-    toolset file must not be a way to read it. `AWS_*` and `AZURE_*` credentials stay, because `aws eks get-token` and
-    `kubelogin` sign with them.
+    Toolsets of the user declare names. The key of a model is never passed on, even if declared. `AWS_*` and `AZURE_*`
+    credentials are, because `aws eks get-token` and `kubelogin` need them.
     """
     declared = frozenset(declared_names)
     return {
@@ -193,5 +192,5 @@ def tool_environment(environment: Mapping[str, str], declared_names: Iterable[st
 
 
 def is_withheld(name: str) -> bool:
-    """Whether tools never see `name`, whoever asks."""
+    """Whether tools never get the variable `name`."""
     return name in _NEVER or name.startswith(_NEVER_PREFIXES)

@@ -24,85 +24,86 @@ class ServerSettings(SettingsGroup):
     flat_aliases: ClassVar[bool] = False
 
     host: Annotated[
-        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback; everywhere with a key")
+        str | None, Setting("HOLMES_HOST", option="--host", shown_default="loopback; all interfaces with a key")
     ] = None
-    """The address to listen on. Without a key only loopback is allowed."""
+    """Address to listen on. Without a key, only loopback is allowed."""
 
     port: Annotated[int, Setting("HOLMES_PORT", option="--port"), Field(ge=0, le=65_535)] = 5050
-    """The port; 0 takes a free one."""
+    """Port to listen on; 0 selects a free port."""
 
     api_key: Annotated[SecretStr | None, Setting("HOLMES_API_KEY"), Field(min_length=8)] = None
-    """The key for everything but `/healthz`, `/readyz` and the webhooks: `X-API-Key`, `Authorization: Bearer`, or the
+    """Key for all routes except `/healthz`, `/readyz` and the webhooks: `X-API-Key`, `Authorization: Bearer`, or the
     login form of the page.
     """
 
     webhook_key: Annotated[SecretStr | None, Setting("HOLMES_WEBHOOK_KEY"), Field(min_length=8)] = None
-    """The key of alert webhooks, which opens nothing else. Unset: the API key."""
+    """Key for alert webhooks only. Default: the API key."""
 
     approval_signing_key: Annotated[
         SecretStr | None,
-        Setting("HOLMES_APPROVAL_SIGNING_KEY", shown_default="a key kept in the database"),
+        Setting("HOLMES_APPROVAL_SIGNING_KEY", shown_default="a key stored in the database"),
         Field(min_length=8),
     ] = None
-    """Signs the results and the calls to be approved that clients of chats send back. Set the same one for servers with
-    databases of their own that share clients.
+    """Key that signs results and pending tool calls, which chat clients send back. Set the same key for servers with
+    separate databases and shared clients.
     """
 
     ssl_certfile: Annotated[Path | None, Setting("HOLMES_SSL_CERTFILE")] = None
-    """The certificate (PEM, with its chain) for HTTPS; needs `server.ssl_keyfile`. Unset: plain HTTP."""
+    """Certificate for HTTPS (PEM, with its chain); needs `server.ssl_keyfile`. Default: plain HTTP."""
 
     ssl_keyfile: Annotated[Path | None, Setting("HOLMES_SSL_KEYFILE")] = None
-    """The key of the certificate (PEM)."""
+    """Private key of the certificate (PEM)."""
 
     ssl_keyfile_password: Annotated[SecretStr | None, Setting("HOLMES_SSL_KEYFILE_PASSWORD")] = None
-    """The password of an encrypted key."""
+    """Password of an encrypted private key."""
 
     ssl_ca_certs: Annotated[Path | None, Setting("HOLMES_SSL_CA_CERTS")] = None
-    """Authorities (PEM) of client certificates. A client may show none, but not one that they did not sign."""
+    """Certificate authorities (PEM) for client certificates. Clients may connect without a certificate, but not with
+    one of another authority.
+    """
 
     public_url: Annotated[str | None, Setting("HOLMES_PUBLIC_URL")] = None
-    """The address under which people reach the page; links in messages start with it. Unset: messages have no links."""
+    """Public URL of the page, for links in messages. Default: messages without links."""
 
     trusted_proxies: Annotated[CommaSeparated, Setting("HOLMES_TRUSTED_PROXIES")] = ()
-    """Addresses and ranges (`10.0.0.0/8`) of the proxies in front, comma-separated. Clients are told apart by their
-    address; behind these by what they add to `X-Forwarded-For`.
+    """Addresses and ranges (`10.0.0.0/8`) of trusted proxies, comma-separated. Clients are identified by their address;
+    behind these proxies, by `X-Forwarded-For`.
     """
 
     session_hours: Annotated[float, Setting("HOLMES_SESSION_HOURS"), Field(gt=0)] = 12
-    """Hours after which a login at the page ends."""
+    """Lifetime of a login at the page, in hours."""
 
     max_body_megabytes: Annotated[float, Setting("HOLMES_MAX_BODY_MEGABYTES"), Field(gt=0)] = 10
-    """The largest request, in MB."""
+    """Maximum size of a request, in MB."""
 
     chats_per_client: Annotated[int, Setting("HOLMES_CHATS_PER_CLIENT"), Field(ge=1)] = 4
-    """Chats that one client may have running at once; more are answered with 429."""
+    """Maximum number of concurrent chats of one client; more get 429."""
 
     chats: Annotated[int, Setting("HOLMES_CHATS"), Field(ge=1)] = 16
-    """Chats that may run at once in one replica; more are answered with 429."""
+    """Maximum number of concurrent chats of one replica; more get 429."""
 
     investigations_per_client: Annotated[int, Setting("HOLMES_INVESTIGATIONS_PER_CLIENT"), Field(ge=1)] = 20
-    """Unfinished investigations that one client may have begun over the API at one replica; more are answered with 429.
-    """
+    """Maximum number of unfinished investigations that one client started over the API of one replica; more get 429."""
 
     queue_limit: Annotated[int, Setting("HOLMES_QUEUE_LIMIT"), Field(ge=1)] = 1_000
-    """Investigations that may be queued or running before the API answers 429. Alerts are always taken."""
+    """Maximum number of queued and running investigations before the API answers 429. Alerts are always accepted."""
 
     resume_seconds: Annotated[float, Setting("HOLMES_RESUME_SECONDS"), Field(ge=0)] = 10
-    """Seconds that a streamed chat goes on after its client went away, so that it can come back with `Last-Event-ID`.
-    Then it is cancelled.
+    """Time that a streamed chat continues after its client disconnects, in seconds. The client resumes with
+    `Last-Event-ID`; otherwise the chat is cancelled.
     """
 
     heartbeat_seconds: Annotated[float, Setting("HOLMES_HEARTBEAT_SECONDS"), Field(gt=0)] = 15
-    """Seconds of silence after which a stream sends a comment, so that proxies keep it open."""
+    """Seconds without an event after which a stream sends a comment, so that proxies keep the connection open."""
 
     max_cost: Annotated[float | None, Setting("HOLMES_MAX_COST"), Field(ge=0)] = None
-    """The most US dollars that one investigation may spend; then `builtin/triage` answers. Clients may ask for less, a
-    route of alerts may set more. Unset: no limit.
+    """Maximum cost of one investigation, in US dollars; above it, `builtin/triage` answers. Clients may request less,
+    and a route of alerts may set more. Default: no limit.
     """
 
     max_cost_per_day: Annotated[float | None, Setting("HOLMES_MAX_COST_PER_DAY"), Field(ge=0)] = None
-    """The most US dollars that all investigations of one day (UTC) may spend. Chats are refused with 429 then, alerts
-    are answered by `builtin/triage`. Unset: no limit.
+    """Maximum cost of all investigations of one day (UTC), in US dollars. Above it, chats get 429, and `builtin/triage`
+    answers alerts. Default: no limit.
     """
 
     @field_validator("trusted_proxies")
@@ -112,23 +113,23 @@ class ServerSettings(SettingsGroup):
             try:
                 ipaddress.ip_network(each, strict=False)
             except ValueError:
-                message = f"{each!r} is no address and no range of addresses"
+                message = f"{each!r} is not a valid IP address or range"
                 raise ValueError(message) from None
         return value
 
     def listen_host(self) -> str:
-        """Where to listen when nobody said so: everywhere with a key, else on loopback only."""
+        """The configured address, or all interfaces with a key and loopback without one."""
         return self.host or (EVERYWHERE if self.api_key else LOOPBACK)
 
 
 def blank_keys(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The variables of keys that are there and empty: whoever set them meant to have a key."""
+    """Variables of keys that are set but empty: probably by mistake."""
     names = ("HOLMES_API_KEY", "HOLMES_WEBHOOK_KEY", "HOLMES_APPROVAL_SIGNING_KEY")
     return tuple(name for name in names if name in environment and not environment[name].strip())
 
 
 class InvestigationsSettings(SettingsGroup):
-    """Investigations of the server, which survive it."""
+    """Investigations of the server, which survive a restart."""
 
     section: ClassVar[str] = "investigations"
     flat_aliases: ClassVar[bool] = False
@@ -136,27 +137,25 @@ class InvestigationsSettings(SettingsGroup):
     database_url: Annotated[
         SecretStr | None, Setting("HOLMES_DATABASE_URL", shown_default="~/.holmes/investigations.db")
     ] = None
-    """The database: `postgresql://user:password@host/name`, which any number of replicas share, or `sqlite:///FILE`
-    for a single one.
-    """
+    """Database URL: `postgresql://user:password@host/name` for any number of replicas, or `sqlite:///FILE` for one."""
 
     concurrency: Annotated[int, Setting("HOLMES_INVESTIGATION_CONCURRENCY"), Field(ge=1)] = 4
-    """Investigations that one replica runs at once; the others wait in the queue."""
+    """Maximum number of concurrent investigations of one replica; the others wait in the queue."""
 
     retention_days: Annotated[float, Setting("HOLMES_INVESTIGATION_RETENTION_DAYS"), Field(gt=0)] = 30
-    """Days after which a finished investigation is deleted, with its events and stored tool outputs."""
+    """Days after which a finished investigation is deleted, with its events and stored results."""
 
     lease_seconds: Annotated[float, Setting("HOLMES_LEASE_SECONDS"), Field(ge=1)] = 15
-    """Seconds without a sign of life after which the other replicas take over the investigations of one."""
+    """Seconds without a heartbeat after which other replicas take over the investigations of a replica."""
 
     drain_seconds: Annotated[float, Setting("HOLMES_DRAIN_SECONDS"), Field(ge=0)] = 20
-    """Seconds that running investigations get to finish when the server is told to end; then others go on with them."""
+    """Time for running investigations to finish when the server stops, in seconds; then other replicas resume them."""
 
     timeout_seconds: Annotated[float, Setting("HOLMES_INVESTIGATION_TIMEOUT_SECONDS"), Field(gt=0)] = 1_800
-    """Seconds after which an investigation is given up."""
+    """Time limit for an investigation, in seconds."""
 
     cluster_wait_seconds: Annotated[float, Setting("HOLMES_CLUSTER_WAIT_SECONDS"), Field(ge=0)] = 600
-    """Seconds that an investigation waits for a cluster that does not answer before it fails."""
+    """Time that an investigation waits for an unreachable cluster before it fails, in seconds."""
 
 
 _TRACES_PATH = "v1/traces"
@@ -169,24 +168,24 @@ class TelemetrySettings(SettingsGroup):
     flat_aliases: ClassVar[bool] = False
 
     otlp_endpoint: Annotated[str | None, Setting("OTEL_EXPORTER_OTLP_ENDPOINT")] = None
-    """The OpenTelemetry collector that gets traces, for example `http://collector:4318`. Unset: no traces. The other
-    `OTEL_*` variables are honoured, too.
+    """URL of the OpenTelemetry collector for traces, for example `http://collector:4318`. Default: no traces. Holmes
+    also supports the other `OTEL_*` variables.
     """
 
     otlp_traces_endpoint: Annotated[str | None, Setting("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")] = None
-    """The whole address for traces, when it is not `v1/traces` below `telemetry.otlp_endpoint`."""
+    """Complete URL for traces, if it is not `v1/traces` below `telemetry.otlp_endpoint`."""
 
     otlp_protocol: Annotated[str, Setting("OTEL_EXPORTER_OTLP_PROTOCOL")] = "http/protobuf"
-    """How traces are sent. Only `http/protobuf` is supported; with another value there are no traces."""
+    """Protocol for traces. Only `http/protobuf` is supported; other values disable traces."""
 
     traces_exporter: Annotated[str, Setting("OTEL_TRACES_EXPORTER")] = "otlp"
-    """`none` switches traces off."""
+    """`none` disables traces."""
 
     sdk_disabled: Annotated[str, Setting("OTEL_SDK_DISABLED")] = "false"
-    """`true` switches OpenTelemetry off."""
+    """`true` disables OpenTelemetry."""
 
     def traces_address(self) -> str | None:
-        """Where to send traces; None when nobody asked for them, or somebody switched them off."""
+        """The URL for traces; None if traces are not configured or disabled."""
         if self.sdk_disabled.strip().lower() == "true" or self.traces_exporter.strip().lower() == "none":
             return None
         if self.otlp_traces_endpoint:

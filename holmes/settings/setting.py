@@ -1,4 +1,4 @@
-"""How a field of a settings group says where its value comes from."""
+"""Declares where the value of a field of the settings comes from."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict
 class Setting:
     """The names of one setting.
 
-    `env` is the variable, `key` the key in the config file (the variable's name in lower case without `HOLMES_` when
-    left out), `option` the option of `holmes ask`. `adds` says that the option adds to the file's list instead of
-    replacing it. `aliases` are other keys of the file that are accepted, because other systems document them.
-    `shown_default` is what the table shows for a field that is None until somebody sets it.
+    `env` is the variable, `option` the option of `holmes ask`. `key` is the key in the config file; default: the
+    variable in lower case without `HOLMES_`. With `adds`, the option adds to the list of the file. `aliases` are keys
+    that other systems document. `shown_default` is the documented default of a field that is None while unset.
     """
 
     env: str | None = None
@@ -37,16 +36,16 @@ class Setting:
         return self.env.lower().removeprefix("holmes_") if self.env else None
 
     def below(self, section: str, field_name: str, *, flat_alias: bool) -> Setting:
-        """The same setting as `section.field_name` of the file; with `flat_alias` the variable's own key too."""
+        """The setting with the key `section.field_name`; with `flat_alias`, also with the key of its variable."""
         flat = (self.flat_key,) if self.flat_key and flat_alias else ()
         return replace(self, key=f"{section}.{field_name}", aliases=(*flat, *self.aliases))
 
 
 class SettingsGroup(BaseModel):
-    """The base of all groups: frozen, no unknown fields, described by the docstring under each field.
+    """Base of all groups: frozen, without unknown fields, documented by the docstring of each field.
 
-    The fields of a group with a `section` stand below this key in the file, each under its own name; with
-    `flat_aliases` those with a variable also at the top level.
+    The keys of a group with a `section` are below this key. With `flat_aliases`, those with a variable are also
+    accepted at the top level.
     """
 
     section: ClassVar[str] = ""
@@ -56,7 +55,7 @@ class SettingsGroup(BaseModel):
 
 
 def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
-    """The names of a field. Raises `TypeError` when the field was declared without a `Setting`."""
+    """The names of a field. Raises `TypeError` for a field without a `Setting`."""
     for item in group.model_fields[field_name].metadata:
         if isinstance(item, Setting):
             return item.below(group.section, field_name, flat_alias=group.flat_aliases) if group.section else item
@@ -65,20 +64,20 @@ def setting_of(group: type[SettingsGroup], field_name: str) -> Setting:
 
 
 def _split_list(value: object) -> object:
-    """A variable holds a list as comma-separated text."""
+    """Split the comma-separated list of a variable."""
     if isinstance(value, str):
         return tuple(item.strip() for item in value.split(",") if item.strip())
     return value
 
 
 def _parse_json_object(value: object) -> object:
-    """A variable holds an object as JSON text."""
+    """Parse the JSON object of a variable."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except json.JSONDecodeError as error:
-        message = f"not valid JSON ({error.msg} at character {error.pos + 1}); a JSON object is expected"
+        message = f"not valid JSON ({error.msg} at character {error.pos + 1}); expected a JSON object"
         raise ValueError(message) from None
     except RecursionError:
         message = "not a valid JSON object: nested too deeply"
@@ -87,4 +86,4 @@ def _parse_json_object(value: object) -> object:
 
 CommaSeparated: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split_list)]
 JsonText = BeforeValidator(_parse_json_object)
-"""Accepts an object written as JSON text, as a variable holds it."""
+"""Accepts a JSON object as text, as variables contain it."""

@@ -1,4 +1,4 @@
-"""Everything that can be configured, as one frozen value. Made by `load`, read by `holmes.app` and the faces."""
+"""The complete configuration as one frozen value."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ GROUPS: Mapping[str, type[SettingsGroup]] = {
     "telemetry": TelemetrySettings,
     "sources": SourceSettings,
 }
-"""The groups by the name of their field in `Settings`, in the order of docs/configuration.md."""
+"""The groups by field of `Settings`, in the order of docs/configuration.md."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The whole configuration.
+    """The complete configuration.
 
-    `model_list` are the named models that can be used; `left_out_models` says, for each of the others, why not;
-    `config_file` the file that was read and
-    `config_lines` the line of each of its keys; `ignored_keys` the keys and variables
-    that HolmesGPT knows and that do nothing here; `api_key_is_option` says that the key came from the command line,
-    where it is meant for the chosen model even if the model list has one for it.
+    `model_list` contains the usable named models, `left_out_models` the reason for each of the others. `config_lines`
+    are the lines of the keys of `config_file`. `ignored_keys` are keys and variables of HolmesGPT that Holmes does not
+    support. With `api_key_is_option`, the key comes from the command line and overrides that of the model list for the
+    chosen model.
     """
 
     model: ModelSettings
@@ -65,31 +64,31 @@ class Settings:
     api_key_is_option: bool = False
 
     def model_chain(self) -> tuple[ModelEntry, ...]:
-        """The chosen model and its fallbacks, in order, without repetition; the last needs no LLM.
+        """The chosen model and its fallbacks, without duplicates; the last one needs no LLM.
 
-        A name that the model list does not have is taken as litellm's name; whether litellm knows it is checked by
-        `holmes.llm`. The general key and address go to the chosen model and to fallbacks of the same provider.
+        A name that is not in the model list is a name of litellm, which `holmes.llm` checks. The general key and URL
+        apply to the chosen model and to fallbacks of the same provider.
         """
         last = (BUILTIN_MODEL,) if self.model.builtin_fallback else ()
         names = dict.fromkeys((self.model.model, *self.model.fallback_models, *last))
         return tuple(self._entry(name) for name in names)
 
     def model_names(self) -> tuple[str, ...]:
-        """The names of the model list, for a message that says what could be chosen."""
+        """The names of the model list."""
         return tuple(entry.name for entry in self.model_list)
 
     def asks_llm(self, name: str | None) -> bool:
-        """Whether the model of this name (None: the chosen one) is an LLM, which may cost money."""
+        """Whether this model (None: the chosen one) is an LLM, which may cost money."""
         return self._wire_name(name or self.model.model) != BUILTIN_MODEL
 
     def warnings(self, ignored: Iterable[str] | None = None) -> tuple[str, ...]:
-        """What the user should know: what does nothing here (`ignored_keys` unless given), and models left out."""
+        """Warnings for the user: `ignored` (default: `ignored_keys`), and models that are skipped."""
         names = ", ".join(self.ignored_keys if ignored is None else ignored)
-        told = (f"ignored, because Holmes does not have it yet: {names}",) if names else ()
-        return (*told, *(f"model {name!r} is left out: {why}" for name, why in self.left_out_models.items()))
+        told = (f"ignored, because Holmes does not support it: {names}",) if names else ()
+        return (*told, *(f"model {name!r} is skipped: {why}" for name, why in self.left_out_models.items()))
 
     def unusable_model(self) -> str | None:
-        """Why a model of the chain, or one that writes its summaries, cannot be used; None when all can."""
+        """The reason why a model of the chain, or of its summaries, cannot be used; None if all can."""
         for entry in self.model_chain():
             for name in (entry.name, self.context_of(entry).summary_model):
                 if isinstance(name, str) and name in self.left_out_models:
@@ -97,19 +96,19 @@ class Settings:
         return None
 
     def context_of(self, entry: ModelEntry) -> ContextSettings:
-        """The settings of `context` for one model: its own over the general ones (C9)."""
+        """The settings of `context` for one model, with its overrides."""
         return self.context.with_overrides(entry.context)
 
     def window_tokens(self, entry: ModelEntry) -> int | None:
-        """The window that the user gives a model: None leaves it to what is known, 0 asks the provider (C3)."""
+        """The configured context window of a model. None: use the known value; 0: ask the provider."""
         own = entry.context_window_tokens
         return self.model.context_window_tokens if own is None else own
 
     def summary_model(self, entry: ModelEntry) -> ModelEntry | None:
-        """The model that writes the summaries of the conversations of `entry`; None when it does so itself (K12).
+        """The model that writes summaries for conversations of `entry`; None if `entry` writes them itself.
 
-        It is reached with its own key, address and window. A name leads to an entry of the model list, or is taken as
-        litellm's; then the general key and address hold as they do for a fallback.
+        A name refers to the model list or to litellm; in the latter case, the general key and URL apply as for a
+        fallback.
         """
         chosen = self.context_of(entry).summary_model
         if chosen is None or entry.model == BUILTIN_MODEL:
@@ -120,7 +119,7 @@ class Settings:
             fields = {name: getattr(chosen, name) for name in type(chosen).model_fields}
             writer = ModelEntry.model_construct(**{**fields, "name": chosen.name or chosen.model})
         if writer.context_window_tokens is None and self.model.context_window_tokens is not None:
-            return writer.model_copy(update={"context_window_tokens": 0})  # the general window is of another model
+            return writer.model_copy(update={"context_window_tokens": 0})  # the general window belongs to another model
         return writer
 
     def _entry(self, name: str) -> ModelEntry:
@@ -141,16 +140,16 @@ class Settings:
         )
 
     def _wire_name(self, name: str) -> str:
-        """What litellm calls the model that users call `name`."""
+        """The name of `name` for litellm."""
         return next((entry.model for entry in self.model_list if entry.name == name), name)
 
 
 def _provider(model: str) -> str:
-    """The provider in front of the slash; empty for OpenAI's models, which need none."""
+    """The provider before the slash; empty for models of OpenAI."""
     provider, slash, _ = model.partition("/")
     return provider if slash else ""
 
 
 def reveal(secret: SecretStr | None) -> str | None:
-    """The text of a secret, for the one place that sends it."""
+    """The plain text of a secret. Call it only where the secret is sent."""
     return secret.get_secret_value() if secret else None

@@ -1,7 +1,6 @@
-"""Prints the tables of docs/configuration.md from the settings: `python -m holmes.settings.table`.
+"""Prints the tables of docs/configuration.md: `python -m holmes.settings.table`.
 
-`--write FILE` puts them between the markers of FILE, `--check FILE` fails when FILE has other ones. Refuses a file
-without the markers.
+`--write FILE` updates the text between the markers of FILE, `--check FILE` fails if FILE is outdated.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ FIRST: Final = (
     "alerts.routes",
     "alerts.destinations",
 )
-"""The config keys of the twenty settings that a new user looks for, in the order of the first table."""
+"""The config keys of the first table: the twenty settings that a new user looks for."""
 
 TITLES: Final[Mapping[str, str]] = {
     "model": "Models",
@@ -67,7 +66,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 
 def settings_tables() -> str:
-    """The tables in Markdown: the twenty of `FIRST`, then one table for each group of `Settings`."""
+    """The tables in Markdown: the twenty settings of `FIRST`, then one table for each group."""
     groups = {name: _rows(group) for name, group in GROUPS.items()}
     rows = {key: row for group in groups.values() for key, row in group.items()}
     sections = [_section("The twenty settings that matter first", [rows[key] for key in FIRST])]
@@ -76,16 +75,16 @@ def settings_tables() -> str:
 
 
 def with_table(document: str) -> str:
-    """`document` with the tables between its markers. Raises `ValueError` when they are missing."""
+    """`document` with current tables. Raises `ValueError` if the markers are missing."""
     return between_markers(document, (BEGIN, END), settings_tables())
 
 
 def between_markers(document: str, markers: tuple[str, str], text: str) -> str:
-    """`document` with `text` between the two `markers`. Raises `ValueError` when they are missing."""
+    """`document` with `text` between the two `markers`. Raises `ValueError` if they are missing."""
     before, begin, rest = document.partition(markers[0])
     _, end, after = rest.partition(markers[1])
     if not begin or not end:
-        message = f"the markers {markers[0]!r} and {markers[1]!r} are missing"
+        message = f"the markers {markers[0]!r} and {markers[1]!r} were not found"
         raise ValueError(message)
     return f"{before}{markers[0]}\n{text}\n{markers[1]}{after}"
 
@@ -119,8 +118,10 @@ def _default(setting: Setting, field: FieldInfo) -> str:
 
 
 @click.command()
-@click.option("--check", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail if FILE is outdated.")
-@click.option("--write", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Update FILE.")
+@click.option(
+    "--check", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Fail if this file is outdated."
+)
+@click.option("--write", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Update this file.")
 def main(check: Path | None, write: Path | None) -> None:
     """Print the tables of all settings, or compare a file with them."""
     try:

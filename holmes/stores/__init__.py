@@ -1,1 +1,1 @@
-"""Where results and conversations are kept."""
+"""Stores of tool results and conversations on disk."""

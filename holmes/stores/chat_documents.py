@@ -1,9 +1,8 @@
-"""Reads a conversation from a file of any of four kinds, and writes one back in the words it came in.
+"""Reads conversations from files of four kinds, and writes them back in the same format.
 
-A file is a JSON list of messages, an object with "messages" (also the report of `holmes ask --json-output-file`), or a
-conversation of `--continue` (lines of JSON); its messages are written as Holmes writes them or in the format of
-OpenAI's chat. What did not change goes back exactly as it came, fields that nobody here knows included. Refuses what is
-no conversation in one line that names message and key.
+A file is a JSON list of messages, an object with "messages" (such as a report of `holmes ask --json-output-file`), or a
+conversation of `--continue` (lines of JSON). Messages have the format of Holmes or OpenAI. Unchanged messages are
+written back exactly, including unknown fields. Errors have one line with message and key.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ _OPENAI_KEYS = frozenset({"content", "tool_call_id"})
 
 
 class ChatDocument:
-    """The messages of a file, and how to write them back: `originals` are the same messages as the file has them.
-
-    `unread_bytes` at its end cannot be read.
-    """
+    """The messages of a file and their `originals` in its format. The last `unread_bytes` cannot be read."""
 
     def __init__(
         self, messages: Sequence[Message], originals: Sequence[JsonObject], *, is_openai: bool, unread_bytes: int = 0
@@ -45,7 +41,7 @@ class ChatDocument:
         self._by_call = {str(original["tool_call_id"]): original for original in named}
 
     def with_messages(self, messages: Sequence[Message]) -> ChatDocument:
-        """The same file with as many other messages; one that changed keeps the fields that nobody here knows."""
+        """The same file with these messages, one for each of its own. Changed messages keep unknown fields."""
         originals = [
             original if new is old else self._encoded(new, original)
             for old, new, original in zip(self.messages, messages, self._originals, strict=True)
@@ -53,7 +49,7 @@ class ChatDocument:
         return ChatDocument(messages, originals, is_openai=self._is_openai)
 
     def written(self, messages: Sequence[Message]) -> tuple[JsonObject, ...]:
-        """`messages` in the format of the file; those of the file itself as they were."""
+        """`messages` in the format of the file; those of the file unchanged."""
         return tuple(self._written(message) for message in messages)
 
     def _written(self, message: Message) -> JsonObject:
@@ -68,10 +64,10 @@ class ChatDocument:
 
 
 def read_chat_document(text: str, name: str) -> ChatDocument:
-    """The conversation in `text`, which `name` stands for in errors. Raises `ConfigError`, in one line."""
+    """The conversation in `text`. Errors refer to it as `name`. Raises `ConfigError` with one line."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
-        raise ConfigError(f"{name} is empty: a JSON list of messages is expected")
+        raise ConfigError(f"{name} is empty; expected a JSON list of messages")
     lines = BytesIO(text.encode("utf-8", "surrogatepass"))
     if is_conversation(lines.readline()):
         lines.seek(0)
@@ -94,12 +90,12 @@ def _message_list(text: str, name: str) -> Sequence[JsonValue]:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        reason = f"{error.msg} in line {error.lineno}, column {error.colno}"
-        raise ConfigError(f"{name} is not JSON: {reason}") from error
+        reason = f"{error.msg} at line {error.lineno}, column {error.colno}"
+        raise ConfigError(f"{name} is not valid JSON: {reason}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{name} cannot be read as JSON: it is nested too deeply or has a number too long") from error
+        raise ConfigError(f"{name} cannot be read as JSON: nested too deeply, or a number is too long") from error
     items = document.get("messages") if isinstance(document, dict) else document
     if not isinstance(items, list):
-        found = "has no list 'messages'" if isinstance(document, dict) else "is JSON and no conversation"
-        raise ConfigError(f"{name} {found}: a list of messages, or an object with one under 'messages', is expected")
+        found = "has no list 'messages'" if isinstance(document, dict) else "is not a conversation"
+        raise ConfigError(f"{name} {found}; expected a list of messages, or an object with a list 'messages'")
     return items

@@ -1,12 +1,12 @@
-"""Conversations in private files, one each, so that `holmes ask --continue` goes on where the last one ended.
+"""Conversations in private files, one each, so that `holmes ask --continue` resumes the last one.
 
-A file is lines of JSON that are only ever appended, so a kill loses at most the running message; what cannot be read at
-its end is moved into a file beside it when it is opened again. The user's files are 0600 in a folder of 0700.
-Refuses nothing but the disk: every failure to write is a `ConversationStoreError`, and the face goes on without.
+A file has lines of JSON and is append-only, so a kill loses at most the current message. An unreadable end is
+moved to a separate file on the next open. Files have mode 0600, in a folder of mode 0700. Every failed write is a
+`ConversationStoreError`, and the run continues without the file.
 
 Lines: `{"type": "conversation", "version": 1, "id": …, "started_at": …}` first, then `{"type": "message", "message":
-…}` for each message as it comes, and `{"type": "history", "keep": n, "messages": […]}`, which says that the
-conversation is its first n messages and then these (the loop shortens histories and completes interrupted ones).
+…}` for each message. `{"type": "history", "keep": n, "messages": […]}` replaces everything after the first n messages,
+because the loop shortens histories and completes interrupted ones.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _SECONDS_PER_DAY = 86_400
 
 
 class ConversationStoreError(HolmesError):
-    """A conversation could not be kept or read back (disk full, read-only, written by a newer Holmes)."""
+    """A conversation could not be saved or read (disk full, read-only, written by a newer Holmes)."""
 
 
 class Conversation:
-    """One conversation, open for more. Made by `ConversationStore`; `close()` it, or use it as a context manager.
+    """One open conversation of a `ConversationStore`. Call `close()`, or use it as a context manager.
 
-    `notice` is what the user should know about its file.
+    `notice` is a message about its file for the user.
     """
 
     def __init__(
@@ -60,31 +60,29 @@ class Conversation:
         self._path = path
         self.notice = notice
         self._messages = list(messages)
-        self._on_disk = len(self._messages)  # so many at the beginning are surely in the file
+        self._on_disk = len(self._messages)  # the number of messages that are in the file
         self._descriptor = descriptor
 
     def __enter__(self) -> Self:
-        """The conversation itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self.close()
 
     @property
     def id(self) -> str:
-        """The name of the file without its ending."""
+        """The name of the file without its extension."""
         return self._path.stem
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The conversation as it stands, ready to be continued."""
+        """The current conversation, ready to be continued."""
         return tuple(self._messages)
 
     def append(self, message: Message) -> None:
-        """Add a message and put it on disk. Raises `ConversationStoreError`; the message is then in memory only.
+        """Add a message and write it to disk.
 
-        What could not be written before is written with it.
+        Raises `ConversationStoreError`; then the message is only in memory, and the next write includes it.
         """
         self._messages.append(message)
         if self._on_disk == len(self._messages) - 1:
@@ -93,7 +91,7 @@ class Conversation:
             self._write_from(self._on_disk)
 
     def replace(self, messages: Iterable[Message]) -> None:
-        """Say what the conversation is from now on. Writes only what differs. Raises `ConversationStoreError`."""
+        """Replace the conversation. Writes only the difference. Raises `ConversationStoreError`."""
         new = list(messages)
         if new == self._messages and self._on_disk == len(new):
             return
@@ -106,7 +104,7 @@ class Conversation:
         self._write_from(self._on_disk)
 
     def close(self) -> None:
-        """Close the file; a later `append` would open it again."""
+        """Close the file. A later `append` opens it again."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -121,13 +119,13 @@ class Conversation:
                 self._descriptor = _create(self._path)
             _append_line(self._descriptor, record)
         except OSError as error:
-            message = f"the conversation could not be kept in {str(self._path)!r}: {error.strerror or error}"
+            message = f"the conversation could not be saved in {str(self._path)!r}: {error.strerror or error}"
             raise ConversationStoreError(message) from error
         self._on_disk = len(self._messages)
 
 
 class ConversationStore:
-    """The conversations of one user. Older than `retention_days` or beyond the newest `limit` ones: deleted."""
+    """The conversations of one user. Deletes those older than `retention_days` or beyond the newest `limit`."""
 
     def __init__(self, folder: Path, *, retention_days: float, limit: int) -> None:
         self._folder = folder
@@ -135,12 +133,12 @@ class ConversationStore:
         self._limit = limit
 
     def start(self) -> Conversation:
-        """A new conversation; its file appears with the first message. Old ones are deleted now."""
+        """A new conversation. Its file is created with the first message. Deletes old conversations."""
         self.prune()
         return Conversation(self._new_path())
 
     def result_ids(self) -> frozenset[ResultId]:
-        """Every stored result that a kept conversation may point at; a few other numbers among them do no harm.
+        """Every stored result that a saved conversation may refer to. A few extra numbers do no harm.
 
         A file that cannot be read counts as empty.
         """
@@ -152,9 +150,9 @@ class ConversationStore:
         return frozenset(ResultId(each.decode("ascii")) for each in found)
 
     def latest(self) -> Conversation | None:
-        """The conversation that was used last, or None. Raises `ConversationStoreError` when it cannot be read.
+        """The most recent conversation, or None. Raises `ConversationStoreError` if it cannot be read.
 
-        When another Holmes has it open, a copy of it is continued, so that two never write into one file.
+        If another Holmes has it open, continues a copy, because two processes must never write to the same file.
         """
         paths = self._paths()
         if not paths:
@@ -167,7 +165,7 @@ class ConversationStore:
             raise ConversationStoreError(message) from error
 
     def prune(self) -> None:
-        """Delete what is too old or too much. What cannot be deleted stays; files with other names are not ours."""
+        """Delete conversations beyond the limits. Skips files that cannot be deleted or have other names."""
         oldest = time.time() - self._retention_seconds
         for index, path in enumerate(self._paths()):
             if index >= self._limit - 1 or _modified(path) < oldest:
@@ -193,10 +191,10 @@ class ConversationStore:
         return self._folder / f"{stamp}-{uuid.uuid4().hex[:8]}.jsonl"
 
     def _paths(self) -> list[Path]:
-        """All conversations, last used first."""
+        """All conversations, most recent first."""
         try:
             named = [path for path in self._folder.iterdir() if _FILE_NAME.fullmatch(path.name)]
-            # An empty file is what a full disk left behind; a pipe or a device is none of ours.
+            # A full disk leaves an empty file. Pipes and devices are not conversations.
             found = [path for path in named if path.is_file() and path.stat().st_size]
         except OSError:
             return []
@@ -204,7 +202,7 @@ class ConversationStore:
 
 
 def _create(path: Path) -> int:
-    """A new private file that starts with its header line."""
+    """A new private file with its header line."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.chmod(0o700)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -222,7 +220,7 @@ def _create(path: Path) -> int:
 
 
 def _append_line(descriptor: int, record: JsonObject) -> None:
-    """One whole line or nothing: a line that does not fit on the disk is taken back."""
+    """Write one whole line or nothing: a line that does not fit on the disk is removed again."""
     size_before = os.fstat(descriptor).st_size
     remaining = memoryview(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n")
     try:
@@ -234,7 +232,7 @@ def _append_line(descriptor: int, record: JsonObject) -> None:
 
 
 def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
-    """Move what cannot be read into a file beside the conversation, and end its last line; returns what to tell."""
+    """Move the unreadable end to a separate file, and end the last line. Returns a message for the user."""
     notice = None
     if kept.garbage:
         aside = path.with_suffix(_ASIDE)
@@ -249,7 +247,7 @@ def _set_aside(path: Path, kept: KeptLines, descriptor: int) -> str | None:
 
 
 def is_conversation(line: bytes) -> bool:
-    """Whether a file whose first line this is holds a conversation."""
+    """Whether this is the first line of a conversation file."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -259,7 +257,7 @@ def is_conversation(line: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptLines:
-    """What the lines of a conversation say, and what stands behind the last one that could be read."""
+    """The content of a conversation file, and its unreadable end."""
 
     messages: tuple[Message, ...]
     complete_bytes: int
@@ -267,10 +265,10 @@ class KeptLines:
 
 
 def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
-    """Read the lines of a conversation; `path` names it in errors.
+    """Read the lines of a conversation. `path` is for errors.
 
-    Only the end may be broken: a kill leaves half a line, a power cut zero bytes, another program anything. Where a
-    message comes after what is broken, going on would lose it: `ConversationStoreError`.
+    Only the end may be broken: a kill leaves half a line, a power failure zero bytes, another program anything. A
+    message after a broken line would be lost, so that is a `ConversationStoreError`.
     """
     messages: list[Message] = []
     garbage: list[bytes] = []
@@ -284,7 +282,7 @@ def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
             continue
         if broken_line:
             message = (
-                f"the conversation {str(path)!r} is damaged in line {broken_line}: "
+                f"the conversation {str(path)!r} is damaged at line {broken_line}: "
                 "repair or remove the file, or start a new conversation without --continue"
             )
             raise ConversationStoreError(message)
@@ -296,9 +294,9 @@ def _apply_line(line: bytes, messages: list[Message], path: Path, *, is_after_ga
     record = json.loads(line.strip(b"\x00"))
     if not isinstance(record, dict):
         message = "no record"
-        raise ValueError(message)  # noqa: TRY004  what is no record is no line
+        raise ValueError(message)  # noqa: TRY004  a line that is not a record is invalid
     if is_after_garbage and record.get("type") == "history":
-        record = {**record, "keep": 0}  # how many there were is not known any more
+        record = {**record, "keep": 0}  # their number is unknown by now
     _apply(record, messages, path)
 
 
@@ -306,14 +304,17 @@ def _apply(record: Mapping[str, object], messages: list[Message], path: Path) ->
     match record.get("type"):
         case "conversation":
             if record.get("version") != _VERSION:
-                message = f"the conversation {str(path)!r} was written by a newer Holmes: update, or start a new one"
+                message = (
+                    f"the conversation {str(path)!r} was written by a newer Holmes: "
+                    "update Holmes, or start a new conversation"
+                )
                 raise ConversationStoreError(message)
         case "message":
             messages.append(message_from_json(record.get("message")))
         case "history":
             keep, fresh = record.get("keep"), record.get("messages")
             if not isinstance(keep, int) or not 0 <= keep <= len(messages) or not isinstance(fresh, list):
-                message = "a history without its fields"
+                message = "a history line without its fields"
                 raise ValueError(message)
             messages[keep:] = [message_from_json(item) for item in fresh]
         case unknown:
@@ -322,7 +323,7 @@ def _apply(record: Mapping[str, object], messages: list[Message], path: Path) ->
 
 
 def _lock(descriptor: int) -> bool:
-    """Whether the file is ours alone until it is closed."""
+    """Lock the file for this process until it is closed. False if another process has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

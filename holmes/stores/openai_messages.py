@@ -1,7 +1,7 @@
-"""Messages in the format of OpenAI's chat, from and to values.
+"""Converts messages from and to the format of OpenAI's chat, for files of other programs.
 
-For files of other programs; what goes to a provider is the business of `holmes.llm`. Content that Holmes has no word
-for (audio, files, pictures by address) is kept as the text of its JSON. Raises `ValueError` that names the key.
+Unsupported content (audio, files, pictures by URL) becomes the text of its JSON. Raises `ValueError` that names the
+key.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _ROLES = "system, developer, user, assistant, tool"
 
 
 class Decoder:
-    """Reads messages in order: a result is named by the call before it."""
+    """Decodes messages in order: a tool result gets the name of the call before it."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def decode(self, raw: object) -> Message:
-        """One message. Raises `ValueError` when it is none."""
+        """One message. Raises `ValueError` for an invalid one."""
         fields = _object(raw, "a message")
         match fields.get("role"):
             case "system" | "developer":
@@ -53,7 +53,7 @@ class Decoder:
             case None:
                 raise ValueError("'role' is missing")
             case role:
-                raise ValueError(f"unknown 'role' {role!r}; known are {_ROLES}")
+                raise ValueError(f"unknown 'role' {role!r}; valid roles: {_ROLES}")
 
     def _assistant(self, fields: Mapping[str, object]) -> AssistantMessage:
         raw_calls = fields.get("tool_calls") or ()
@@ -78,7 +78,7 @@ class Decoder:
 
 
 def encoded(message: Message, original: JsonObject) -> JsonObject:
-    """`message` on the wire; other fields as in `original`, the message whose place it takes, if it takes one's."""
+    """`message` in the format, with unknown fields of `original`, the message that it replaces."""
     match message:
         case SystemMessage():
             return {"role": "system", **original, "content": message.text}
@@ -101,7 +101,7 @@ def _encoded_reply(message: AssistantMessage, original: JsonObject) -> JsonObjec
 
 
 def _content(parts: tuple[Part, ...]) -> JsonValue:
-    """Plain text where there is no picture."""
+    """Plain text for content without pictures."""
     if not any(isinstance(part, Image) for part in parts):
         return joined_text(parts)
     return [
@@ -136,7 +136,7 @@ def _parts(fields: Mapping[str, object]) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Text(text=content),)
     if not isinstance(content, list):
-        raise ValueError("'content' is neither text nor a list of parts")  # noqa: TRY004  callers handle one error
+        raise ValueError("'content' must be text or a list of parts")  # noqa: TRY004  callers handle one error
     return tuple(_part(_object(part, "'content' entry")) for part in content)
 
 
@@ -153,7 +153,7 @@ def _part(part: Mapping[str, object]) -> Part:
 
 
 def _image(url: object) -> Image | None:
-    """The picture of a data URL."""
+    """The image of a data URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     header, _, data = url.removeprefix("data:").partition(",")

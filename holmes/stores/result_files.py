@@ -1,16 +1,19 @@
-"""The files of one stored result: the blob, and the name under which people find it. Used by `result_store`.
+"""The files of a result store: blobs, their readable names, and the lock of the folder.
 
-A blob is whole or not there, nothing is ever overwritten, and no name leaves the folder, whatever a tool or a call is
-called.
+A blob is complete or missing, nothing is ever overwritten, and no name of a tool or call leads outside the folder. The
+lock ends with its process, and waiting for it has a time limit.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import stat
+import time
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from holmes.previews import readable_json
@@ -38,10 +41,13 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLIN
 
 
 def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> Path:
-    """The blob of `content`, written under a temporary name and renamed; `made` gets what is new. Raises `OSError`."""
+    """Write the blob of `content` under a temporary name, then rename it.
+
+    Appends new files to `made`. Raises `OSError`.
+    """
     blob = folder / BLOBS_FOLDER / digest
     if is_whole(blob, len(content)):
-        os.utime(blob)  # the last use, by which the clean-up decides
+        os.utime(blob)  # the time of the last use, for the clean-up
         return blob
     temporary = blob.with_name(f".{uuid.uuid4().hex}.tmp")
     _write_private(temporary, content)
@@ -51,7 +57,7 @@ def write_blob(folder: Path, content: bytes, digest: str, made: list[Path]) -> P
 
 
 def is_whole(blob: Path, size_bytes: int) -> bool:
-    """Whether `blob` is there with all its bytes."""
+    """Whether `blob` exists with all its bytes."""
     try:
         return blob.stat().st_size == size_bytes
     except OSError:
@@ -59,9 +65,9 @@ def is_whole(blob: Path, size_bytes: int) -> bool:
 
 
 def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: list[Path]) -> Path:
-    """The readable file of a call: a link to the blob, or `view`. The blob itself where links do not work.
+    """Create the readable file of a call: a link to the blob, or `view`. Returns the blob if links do not work.
 
-    Raises `OSError`; `made` gets what is new.
+    Appends new files to `made`. Raises `OSError`.
     """
     for path in _candidates(blob, safe_name(stem), _EXTENSIONS.get(media_type, "bin")):
         try:
@@ -83,7 +89,7 @@ def give_name(blob: Path, view: bytes | None, stem: str, media_type: str, made: 
 
 
 def _candidates(blob: Path, stem: str, extension: str) -> Iterator[Path]:
-    """The plain name, a few with a number, and one that no other content has: a call id may occur for ever."""
+    """The plain name, some with a number, and a unique one, because call ids can repeat without limit."""
     folder = blob.parent.parent
     yield folder / f"{stem}.{extension}"
     for number in range(2, _MOST_NUMBERED_NAMES + 1):
@@ -92,7 +98,7 @@ def _candidates(blob: Path, stem: str, extension: str) -> Iterator[Path]:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Make a new file of mode 0600; `FileExistsError` when there is one. A failed write leaves no file."""
+    """Create a file of mode 0600. Raises `FileExistsError` if it exists. A failed write leaves no file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb", buffering=0) as file:
@@ -106,7 +112,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
-    """Whether the file at `path` is what would be put there."""
+    """Whether the file at `path` already has the wanted content."""
     try:
         if view is None:
             return path.samefile(blob)
@@ -116,7 +122,7 @@ def _holds(path: Path, blob: Path, view: bytes | None) -> bool:
 
 
 def json_view(content: bytes, media_type: str) -> bytes | None:
-    """JSON of one line with one value per line, or None when the content is readable as it is, or too large."""
+    """One-line JSON with one value per line, None if the content is readable already or too large."""
     if media_type != "application/json" or len(content) > 4 * MAX_JSON_VIEW_CHARACTERS or b"\n" in content.strip():
         return None
     try:
@@ -128,14 +134,40 @@ def json_view(content: bytes, media_type: str) -> bytes | None:
 
 
 def safe_name(name: str) -> str:
-    """`name` as a file name: no separators, no leading dot, not too long."""
+    """`name` as a file name: without separators and leading dots, of limited length."""
     return _UNSAFE.sub("_", name).lstrip(".")[:_NAME_CHARACTERS] or "result"
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open the file at `path` for reading. Raises `OSError` for anything else: a pipe in its place would never end."""
+    """Open the file at `path` for reading. Raises `OSError` for anything else, because a pipe would never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a regular file")
     return os.fdopen(descriptor, "rb")
+
+
+_POLL_SECONDS = 0.005
+
+
+@contextmanager
+def folder_lock(path: Path, *, shared: bool, timeout_seconds: float) -> Iterator[None]:
+    """Hold the lock file `path`, created if necessary. Blocks the thread. Raises `OSError`, also after a timeout."""
+    deadline = time.monotonic() + timeout_seconds
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        while not _taken(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise OSError(errno.EAGAIN, "another process has locked the folder")
+            time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _taken(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,9 +1,9 @@
-"""The list of what is in a file store: one JSON object a line. Used by `result_store` and `result_retention`.
+"""The manifest of a file store: one JSON object per line.
 
-A line is whole or not there: appending takes a lock that other processes respect, and a write that the disk cuts short
-is taken back. A line that cannot be read (a crash in the middle) is skipped. The first line names the generation of the
-file; `rewrite` puts a shorter file of a new generation in its place in one step, and readers start again when they see
-it. Lines of older stores, without a time and without a generation, stay readable.
+A line is complete or missing: appending takes a lock between processes, and a write that the disk cuts short is undone.
+Unreadable lines (after a crash) are skipped. The first line has the generation of the file. `rewrite` replaces the file
+in one step with a new generation, and readers then start again. Lines of older stores, without a time or a generation,
+stay readable.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 class ManifestEntry:
     """One stored result of one call.
 
-    `name` is relative to the store; `sha256` names the blob. `stored_at` is in seconds of the epoch, 0 when unknown.
+    `name` is relative to the store; `sha256` is the name of the blob. `stored_at` is in seconds of the epoch, 0 if
+    unknown.
     """
 
     id: ResultId
@@ -50,7 +51,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedEntry:
-    """What was deleted by age or quota, so that a reader learns that it has been there. Times as above."""
+    """A result that was deleted because of age or quota, so that readers learn why it is missing."""
 
     id: ResultId
     sha256: str
@@ -59,7 +60,7 @@ class RemovedEntry:
 
 
 class ResultManifest:
-    """Reads only what was appended since the last look, by this process or another. Safe for threads."""
+    """Reads only the lines that any process appended since the last read. Thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -67,7 +68,7 @@ class ResultManifest:
         self._forget()
 
     def append(self, entry: ManifestEntry) -> None:
-        """Add one line. Raises `OSError`; the file is then as it was before."""
+        """Add one line. Raises `OSError`; then the file is unchanged."""
         line = _line(_LINES.encode(entry))
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -84,8 +85,10 @@ class ResultManifest:
             os.close(descriptor)
 
     def rewrite(self, entries: Iterable[ManifestEntry], removed: Iterable[RemovedEntry]) -> None:
-        """Replace the file by these lines in one step. Nobody may append meanwhile. Raises `OSError`."""
-        temporary = self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"  # where leftovers are looked for
+        """Replace the file in one step, without concurrent appends. Raises `OSError`."""
+        temporary = (
+            self._path.parent / BLOBS_FOLDER / f".{uuid.uuid4().hex}.tmp"
+        )  # the clean-up removes leftovers there
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -100,13 +103,13 @@ class ResultManifest:
             raise
 
     def find(self, result_id: ResultId) -> ManifestEntry | None:
-        """The newest entry of an id. Raises `OSError` when the file is there and cannot be read."""
+        """The newest entry of an id. Raises `OSError` if the file exists and cannot be read."""
         with self._lock:
             self._refresh()
             return self._by_id.get(result_id)
 
     def find_removed(self, result_id: ResultId) -> RemovedEntry | None:
-        """The last removal of an id or of a name that is not there any more. Raises `OSError`."""
+        """The last removal of an id or name. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return self._removed.get(result_id)
@@ -118,7 +121,7 @@ class ResultManifest:
             return tuple(self._entries)
 
     def removed(self) -> tuple[RemovedEntry, ...]:
-        """What is remembered of removed entries, oldest first. Raises `OSError`."""
+        """The remembered removals, oldest first. Raises `OSError`."""
         with self._lock:
             self._refresh()
             return tuple(each for key, each in self._removed.items() if key == each.id)

@@ -1,9 +1,9 @@
-"""Deletes stored results that are too old or too many (N3). Called by the file store, in a thread, now and then.
+"""Deletes stored results above the limits of age and size.
 
-The least recently used go first: the time of a blob's file is its last use. Nothing that was used within the last hour
-goes, nor what the caller protects because a kept conversation still points at it. The order makes every moment safe to
-be killed at: first the manifest says that something is gone, then its files go, and the next run finishes what an
-interrupted one left. Deletes only files that the manifest names and nameless blobs; never anything else of the folder.
+The least recently used results go first; the time of a blob's file is its last use. Results used within the last hour
+stay, and so do results that a saved conversation refers to. Every moment is safe for a kill: the manifest records the
+removal first, then the files are deleted, and the next run completes an interrupted one. Deletes only files in the
+manifest and unnamed blobs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holmes.values.messages import ResultId
 
 GRACE_SECONDS: Final = 3_600.0
-"""What was used within this time is never deleted: a running investigation may still need it."""
+"""Results used within this time are never deleted, because a run may still need them."""
 
 _MOST_REMOVED_AT_ONCE = 1_000
 _REMEMBERED = 4_000
@@ -35,9 +35,9 @@ _BLOB_NAME = re.compile(r"[0-9a-f]{64}|\.[0-9a-f]{32}\.tmp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionRules:
-    """`retention_seconds` since the last use, and `quota_bytes` in all; None means without end.
+    """`retention_seconds` since the last use, and `quota_bytes` in total. None means no limit.
 
-    `protected` is asked only when something would leave: it reads every conversation that is kept.
+    `protected` reads every saved conversation, so it is called only before a removal.
     """
 
     retention_seconds: float | None
@@ -46,13 +46,13 @@ class RetentionRules:
 
     @property
     def active(self) -> bool:
-        """Whether anything is ever deleted."""
+        """Whether a limit is set."""
         return self.retention_seconds is not None or self.quota_bytes is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepReport:
-    """What a clean-up did: results and bytes that went, and bytes that stayed."""
+    """Removed results, their bytes, and the remaining bytes."""
 
     removed: int = 0
     freed_bytes: int = 0
@@ -61,7 +61,7 @@ class SweepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """One content with everything that points at it."""
+    """One content with all its entries."""
 
     entries: tuple[ManifestEntry, ...]
     last_used: float
@@ -69,17 +69,16 @@ class _Stored:
 
 
 def would_remove(folder: Path, manifest: ResultManifest, rules: RetentionRules, now: float) -> bool:
-    """Whether anything would leave if nothing was protected. Needs no lock: it changes nothing. Raises `OSError`."""
+    """Whether there is anything to delete, without protection. Reads only, without a lock. Raises `OSError`."""
     return bool(_leaving(_contents(folder, manifest.entries()), rules, frozenset(), now))
 
 
 def sweep(
     folder: Path, manifest: ResultManifest, rules: RetentionRules, protected_ids: frozenset[ResultId] | None, now: float
 ) -> SweepReport:
-    """Delete what the rules say, but nothing of `protected_ids`, which the rules named a moment ago.
+    """Delete by the rules, except for `protected_ids`, which the rules just returned.
 
-    None: it was not asked what is protected, so no result leaves, and only leftovers go. The caller holds the folder
-    alone. Raises `OSError`.
+    With None, only leftovers are deleted. The caller holds the exclusive lock. Raises `OSError`.
     """
     entries = manifest.entries()
     contents = _contents(folder, entries)
@@ -111,7 +110,7 @@ def sweep(
 
 
 def _contents(folder: Path, entries: Iterable[ManifestEntry]) -> list[_Stored]:
-    """What is stored, least recently used first. Without its file, a content is as old as its entry says."""
+    """The stored contents, least recently used first. Without its file, a content has the time of its entry."""
     grouped: dict[str, list[ManifestEntry]] = {}
     for entry in entries:
         grouped.setdefault(entry.sha256, []).append(entry)
@@ -127,7 +126,7 @@ def _stored(folder: Path, sha256: str, entries: tuple[ManifestEntry, ...]) -> _S
     for name in {entry.name for entry in entries if _is_plain(entry.name)}:
         with suppress(OSError):
             status = (folder / name).lstat()
-            size_bytes += status.st_size if status.st_ino != inode else 0  # a view of its own, not a link
+            size_bytes += status.st_size if status.st_ino != inode else 0  # a separate view, not a link
     return _Stored(entries=entries, last_used=last_used, size_bytes=size_bytes)
 
 
@@ -150,7 +149,7 @@ def _leaving(
 
 
 def _is_plain(name: str) -> bool:
-    """Whether `name` is that of a file directly in the folder, as the store gives them."""
+    """Whether `name` is a file directly in the folder, as the store names them."""
     return name not in {"", ".", ".."} and "/" not in name and "\0" not in name and not name.startswith(".")
 
 
@@ -161,7 +160,7 @@ def _delete_name(folder: Path, name: str) -> None:
 
 
 def _delete_orphans(folder: Path, living: set[str], now: float) -> None:
-    """Blobs without an entry, and half-written files: what a killed process left behind."""
+    """Delete blobs without an entry and incomplete files, which a killed process left behind."""
     inodes: set[int] = set()
     with os.scandir(folder / BLOBS_FOLDER) as files:
         for file in files:

@@ -1,15 +1,14 @@
-"""The outputs of tools, as files. The default `ResultStore`, built in `holmes.app`.
+"""Stores the results of tools as files. The default `ResultStore`.
 
-Layout below the folder that is handed in:
+Layout of the folder:
 
-    blobs/<sha256>                      the content, verbatim, once however often it is stored
-    <tool>_<call id>.txt|json|png|...   the same file under a name that people can read (a hard link)
-    manifest.jsonl                      one line for each call: which blob, what kind, when
-    .lock                               what several processes agree by
+    blobs/<sha256>                      the content, verbatim, stored once
+    <tool>_<call id>.txt|json|png|...   the same file under a readable name (a hard link)
+    manifest.jsonl                      one line for each call: blob, media type, time
+    .lock                               the lock between processes
 
-Folders are private (0700), files too (0600). Nothing is ever overwritten, nothing half-written stays behind, and no
-name leaves the folder. Everything survives a restart. What is too old or too much is deleted, see `result_retention`;
-without limits, nothing is.
+Folders have mode 0700, files 0600. Nothing is overwritten, no incomplete file remains, and no name leads outside the
+folder. Results survive a restart. `result_retention` deletes results above the limits; without limits, all stay.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from holmes.stores.folder_lock import folder_lock
-from holmes.stores.result_files import BLOBS_FOLDER, give_name, json_view, open_regular, write_blob
+from holmes.stores.result_files import BLOBS_FOLDER, folder_lock, give_name, json_view, open_regular, write_blob
 from holmes.stores.result_manifest import ManifestEntry, ResultManifest
 from holmes.stores.result_retention import RetentionRules, SweepReport, sweep, would_remove
 from holmes.values.errors import HolmesError, ResultStoreError
@@ -44,11 +42,11 @@ _SWEEP_TIMEOUT_SECONDS = 2.0
 
 
 class FileResultStore:
-    """Stores results below `directory`, which is made on the first `put`. Safe for threads and several processes.
+    """Stores results below `directory`, created on the first `put`. Safe for threads and processes.
 
-    A result goes `retention_seconds` after its last use, and the least recently used go when all together are above
-    `quota_bytes`; None means never. `protected` names the results that must stay because a conversation that is kept
-    points at them; when it raises a `HolmesError`, nothing is deleted.
+    Deletes a result `retention_seconds` after its last use, and the least recently used results above `quota_bytes`;
+    None means no limit. `protected` returns the results that saved conversations refer to. If it raises a
+    `HolmesError`, nothing is deleted.
     """
 
     def __init__(
@@ -70,23 +68,22 @@ class FileResultStore:
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call, in a thread.
 
-        Raises `ResultStoreError` (disk full, read-only); what the failed call had created is gone again. The first
-        result of a process and every 500th start a clean-up in the background, which holds up nobody's end.
+        Raises `ResultStoreError` (disk full, read-only) and removes everything that the failed call created. The first
+        result of a process and every 500th start a clean-up in the background, which never delays the exit.
         """
         stored = await asyncio.to_thread(self._put, content, f"{tool_name}_{call_id}", media_type)
         self._sweep_if_due()
         return stored
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Content and description of an id, or of a path that lies inside the store.
+        """Content and description of an id, or of a path inside the store.
 
-        Raises `ResultStoreError` for an unknown id, for one that was deleted by age or quota, and for content that was
-        changed.
+        Raises `ResultStoreError` for an unknown id, a deleted result, and changed content.
         """
         return await asyncio.to_thread(self._read, result_id)
 
     async def sweep(self) -> SweepReport:
-        """Delete what is too old or too much now. Raises `ResultStoreError` when the folder cannot be changed."""
+        """Apply the limits now. Raises `ResultStoreError` if the folder cannot be changed."""
         try:
             return await asyncio.to_thread(self._sweep)
         except OSError as error:
@@ -119,7 +116,7 @@ class FileResultStore:
         return self._describe(entry)
 
     def _free_id(self, digest: str) -> ResultId:
-        """The shortest prefix of at least 12 digits that no other content has, or had."""
+        """The shortest prefix of at least 12 digits that is unique, among deleted contents too."""
         for length in range(ID_CHARACTERS, len(digest), 4):
             candidate = ResultId(digest[:length])
             known = self._manifest.find(candidate) or self._manifest.find_removed(candidate)
@@ -134,18 +131,16 @@ class FileResultStore:
             with open_regular(blob) as file:
                 content = file.read()
         except OSError as error:
-            raise ResultStoreError(
-                f"result {result_id!r} cannot be read: {error.strerror}; run its call again"
-            ) from error
+            raise ResultStoreError(f"result {result_id!r} cannot be read: {error.strerror}; repeat its call") from error
         if hashlib.sha256(content).hexdigest() != entry.sha256:
-            raise ResultStoreError(f"result {result_id!r} was changed on disk and is not used; run its call again")
-        with contextlib.suppress(OSError):  # a folder that is only readable can still be read
+            raise ResultStoreError(f"result {result_id!r} was changed on disk and cannot be used; repeat its call")
+        with contextlib.suppress(OSError):  # a read-only folder can still be read
             os.utime(blob)
         return content, self._describe(entry)
 
     def _find(self, result_id: ResultId) -> ManifestEntry:
         if "\0" in result_id or len(result_id) > MAX_ID_CHARACTERS:
-            raise ResultStoreError(f"no stored result {result_id[:40]!r}…; use the id or path that the pointer names")
+            raise ResultStoreError(f"no stored result {result_id[:40]!r}…; use the id or path in the pointer")
         try:
             if entry := self._manifest.find(result_id):
                 return entry
@@ -156,22 +151,22 @@ class FileResultStore:
             raise ResultStoreError(f"cannot read {str(self._directory)!r}: {error.strerror}") from error
         if "/" in result_id or "." in result_id:
             return self._find_path(result_id, entries)
-        # No other id is named: a store has the results of many conversations.
-        raise ResultStoreError(f"no stored result {result_id!r}; use the id or path that the pointer names")
+        # The error names no other id, because the store has the results of many conversations.
+        raise ResultStoreError(f"no stored result {result_id!r}; use the id or path in the pointer")
 
     def _find_path(self, path: str, entries: tuple[ManifestEntry, ...]) -> ManifestEntry:
-        """The entry of a file of the store. Everything outside is refused, whatever it is a link to."""
+        """The entry of a file of the store. Rejects every path outside, also through links."""
         root = self._directory.resolve()
         wanted = (root / path).resolve()
         if not wanted.is_relative_to(root):
-            raise ResultStoreError(f"{path!r} lies outside the stored results in {str(self._directory)!r}")
+            raise ResultStoreError(f"{path!r} is outside the stored results in {str(self._directory)!r}")
         relative = wanted.relative_to(root).as_posix()
         for entry in reversed(entries):
             if relative in {entry.name, f"{BLOBS_FOLDER}/{entry.sha256}"}:
                 return entry
         if self._manifest.find_removed(ResultId(relative)):
             raise _expired(path)
-        raise ResultStoreError(f"{path!r} is not a stored result; use the id or path that the pointer names")
+        raise ResultStoreError(f"{path!r} is not a stored result; use the id or path in the pointer")
 
     def _describe(self, entry: ManifestEntry) -> StoredResult:
         return StoredResult(
@@ -190,12 +185,12 @@ class FileResultStore:
         self._puts_until_sweep -= 1
         if self._puts_until_sweep < 0 and (self._sweeping is None or not self._sweeping.is_alive()):
             self._puts_until_sweep = SWEEP_EVERY_PUTS
-            # Nobody waits for it: a process that ends kills it, at any moment, and the next one finishes what it began.
+            # The end of the process may kill it at any moment, and the next process completes its work.
             self._sweeping = threading.Thread(target=self._sweep_quietly, name=SWEEP_THREAD, daemon=True)
             self._sweeping.start()
 
     def _sweep_quietly(self) -> None:
-        """A clean-up that fails is tried again later; what the user asked for goes on."""
+        """Clean up. A failure is retried later and never stops the run."""
         with contextlib.suppress(OSError, HolmesError):
             self._sweep()
 
@@ -211,5 +206,5 @@ class FileResultStore:
 def _expired(reference: str) -> ResultStoreError:
     return ResultStoreError(
         f"result {reference!r} has expired: it was deleted to keep the stored results within their limits of age and "
-        "size; run its call again"
+        "size; repeat its call"
     )

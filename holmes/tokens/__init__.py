@@ -1,6 +1,6 @@
-"""Token counts: exact, estimated, or bounded. This is the door.
+"""Token counts: exact, estimated, or bounded.
 
-`TokenCounter` counts with a tokenizer, `EstimatingCounter` without; both are taken wherever a `TokenCounter` is.
+`TokenCounter` counts with a tokenizer, its subclass `EstimatingCounter` without.
 """
 
 from holmes.tokens.counter import (

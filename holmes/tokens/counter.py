@@ -1,8 +1,7 @@
 """Counts tokens exactly, or as an upper bound without a tokenizer.
 
-The tokenizer comes from the files that the litellm package ships, found without importing it, and is loaded when
-something must be counted exactly for the first time. Whether an encoding is there can be asked before; who loads one
-that is not is told so. Pictures are counted from width and height. Reads no environment and no network.
+The tokenizer comes from the files of the litellm package, which is not imported. It is loaded for the first exact
+count. Images are counted from width and height. Reads neither the environment nor the network.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ _MEMO_ENTRY_CHARACTERS = 100
 
 
 def chunks(text: str) -> Iterator[str]:
-    """`text` in pieces of at most 64 KB characters, cut where a new token starts anyway if there is such a place."""
+    """`text` in pieces of at most 64 KB characters, cut at the start of a token if possible."""
     start = 0
     while len(text) - start > _CHUNK_CHARACTERS:
         end = start + _CHUNK_CHARACTERS
@@ -76,7 +75,7 @@ def chunks(text: str) -> Iterator[str]:
 
 
 def utf8_bytes(text: str) -> int:
-    """Length of `text` in UTF-8. A large text is measured in pieces, so that it is not copied as a whole."""
+    """Length of `text` in UTF-8. Large texts are measured in pieces, which avoids a full copy."""
     if text.isascii():
         return len(text)
     pieces = (text[start : start + _CHUNK_CHARACTERS] for start in range(0, len(text), _CHUNK_CHARACTERS))
@@ -84,7 +83,7 @@ def utf8_bytes(text: str) -> int:
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """Every text of `message` that travels to the provider."""
+    """Every text of `message` that is sent to the provider."""
     if isinstance(message, SystemMessage):
         yield message.text
     elif isinstance(message, AssistantMessage):
@@ -101,14 +100,14 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def tool_schema_text(tool: Tool) -> str:
-    """The schema of `tool` as JSON, as it travels in a request."""
+    """The schema of `tool` as JSON, as in a request."""
     schema = {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema()}
     return json.dumps(schema, ensure_ascii=False)
 
 
 @functools.lru_cache(maxsize=4)
 def encoding_file(name: str) -> Path | None:
-    """Where the encoding lies, or None when it is unknown or this installation does not have it."""
+    """The file of the encoding, None if it is unknown or not installed."""
     package = importlib.util.find_spec("litellm")
     folders = list(package.submodule_search_locations or ()) if package else []
     file_name = _FILE_NAMES.get(name, "")
@@ -118,12 +117,12 @@ def encoding_file(name: str) -> Path | None:
 
 @functools.lru_cache(maxsize=2)
 def load_encoding(name: str) -> tiktoken.Encoding:
-    """The encoding from the files of the litellm package. Raises `HolmesError` when it is not there."""
+    """The encoding from the files of the litellm package. Raises `HolmesError` if it is missing."""
     path = encoding_file(name)
     if path is None:
         known = ", ".join(_PATTERNS)
         raise HolmesError(f"token encoding {name!r} is not available; reinstall litellm or use one of: {known}")
-    import tiktoken  # heavy, and only needed once something must be counted exactly
+    import tiktoken  # large, and needed only for exact counts
 
     ranks = {}
     with path.open("rb") as lines:
@@ -131,17 +130,16 @@ def load_encoding(name: str) -> tiktoken.Encoding:
             token, _, rank = line.partition(b" ")
             ranks[base64.b64decode(token)] = int(rank)
     encoding = tiktoken.Encoding(name=name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
-    # The tokenizer has its own copy of the ranks; this one is only for pickling, and takes 25 MB.
+    # The tokenizer has its own copy of the ranks. This copy is only for pickling and takes 25 MB.
     encoding._mergeable_ranks = {}  # noqa: SLF001
     return encoding
 
 
 class TokenCounter:
-    """Exact counts of one encoding, and the base of the estimating counter. Safe to use from several threads.
+    """Exact counts of one encoding, and the base of the estimating counter. Thread-safe.
 
-    `image_formula` is the provider's way to count pictures. A text that was counted lately is remembered, so a message
-    that is counted by the spill and again by the history is tokenized once. `bytes_tokenized` tells how many bytes went
-    through the tokenizer (invariant 14).
+    `image_formula` is the provider's formula for images. Recent counts are remembered, so a message that is counted for
+    its limit and by the history is tokenized once. `bytes_tokenized` is the number of bytes that were tokenized.
     """
 
     def __init__(self, encoding: str = "o200k_base", *, image_formula: ImageFormula = "largest") -> None:
@@ -155,11 +153,11 @@ class TokenCounter:
 
     @property
     def exact(self) -> TokenCounter:
-        """What counts exactly, for a decision that an estimate could get wrong."""
+        """An exact counter, for decisions that an estimate could get wrong."""
         return self
 
     def known_tokens(self, text: str) -> int | None:
-        """Tokens of a text that was counted lately, else None."""
+        """The remembered count of a text, else None."""
         with self._lock:
             known = self._memo.get(text)
             if known is not None:
@@ -167,11 +165,11 @@ class TokenCounter:
             return known
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` is at most `limit_tokens`. Few bytes are not tokenized."""
+        """Whether `text` has at most `limit_tokens`. Short texts are not tokenized."""
         return utf8_bytes(text) <= limit_tokens or self.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
-        """Tokens of `text`. Texts above 64 KB are counted in pieces; a piece cut inside a word may add a token."""
+        """Tokens of `text`. Texts above 64 KB are counted in pieces; a cut inside a word may add a token."""
         known = self.known_tokens(text)
         if known is not None:
             return known
@@ -180,7 +178,7 @@ class TokenCounter:
         return total
 
     def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:
-        """Tokens and characters counted: all of `text`, or as much as it took to get above `limit_tokens`."""
+        """The counted tokens and characters: of all of `text`, or of its beginning above `limit_tokens`."""
         tokens = characters = 0
         for chunk in chunks(text):
             tokens += self._encode(chunk)
@@ -192,7 +190,7 @@ class TokenCounter:
         return tokens, characters
 
     def estimate_text(self, text: str) -> int:
-        """Tokens extrapolated from 8 windows of 2 KB; exact for a text that is not longer than those."""
+        """Tokens extrapolated from 8 windows of 2 KB. Exact for shorter texts."""
         if len(text) <= _SAMPLE_WINDOWS * _SAMPLE_CHARACTERS:
             return self.count_text(text)
         step = (len(text) - _SAMPLE_CHARACTERS) / (_SAMPLE_WINDOWS - 1)
@@ -201,16 +199,16 @@ class TokenCounter:
         return round(sampled * len(text) / (_SAMPLE_WINDOWS * _SAMPLE_CHARACTERS))
 
     def count_message(self, message: Message) -> int:
-        """Tokens of a message: its texts, calls, reasoning and pictures, plus what the wire format adds."""
+        """Tokens of a message: texts, calls, reasoning and images, plus the overhead of the wire format."""
         overhead = message_overhead_tokens(message, self._image_formula)
         return overhead + sum(self.count_text(text) for text in message_texts(message))
 
     def image_tokens(self, image: Image) -> int:
-        """Tokens of one picture, by the formula of the provider."""
+        """Tokens of one image, by the formula of the provider."""
         return image_tokens(image, self._image_formula)
 
     def count_tools(self, tools: tuple[Tool, ...]) -> int:
-        """Tokens of the tool schemas, counted once as long as the tools stay the same."""
+        """Tokens of the tool schemas, counted once for the same tools."""
         texts = self._texts_of(tools)
         return TOOL_OVERHEAD_TOKENS * len(texts) + sum(self.count_text(text) for text in texts)
 
@@ -244,12 +242,12 @@ class TokenCounter:
 
 
 def upper_bound_tokens(message: Message) -> int:
-    """At least what `message` counts for any provider, without a tokenizer: a token is at least a byte of UTF-8."""
+    """An upper bound for any provider, without a tokenizer: a token has at least one byte of UTF-8."""
     return message_overhead_tokens(message) + sum(utf8_bytes(text) for text in message_texts(message))
 
 
 def message_overhead_tokens(message: Message, image_formula: ImageFormula = "largest") -> int:
-    """What `message` takes besides its texts: roles and separators, call ids, pictures."""
+    """The tokens besides the texts: roles and separators, call ids, images."""
     if isinstance(message, SystemMessage):
         return MESSAGE_OVERHEAD_TOKENS
     if isinstance(message, AssistantMessage):

@@ -1,9 +1,9 @@
-"""Token counts without a tokenizer, from what kind of text it is (S11). For machines where none may be loaded.
+"""Estimates tokens from the kind of text, for machines that cannot load a tokenizer.
 
-The rates are altimate's, measured against cl100k_base. Only the first 500 characters are looked at, so a text costs the
-same to classify however long it is. Length is taken in bytes of UTF-8, which are the characters of ASCII text and come
-near what other scripts and emoji cost. Single texts are off by a third, indented JSON by two. So an estimate decides
-nothing near a limit: where a tokenizer is installed, `exact` does.
+The rates are those of altimate, measured against cl100k_base. Only the first 500 characters are classified, so the cost
+does not depend on the length. Length is the number of bytes in UTF-8, which equals the characters of ASCII text and is
+close to the cost of other scripts and emoji. The error is up to a third for single texts, and a factor of two for
+indented JSON. So an estimate decides nothing near a limit: `exact` does, if a tokenizer is installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAMPLE_CHARACTERS = 500
 _log = logging.getLogger(__name__)
 
 CERTAINLY_OVER = 2
-"""An estimate of more than so many times a limit is above it, whatever the text."""
+"""An estimate above this multiple of a limit exceeds the limit for any text."""
 
 _JSON_DENSITY = 0.08
 _CODE_DENSITY = 0.04
@@ -43,10 +43,10 @@ _SQL = re.compile(
 
 
 class EstimatingCounter(TokenCounter):
-    """Counts with characters per token. `bytes_tokenized` stays 0.
+    """Counts by characters per token. `bytes_tokenized` stays 0.
 
-    `encoding` is that of the exact counter, which is loaded when it has to decide; None or one that is not installed
-    leaves everything to the estimate. A text that it has counted keeps that number.
+    `encoding` is that of the exact counter, which is loaded when it must decide. Without an installed encoding
+    everything is estimated. Counted texts keep their number.
     """
 
     def __init__(self, encoding: str | None = None, *, image_formula: ImageFormula = "largest") -> None:
@@ -56,11 +56,11 @@ class EstimatingCounter(TokenCounter):
 
     @property
     def exact(self) -> TokenCounter:
-        """The exact counter; this one where no tokenizer is installed."""
+        """The exact counter, or this one without a tokenizer."""
         return self._exact or self
 
     def fits(self, text: str, limit_tokens: int) -> bool:
-        """Whether `text` is at most `limit_tokens`: by its bytes or a far larger estimate, else counted exactly."""
+        """Whether `text` has at most `limit_tokens`: by its bytes, a far larger estimate, or an exact count."""
         if utf8_bytes(text) <= limit_tokens:
             return True
         estimate = self.count_text(text)
@@ -69,24 +69,22 @@ class EstimatingCounter(TokenCounter):
         return self._exact.count_text(text) <= limit_tokens
 
     def count_text(self, text: str) -> int:
-        """About the tokens of `text`; never more than its bytes."""
+        """The estimated tokens of `text`, at most its bytes."""
         known = self._exact.known_tokens(text) if self._exact else None
         return known if known is not None else math.ceil(utf8_bytes(text) / CHARACTERS_PER_TOKEN[content_of(text)])
 
     def count_text_up_to(self, text: str, limit_tokens: int) -> tuple[int, int]:  # noqa: ARG002  estimating costs nothing
-        """About the tokens of all of `text`, and its length."""
+        """The estimated tokens of all of `text`, and its length."""
         return self.count_text(text), len(text)
 
     def estimate_text(self, text: str) -> int:
-        """The same as `count_text`."""
         return self.count_text(text)
 
 
 def make_counter(encoding: str | None, counting: Counting, *, image_formula: ImageFormula = "largest") -> TokenCounter:
-    """The counter that the settings ask for. An estimating one counts in `encoding` where an estimate would not do.
+    """The counter for a setting. An estimating counter uses `encoding` where an estimate is not enough.
 
-    Without an encoding everything is estimated. So it is in an installation without the tokenizer's file, and one
-    warning of the log says so.
+    Without an encoding everything is estimated. If the file of the tokenizer is missing, a warning in the log says so.
     """
     if encoding is None:
         return EstimatingCounter(image_formula=image_formula)
@@ -99,11 +97,13 @@ def make_counter(encoding: str | None, counting: Counting, *, image_formula: Ima
 
 @functools.cache
 def _warn_of_missing(encoding: str) -> None:
-    _log.warning("the tokenizer %r is missing, so tokens are only estimated; reinstall litellm to count them", encoding)
+    _log.warning(
+        "the tokenizer %r is missing, so token counts are estimates; reinstall litellm for exact counts", encoding
+    )
 
 
 def content_of(text: str) -> Content:
-    """What kind of text this is, judged by its first 500 characters."""
+    """The kind of text, judged by its first 500 characters."""
     sample = text[:SAMPLE_CHARACTERS]
     length = len(sample)
     if not sample.strip():

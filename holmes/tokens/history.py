@@ -1,7 +1,7 @@
-"""The conversation with its token counts.
+"""The conversation with its token counts, independent of models and limits.
 
-Knows nothing about models or limits. A message is tokenized at most once in its life, and the work of every call grows
-with the messages that are new, not with the history. Refuses to be changed except by appending.
+Each message is tokenized at most once. The cost of every call depends on the new messages, not on the history. Only
+appending changes a history.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class History(Sequence[Message]):
-    """Messages in order. Two histories are the same only when they are the same object.
+    """Messages in order. Two histories are equal only if they are the same object.
 
-    With an estimating counter the counts are estimates, until they could be wrong about a limit.
+    With an estimating counter, the counts are estimates until they could be wrong about a limit.
     """
 
     __slots__ = (
@@ -31,7 +31,7 @@ class History(Sequence[Message]):
         self._counter = counter
         self._messages: list[Message] = []
         self._counts: list[int | None] = []
-        self._bounds: list[int] = []  # of each message: exact, or the most that it can be
+        self._bounds: list[int] = []  # of each message: the exact count or an upper bound
         self._counted_tokens = self._bound_tokens = self._bound_of_uncounted = 0
         self._uncounted: list[int] = []
         self._estimated: list[int] = []
@@ -50,19 +50,18 @@ class History(Sequence[Message]):
 
     @property
     def counter(self) -> TokenCounter:
-        """What counts the messages."""
         return self._counter
 
     def append(self, message: Message) -> None:
-        """Add `message` at the end. Nothing is tokenized yet."""
+        """Add `message` at the end, without tokenizing it."""
         self._append(message, None, None)
 
     def messages(self) -> tuple[Message, ...]:
-        """All messages, as a value that later appends do not change."""
+        """All messages, as a value that later calls of `append` do not change."""
         return tuple(self._messages)
 
     def tokens(self) -> int:
-        """Tokens of all messages, as the counter counts. Counts those that were not counted yet."""
+        """Tokens of all messages. Counts the new ones."""
         for index in self._uncounted:
             self._count(index, self._counter)
         if self._estimates:
@@ -77,24 +76,24 @@ class History(Sequence[Message]):
         return tuple(count for count in self._counts if count is not None)
 
     def count_exactly(self) -> None:
-        """Put exact counts in the place of estimates, where a tokenizer is installed."""
+        """Replace estimates with exact counts, if a tokenizer is installed."""
         self.tokens()
         for index in self._estimated:
             self._count(index, self._counter.exact)
         self._estimated.clear()
 
     def known_tokens(self) -> int:
-        """`tokens()` without counting: of the messages that were not counted yet, the most that they can be."""
+        """`tokens()` without counting, with the upper bounds of new messages."""
         return self._counted_tokens + self._bound_of_uncounted
 
     def upper_bound_tokens(self) -> int:
-        """At least the exact tokens, without a tokenizer; exact for the messages that were counted so before."""
+        """An upper bound of the exact tokens, without a tokenizer. Uses the exact counts that are known."""
         return self._bound_tokens
 
     def exceeds(self, limit_tokens: int) -> bool:
         """Whether the history has more than `limit_tokens`.
 
-        The upper bound decides when it can, and an estimate that is far above the limit; else the exact counts.
+        The upper bound decides if it can, then an estimate far above the limit, then the exact counts.
         """
         if self.upper_bound_tokens() <= limit_tokens:
             return False
@@ -103,7 +102,7 @@ class History(Sequence[Message]):
         return self.tokens() > limit_tokens
 
     def replaced(self, messages: Iterable[Message]) -> History:
-        """A history of `messages` that keeps the counts of those that were here already (the same objects)."""
+        """A history of `messages` that keeps the counts of the same objects."""
         known = {id(message): at for at, message in enumerate(self._messages)}
         history = History((), self._counter)
         for message in messages:
@@ -112,7 +111,7 @@ class History(Sequence[Message]):
         return history
 
     def with_replaced(self, replacements: Mapping[int, Message]) -> History:
-        """A history with other messages of the same text at some positions; their counts are kept."""
+        """A history with other messages of the same text at some positions, with the same counts."""
         history = History((), self._counter)
         for index, message in enumerate(self._messages):
             history._append(replacements.get(index, message), self._counts[index], self._bounds[index])
@@ -120,7 +119,7 @@ class History(Sequence[Message]):
 
     @property
     def is_counted(self) -> bool:
-        """Whether `tokens()` is known without tokenizing anything."""
+        """Whether `tokens()` is known without tokenizing."""
         return not self._uncounted
 
     @property

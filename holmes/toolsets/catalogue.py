@@ -224,7 +224,7 @@ def load_catalogue(
 def _decided_already(entry: WrittenToolset) -> ToolsetStatus | None:
     values = entry.values()
     if values.get("enabled") is False:
-        return _status_of(entry, "disabled", "switched off")
+        return _status_of(entry, "disabled", "disabled in the configuration")
     kind = values.get("type")
     if kind in _CONFIG_ONLY_TYPES:
         return _status_of(entry, "failed", f"type {kind!r} is not supported yet")
@@ -283,5 +283,7 @@ def _python_toolsets(
         if enabled:
             toolsets.append(made)
         else:
-            statuses.append(replace(status, reason="switched off" if entry is not None else "not switched on"))
+            statuses.append(
+                replace(status, reason="disabled in the configuration" if entry is not None else "not enabled")
+            )
     return tuple(toolsets), tuple(statuses)

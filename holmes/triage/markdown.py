@@ -135,7 +135,10 @@ def fix_commands(incident: Incident) -> tuple[str, ...]:
 def _is_missing(incident: Incident) -> bool:
     """Whether the culprit does not exist: nothing was read from it, and it shows no symptom."""
     culprit = incident.culprit
-    says_so = any(word in f"{incident.title} {incident.cause}".lower() for word in ("missing", "does not exist"))
+    says_so = any(
+        word in f"{incident.title} {incident.cause}".lower()
+        for word in ("missing", "does not exist", "no longer exists")
+    )
     return says_so and all(
         finding.subject != culprit and all(each.object != culprit for each in finding.evidence)
         for finding in incident.findings

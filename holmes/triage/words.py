@@ -90,7 +90,7 @@ SYMPTOMS: Final = (
         said=("crash", "crashes", "crashed", "crashing", "crashloop", "crashloopbackoff", "crashlooping", "restart",
               "restarts", "restarted", "restarting", "dies", "dying", "died", "exits", "exited", "exit", "killed",
               "panic", "panics"),
-        found=("crash", "restart", "exit code", "exited", "oomkilled", "backoff", "terminated", "killed"),
+        found=("crash", "restart", "exit code", "exits", "exited", "oomkilled", "backoff", "terminated", "killed"),
     ),
     Symptom(
         name="memory",

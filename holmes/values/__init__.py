@@ -1,5 +1,5 @@
-"""Frozen values and protocols below everything else: messages, events, statistics, errors, tools, findings.
+"""Frozen values and protocols below all other packages, without I/O.
 
-`messages` is a conversation, `events` what happens in an investigation, `tools` what a tool is, `model` what the loop
-needs of a model, `findings` what a diagnosis found, `texts` cuts texts. No I/O.
+`messages` is a conversation, `events` what a run emits, `tools` the interface of tools, `model` the interface of
+models, `findings` the results of a diagnosis.
 """

@@ -1,7 +1,7 @@
-"""The small family of errors. A user's mistake is one line with the fix; a tool's failure is a result, not an error.
+"""All errors of Holmes. A user's mistake is one line with the fix; a failed tool is a result, not an error.
 
-Errors quote what others wrote: a credential plug-in, a provider, a file. So their text is masked where it is made of
-the error, for every line, answer and record alike. What masks is set once for the process, before anything can fail.
+Errors quote foreign text: from a credential plug-in, a provider, a file. So every error masks its text, for terminals,
+answers and records alike. The mask is set once for the process, before anything can fail.
 """
 
 from __future__ import annotations
@@ -15,26 +15,25 @@ if TYPE_CHECKING:
 
 
 class _ErrorMask:
-    """What masks errors in this process."""
+    """The mask for errors in this process."""
 
     mask: Callable[[str], str] | None = None
 
 
 def mask_errors(mask: Callable[[str], str] | None) -> None:
-    """From now on the text of every error is what `mask` makes of it."""
+    """Mask the text of all errors with `mask`."""
     _ErrorMask.mask = mask
 
 
 def masked(text: str) -> str:
-    """What may be said of foreign `text`. Called before a part of it is cut out or joined into one line."""
+    """Foreign `text` without secrets. Call it before cutting or joining the text."""
     return text if _ErrorMask.mask is None else _ErrorMask.mask(text)
 
 
 class HolmesError(Exception):
-    """Something went wrong that a person can understand: the message says what, why and what to do.
+    """An error that a person can understand: the message has the problem, the cause and the fix.
 
-    `exit_code` is what the command line ends with: 1 failed, 2 usage, 3 source or cluster unreachable, 4 damaged
-    database.
+    `exit_code` is that of the command line: 1 failed, 2 usage, 3 source or cluster unreachable, 4 damaged database.
     """
 
     exit_code = 1
@@ -45,15 +44,15 @@ class HolmesError(Exception):
 
 
 class ConfigError(HolmesError):
-    """A setting, file or option is wrong; the message names the place and the nearest valid key."""
+    """A wrong setting, file or option. The message names the place and the nearest valid key."""
 
     exit_code = 2
 
 
 class ModelError(HolmesError):
-    """The provider failed. `retryable` says whether the same request may succeed later.
+    """The provider failed. `retryable`: the same request may succeed later.
 
-    `stats` is what the failed attempts cost, so that nothing that was paid goes uncounted.
+    `stats` is the cost of the failed attempts.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class ModelError(HolmesError):
 
 
 class ContextOverflow(ModelError):
-    """The provider says that the request is too long. `window_tokens` is the real window when the message told it."""
+    """The provider rejected the request as too long. `window_tokens` is the real window if the message has it."""
 
     def __init__(
         self,
@@ -83,9 +82,9 @@ class ContextOverflow(ModelError):
 
 
 class CompactionInsufficientError(HolmesError):
-    """What must stay (system prompt, tools, task, last user message) does not fit the model's window.
+    """The part that must stay (system prompt, tools, task, last user message) exceeds the context window.
 
-    `stats` is what was paid for a summary before that was known.
+    `stats` is the cost of a summary that was written before.
     """
 
     def __init__(self, message: str, *, stats: RequestStats | None = None) -> None:
@@ -94,18 +93,18 @@ class CompactionInsufficientError(HolmesError):
 
 
 class ToolError(HolmesError):
-    """A tool could not run; the tool executor turns it into an error result that the model reads."""
+    """A tool could not run. The tool executor turns it into an error result for the model."""
 
 
 class ResultStoreError(HolmesError):
-    """A result could not be stored or read back (disk full, read-only, unknown id)."""
+    """A result could not be stored or read (disk full, read-only, unknown id)."""
 
 
 class ClusterUnreachable(HolmesError):
-    """No cluster answers: no configuration, no network, or no permission at all."""
+    """The cluster cannot be reached: no configuration, no network, or no permission."""
 
     exit_code = 3
 
 
 class StepLimitReached(HolmesError):
-    """The last step ended without an answer; the message carries what was found until then."""
+    """The last step ended without an answer. The message has the last text of the model."""

@@ -26,7 +26,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
-    """A piece of the reply's text as it arrives. `checked` says that its citations are judged (N6)."""
+    """A piece of the reply's text. `checked`: its citations are judged."""
 
     text: str
     checked: bool = False
@@ -35,9 +35,9 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDiscarded:
-    """The text streamed since the last reply is void: the attempt failed and is made again.
+    """The text streamed since the last reply is void: the attempt failed and is retried.
 
-    `stats` is what the attempt was billed; the reply or error that ends the call counts it too.
+    `stats` is the cost of the attempt, which the final reply or error of the call includes.
     """
 
     model: str
@@ -50,7 +50,7 @@ class AttemptDiscarded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSwitched:
-    """The model failed for good; the next one of the chain goes on."""
+    """The model failed permanently, and the next model of the chain continues."""
 
     from_model: str
     to_model: str
@@ -61,7 +61,7 @@ class ModelSwitched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantReplied:
-    """A reply is complete. `checked` says that the citations in its text are judged (N6)."""
+    """A reply is complete. `checked`: the citations in its text are judged."""
 
     message: AssistantMessage
     stats: RequestStats
@@ -73,7 +73,7 @@ class AssistantReplied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallStarted:
-    """A tool call runs. `description` is one line for people."""
+    """A tool call starts. `description` is one line for people."""
 
     call: ToolCall
     toolset: str | None
@@ -83,7 +83,7 @@ class ToolCallStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallFinished:
-    """A tool call is done. `message` is what the model will see; `error` is set when it failed."""
+    """A tool call ended. `message` is the result for the model; `error` is set if the call failed."""
 
     call: ToolCall
     toolset: str | None
@@ -97,11 +97,10 @@ class ToolCallFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultSpilled:
-    """A result was too large for the conversation: it is in the store, the model sees a pointer and a preview.
+    """A result was too large for the conversation, so the model gets a pointer and a preview.
 
-    `stored` is false when the store failed and the data had to be dropped. `limit` is a clause that names the limit it
-    was over ("the limit is 25,000 tokens"), which may be one of characters or of the whole round; empty when nobody
-    said so.
+    `stored` is false if the store failed and the data was dropped. `limit` names the exceeded limit ("the limit is
+    25,000 tokens"), which can also be in characters or for the whole turn. It is empty if unknown.
     """
 
     call: ToolCall
@@ -114,7 +113,7 @@ class ToolResultSpilled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequired:
-    """A tool call needs a person's decision. It comes before the decision, once for each such call."""
+    """A tool call needs approval. Emitted once for each such call, before the decision."""
 
     call: ToolCall
     description: str
@@ -123,9 +122,9 @@ class ApprovalRequired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """The history is being compacted. Sizes are in tokens as the provider counts them, tool schemas included.
+    """A compaction starts. Sizes are in tokens as the provider counts them, with tool schemas.
 
-    `tokens` may be below `trigger_tokens`: a number of messages, a hook or a person can ask for it too.
+    `tokens` can be below `trigger_tokens`, because the number of messages, a hook or a person can also start it.
     """
 
     tokens: int
@@ -135,11 +134,10 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCompacted:
-    """The history was compacted. `strategy` says how; `emergency` is the answer to a provider's overflow.
+    """The history was compacted by `strategy`. `emergency` follows an overflow.
 
-    `flagged` are names in the summary that what it stands for never had (N8). `removed` is where the removed messages
-    lie, None when they could not be stored; `lost` says that this is so although there is a store. `messages` is the
-    history to go on with.
+    `flagged` are names in the summary that its source does not have. `removed` is where the removed messages are
+    stored; `lost`: the store failed. `messages` is the new history.
     """
 
     strategy: Literal["summarize", "truncate", "emergency"]
@@ -159,7 +157,7 @@ class HistoryCompacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed:
-    """A compaction was not adopted; `reason` says why and what happens instead."""
+    """A compaction was not adopted. `reason` has the cause and the next action."""
 
     reason: str
     stats: RequestStats
@@ -169,9 +167,9 @@ class CompactionFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultsMasked:
-    """Old tool results aged: `count` of them were replaced by fingerprints, previews or paths (P rows).
+    """Old tool results aged: fingerprints, previews or paths replaced `count` of them.
 
-    `messages` is the history to go on with.
+    `messages` is the new history.
     """
 
     count: int
@@ -184,7 +182,7 @@ class ToolResultsMasked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookFired:
-    """A hook of the user did something; `text` is one line for people."""
+    """A hook ran its action. `text` is one line for people."""
 
     hook_id: str
     action: Literal["compact_context", "inject_message", "module_action", "log"]
@@ -194,7 +192,7 @@ class HookFired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptShortened:
-    """The provider counted far fewer prompt tokens than were sent: it may have cut the prompt silently (S5)."""
+    """The provider counted far fewer prompt tokens than were sent, so it may have cut the prompt silently."""
 
     model: str
     estimated_tokens: int
@@ -204,7 +202,7 @@ class PromptShortened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextOverflowed:
-    """The provider refused the request as too long. `window_tokens` is the real window if it told it."""
+    """The provider rejected the request as too long. `window_tokens` is the real window if known."""
 
     model: str
     reason: str
@@ -215,7 +213,7 @@ class ContextOverflowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensCounted:
-    """How full the window is, and what the run has cost so far. `max_output_tokens` is what a reply may take of it."""
+    """The size of the last request and the cost of the run so far. `max_output_tokens` is the limit of a reply."""
 
     prompt_tokens: int
     context_window_tokens: int
@@ -229,10 +227,10 @@ CitationOutcome: TypeAlias = Literal["checked", "cited", "not_found"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:
-    """A claim of the answer and the lines of a stored result that it cites; lines count from 1, both included.
+    """A claim of the answer, and the cited lines of a stored result, counted from 1 and inclusive.
 
-    `checked`: the lines show all that the claim says. `cited`: its names, numbers and quotes stand there, but bytes
-    cannot show all of it, a cause for example. `not_found`: `missing` is what the lines lack, as far as it has a name.
+    `checked`: the lines show the whole claim. `cited`: they have its names, numbers and quotes, but cannot prove all of
+    it, for example a cause. `not_found`: the lines lack `missing`, as far as it can be named.
     """
 
     result_id: ResultId
@@ -245,9 +243,9 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFinished:
-    """The end of a run that answered. `messages` is the whole conversation, ready to be continued.
+    """The end of a run with an answer. `messages` is the whole conversation, ready to be continued.
 
-    `citations` are what `text` cites, each with what came of the check against the stored bytes (N6).
+    `citations` are the checked citations of `text`.
     """
 
     text: str
@@ -261,7 +259,7 @@ class AnswerFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryReplaced:
-    """The end of a compaction that a person asked for. `messages` is the conversation to go on with."""
+    """The end of a compaction on request. `messages` is the new conversation."""
 
     messages: tuple[Message, ...]
     stats: RequestStats
@@ -270,7 +268,7 @@ class HistoryReplaced:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailed:
-    """The end of a run that could not answer. `messages` keeps everything found until then."""
+    """The end of a run without an answer. `messages` is the conversation until then."""
 
     error: str
     exit_code: int
@@ -309,18 +307,18 @@ COSTLY_EVENTS = (
 
 
 class RunningCost:
-    """The cost of one run, event by event. The loop keeps it and puts it on the events as their `total`."""
+    """The cost of one run, event by event. The loop puts it on the events as their `total`."""
 
     def __init__(self) -> None:
         self._settled = self._pending = NOTHING_SPENT
 
     @property
     def stats(self) -> RequestStats:
-        """The settled cost, and failed attempts that no reply or error has counted yet."""
+        """The settled cost, plus failed attempts that no reply or error includes yet."""
         return self._settled if self._pending is NOTHING_SPENT else self._settled + self._pending
 
     def charge(self, stats: RequestStats) -> None:
-        """Add the cost of a call, its failed attempts included."""
+        """Add the cost of a call with its failed attempts."""
         self._settle(self._settled + stats)
 
     def note(self, event: AgentEvent) -> None:
@@ -330,7 +328,7 @@ class RunningCost:
                 self._pending += event.stats
             case AssistantReplied() | HistoryCompacted() | CompactionFailed():
                 self.charge(event.stats)
-            case ContextOverflowed() | ModelSwitched():  # the call failed for good: no reply will count its attempts
+            case ContextOverflowed() | ModelSwitched():  # the call failed permanently: no reply will count its attempts
                 self._settle(self.stats)
             case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._settle(event.stats)
@@ -342,7 +340,7 @@ class RunningCost:
 
 
 def total_cost(event: AgentEvent, before: RequestStats) -> RequestStats:
-    """The cost of the run after `event`; `before` is the cost until then."""
+    """The cost of the run after `event`; `before` is the previous cost."""
     match event:
         case AnswerFinished() | HistoryReplaced() | RunFailed():
             return event.stats

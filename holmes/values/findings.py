@@ -1,6 +1,6 @@
-"""What a diagnosis found: the values behind `holmes scan`, the tool `kubernetes_diagnose` and `builtin/triage`.
+"""The results of a diagnosis, for `holmes scan`, the tool `kubernetes_diagnose` and `builtin/triage`.
 
-Made by `holmes.diagnosis`; written as JSON and read back by `holmes.values.findings_json`. No I/O, no rules.
+`holmes.diagnosis` creates them, `holmes.values.findings_json` writes and reads them as JSON. No I/O, no rules.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ Severity: TypeAlias = Literal["critical", "warning", "info"]
 Role: TypeAlias = Literal["cause", "symptom"]
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("critical", "warning", "info")
-"""From worst to mildest."""
+"""From the highest to the lowest severity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ObjectRef:
-    """Names one object, which may also be one that is missing.
+    """The name of an object that may be missing.
 
-    `namespace` is empty for what has none, `group` for everything that Kubernetes itself brings.
+    `namespace` is empty for cluster-scoped objects, `group` for built-in resources.
     """
 
     kind: str
@@ -39,10 +39,10 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A value as the cluster gave it.
+    """A value from the cluster.
 
-    `path` is the field of `object` (`spec.containers[0].image`), or `log of container web (previous)`, or
-    `event FailedMount`.
+    `path` is the field of `object` (`spec.containers[0].image`), or `log of container web (previous)`, or `event
+    FailedMount`.
     """
 
     object: ObjectRef
@@ -52,12 +52,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one rule says about one object.
+    """The finding of one rule on one object.
 
-    `subject` is where the fault shows; `culprit` what must be changed or created, usually the workload that owns the
-    subject. `cause` is one sentence, `next_check` one command or look. `because` are objects whose own faults would
-    explain this one; a `symptom` steps back behind any cause that is found for the same workload. `since` is RFC 3339,
-    empty when unknown. `subjects` counts objects with the same finding, of which `subject` is one.
+    `subject` shows the fault. `culprit` must be changed or created; it is usually the workload that owns the subject.
+    `cause` is one sentence, `next_check` one command or check. `because` are objects whose own faults would explain
+    this one. A `symptom` yields to every cause of the same workload. `since` is RFC 3339, empty if unknown. `subjects`
+    is the number of objects with the same finding.
     """
 
     rule_id: str
@@ -76,7 +76,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Something that was changed shortly before; a correlation in time, not a proof. `at` is RFC 3339."""
+    """A recent change: a correlation in time, not a proof. `at` is RFC 3339."""
 
     object: ObjectRef
     what: str
@@ -87,9 +87,9 @@ class Change:
 class Incident:
     """One root cause with everything that follows from it.
 
-    `id` is the same in every scan that finds the same cause at the same culprit. The first of `findings` is the root
-    cause, the others say more about it; `symptoms` follow from it. `affected` are the workloads, Services and so on
-    that suffer, `affected_pods` counts pods. `since` is RFC 3339, empty when unknown.
+    `id` is the same in every scan with the same cause and culprit. The first of `findings` is the root cause, the
+    others add details. `symptoms` follow from it. `affected` are the workloads, Services and other objects that suffer;
+    `affected_pods` is a number of pods. `since` is RFC 3339, empty if unknown.
     """
 
     id: str
@@ -111,20 +111,20 @@ class Incident:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence of the root cause, the most telling first."""
+        """The evidence of the root cause, the strongest first."""
         return tuple(dict.fromkeys(each for finding in self.findings for each in finding.evidence))
 
     @property
     def next_checks(self) -> tuple[str, ...]:
-        """What to look at next, the most useful first."""
+        """The next checks, the most useful first."""
         return tuple(dict.fromkeys(finding.next_check for finding in self.findings if finding.next_check))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotChecked:
-    """Something that could not be looked at: never to be read as healthy.
+    """A check that could not run, which never means healthy.
 
-    `rules` are those that need it; `kinds` the kinds of objects that are missing, if it is about objects.
+    `rules` are the rules that need it. `kinds` are the kinds of the missing objects, if any.
     """
 
     what: str
@@ -135,7 +135,7 @@ class NotChecked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindCount:
-    """How many objects of a kind were looked at, and how many of them an incident of at least a warning names."""
+    """The number of checked objects of a kind, and how many of them have an incident of at least a warning."""
 
     kind: str
     total: int
@@ -144,7 +144,7 @@ class KindCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanCost:
-    """What the scan took. `list_calls` counts lists, `requests` every page, object and log that was read."""
+    """The effort of a scan. `list_calls` is the number of lists, `requests` that of all pages, objects and logs."""
 
     list_calls: int
     requests: int
@@ -154,9 +154,10 @@ class ScanCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisReport:
-    """Everything that one scan says. `namespaces` is empty for the whole cluster; `taken_at` is RFC 3339.
+    """The complete result of one scan.
 
-    Incidents come in order of importance. `omitted` counts incidents that were left out for want of room.
+    `namespaces` is empty for the whole cluster; `taken_at` is RFC 3339. The most important incidents come first.
+    `omitted` is the number of incidents that had no room.
     """
 
     taken_at: str
@@ -171,5 +172,5 @@ class DiagnosisReport:
 
     @property
     def complete(self) -> bool:
-        """Whether everything could be looked at; without that, nothing may be called healthy without a reservation."""
+        """Whether every check ran. Otherwise "healthy" needs a reservation."""
         return not self.not_checked

@@ -1,9 +1,8 @@
-"""The JSON contract of a diagnosis, described in `docs/diagnosis.md`.
+"""The JSON format of a diagnosis, documented in `docs/diagnosis.md`.
 
-What `kubernetes_diagnose` and `holmes scan -o json` write, and `builtin/triage` and `--baseline` read back.
-
-Empty values inside of incidents are left out when writing. Reading accepts unknown keys, so that a newer Holmes can be
-read by an older one within the same version of the contract.
+`kubernetes_diagnose` and `holmes scan -o json` write it, `builtin/triage` and `--baseline` read it. Empty values inside
+incidents are not written. Unknown keys are ignored, so that an older Holmes can read the same version of the format
+from a newer one.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ CONTRACT_VERSION: Final = 1
 
 
 def report_to_json(report: DiagnosisReport) -> str:
-    """The report as indented JSON with keys in a fixed order; equal reports give equal text."""
+    """The report as indented JSON with a fixed order of keys, so that equal reports give equal text."""
     return json.dumps(report_to_document(report), indent=1, ensure_ascii=False)
 
 
 def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
-    """The report as JSON values. The lists of incidents and of what was not checked are there even when empty."""
+    """The report as JSON values. The lists of incidents and failed checks are present even if empty."""
     return {
         **_filled(
             version=CONTRACT_VERSION,
@@ -54,14 +53,14 @@ def report_to_document(report: DiagnosisReport) -> dict[str, JsonValue]:
 
 
 def report_from_json(text: str) -> DiagnosisReport:
-    """Read a report back. Raises `ValueError` with one line for anything that is not a report of this version."""
+    """Read a report. Raises `ValueError` with one line for anything but a report of this version."""
     try:
         document = json.loads(text)
     except RecursionError as error:
         message = "not a diagnosis: nested too deeply"
         raise ValueError(message) from error
     if not isinstance(document, dict) or "incidents" not in document:
-        message = "not a diagnosis: a JSON object with 'incidents' is expected"
+        message = "not a diagnosis; expected a JSON object with 'incidents'"
         raise ValueError(message)
     if document.get("version") != CONTRACT_VERSION:
         message = f"a diagnosis of version {document.get('version')!r}; this Holmes reads version {CONTRACT_VERSION}"
@@ -111,12 +110,12 @@ def _ref_document(ref: ObjectRef) -> dict[str, JsonValue]:
 
 
 def _filled(**values: JsonValue) -> dict[str, JsonValue]:
-    """Without empty values: they cost tokens and say nothing. False says something."""
+    """Without empty values, which cost tokens and mean nothing. False stays."""
     return {key: value for key, value in values.items() if value or value is False}
 
 
 def _spoken(ref: ObjectRef) -> str:
-    """`Deployment shop/checkout`, or `Certificate.cert-manager.io shop/web`: shorter than an object per piece."""
+    """`Deployment shop/checkout` or `Certificate.cert-manager.io shop/web`, which is shorter than an object."""
     return f"{ref.kind}.{ref.group} {ref.path}" if ref.group else str(ref)
 
 

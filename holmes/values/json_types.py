@@ -1,4 +1,4 @@
-"""The shape of JSON, for values that come from outside and whose fields nobody here knows."""
+"""The types of JSON, for foreign values with unknown fields."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The conversation as values: what was said, by whom, in which order.
+"""The conversation as values: texts, speakers and order. All values are frozen and compare by content.
 
-Read by everything; written by the loop. No provider's words here: `holmes.llm` translates to and from the wire.
-All values are frozen and compare by content.
+Independent of providers: `holmes.llm` converts to and from their formats.
 """
 
 from __future__ import annotations
@@ -18,14 +17,12 @@ ToolStatus: TypeAlias = Literal["success", "error", "no_data", "approval_require
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A piece of text."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """A picture as raw bytes (base64 exists only on the wire). `media_type` is for example `image/png`."""
+    """An image as raw bytes, since only the wire uses base64. `media_type` is for example `image/png`."""
 
     data: bytes
     media_type: str
@@ -36,7 +33,7 @@ Part: TypeAlias = Text | Image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reasoning:
-    """An opaque block that a provider wants back untouched; `payload` is its JSON, `provider` its only reader."""
+    """An opaque block that a provider needs back unchanged. `payload` is its JSON, and only `provider` reads it."""
 
     provider: str
     payload: str
@@ -44,10 +41,10 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """The model's wish to run a tool.
+    """A tool call of the model.
 
-    `arguments` is always the text of a JSON object, so that it can be sent back byte for byte. When the model wrote
-    something that could not be repaired into one, `arguments` is `{}` and `malformed` keeps what it wrote.
+    `arguments` is always the text of a JSON object, so that it can be sent back byte for byte. If the text of the model
+    cannot be repaired into one, `arguments` is `{}` and `malformed` is that text.
     """
 
     id: ToolCallId
@@ -58,7 +55,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """Where the full content of a result lies. `path` is None when the store is not a folder."""
+    """The full content of a result in the store. `path` is None if the store has no files."""
 
     id: ResultId
     path: str | None
@@ -68,10 +65,10 @@ class StoredResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandedOver:
-    """The stored results that a conversation may read; the store has those of others too.
+    """The stored results that a conversation may read, of all results in the store.
 
-    `removed` are those of `ids` that hold messages which compaction removed: what such messages point at may be read
-    as well.
+    `removed` are those of `ids` that hold messages from a compaction. The results that these messages refer to may be
+    read too.
     """
 
     ids: frozenset[ResultId] = frozenset()
@@ -83,16 +80,16 @@ NOTHING_HANDED_OVER: Final = HandedOver()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemMessage:
-    """The instructions. Its bytes never change within a conversation, or the provider's prompt cache is lost."""
+    """The instructions. Their bytes never change within a conversation, to keep the provider's prompt cache valid."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionMark:
-    """How the history was right after a compaction: rounds in the kept tail, and tokens in all.
+    """The state of the history after a compaction: turns in the kept tail, and all tokens.
 
-    It lies in the conversation, so that the cooldown (S1) outlives a restart.
+    It is part of the conversation, so that the cooldown survives a restart.
     """
 
     kept_rounds: int
@@ -101,11 +98,11 @@ class CompactionMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
-    """What the user said (`request`), or what Holmes says in the user's place.
+    """A message of the user (`request`), or of Holmes in the user's place.
 
-    `attachment` is a file or piped text that goes with the next request; `summary` stands for rounds that compaction
-    removed, and `mark` then says where that compaction stood; `note` is an instruction of the loop. `stored` is where
-    the whole text lies when a pointer stands in its place.
+    `attachment` is a file or piped text for the next request. `summary` replaces removed turns, and `mark` is the
+    state after that compaction. `note` is an instruction of the loop. `stored` is the whole text if a pointer replaces
+    it.
     """
 
     parts: tuple[Part, ...]
@@ -132,9 +129,8 @@ class AssistantMessage:
 class ToolMessage:
     """The result of one call as the model sees it.
 
-    `stored` is where every byte of the output lies, also while the output is still whole in the conversation; empty
-    when there is no store. `spilled` says that a pointer stands in place of the output, `masked` that ageing replaced
-    it.
+    `stored` has every byte of the output, even while the conversation has the whole output. It is empty without a
+    store. `spilled`: a pointer replaces the output. `masked`: ageing replaced it.
     """
 
     call_id: ToolCallId

@@ -1,4 +1,4 @@
-"""What the loop needs of a model. Implemented in `holmes.llm`."""
+"""The interface of models. `holmes.llm` implements it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLimits:
-    """Sizes in tokens. `max_output_tokens` is what the model can write at most in one reply.
+    """Limits in tokens. `max_output_tokens` is the maximum of one reply.
 
-    `thinking_tokens` is the thinking budget that was configured; providers take it out of the reply. `encoding` names
-    the tiktoken encoding that comes closest; None where estimates will do. `image_formula` says how pictures count.
+    `thinking_tokens` is the configured thinking budget, which providers take from the reply. `encoding` is the closest
+    tiktoken encoding, None if estimates are enough. `image_formula` is the formula for images.
     """
 
     context_window_tokens: int
@@ -38,15 +38,16 @@ class ModelLimits:
 
     @property
     def output_reserve_tokens(self) -> int:
-        """What is kept free for the reply when nothing is set and nothing was learned about the window."""
+        """The default room for the reply, without settings and learned windows."""
         return self.reserve_tokens(None, self.context_window_tokens)
 
     def reserve_tokens(self, output_reserved: int | None, window_tokens: int) -> int:
-        """What is kept free for the reply in a window of `window_tokens`, and sent as max_tokens: the same number.
+        """The room for the reply in a window of `window_tokens`, which is also sent as max_tokens.
 
-        `output_reserved`, which is for the answer alone, or all that the model can write; at most a quarter of the
-        window, since an unclamped 64k would make every small window compact for ever. A thinking budget needs more
-        than itself, and gets up to half of the window; what has no room even there is not asked to think.
+        This is `output_reserved`, which is for the answer alone, or the model's output limit. It is at most a quarter
+        of the window, because an output limit of 64k would make every small window compact forever. A thinking budget
+        needs more than itself and gets up to half of the window. If even that is too small, the model is not asked to
+        think.
         """
         wanted = output_reserved + self.thinking_tokens if output_reserved else self.max_output_tokens
         reserve = min(wanted, self.max_output_tokens, window_tokens // _LARGEST_OUTPUT_SHARE)
@@ -56,10 +57,10 @@ class ModelLimits:
         return max(reserve, min(least, self.max_output_tokens, window_tokens // _LARGEST_THINKING_SHARE))
 
     def reply_tokens(self, text_tokens: int, most_tokens: int) -> int:
-        """What a reply of `text_tokens` may take with its thinking, at most `most_tokens` and what the model can write.
+        """The limit of a reply with `text_tokens` of text and its thinking, at most `most_tokens` and the output limit.
 
-        Where both have no room, what leaves more for the text: less text after the thinking, or so little in all that
-        the request does not think.
+        If both do not fit, the choice leaves more room for the text: less text after the thinking, or a limit
+        so low that the request does not think.
         """
         most = min(most_tokens, self.max_output_tokens)
         if text_tokens + self.thinking_tokens <= most:
@@ -70,11 +71,10 @@ class ModelLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One request. `messages` starts with the system message; pairing of calls and results holds.
+    """One request. `messages` starts with the system message, and every call has its result.
 
-    `max_output_tokens` is what the reply may take with its thinking; a request without room for that does not think.
-
-    `tools` stay in the request even with `tool_choice="none"`, since leaving them out would break the cached prefix.
+    `max_output_tokens` is the limit of the reply with its thinking; a request without room for that does not think.
+    `tools` stay in the request even with `tool_choice="none"`, to keep the cached prefix valid.
     """
 
     messages: Sequence[Message]
@@ -87,8 +87,8 @@ class ModelRequest:
 class ModelReply:
     """A finished reply. `stats` includes failed attempts that were billed.
 
-    `context_tokens` are the prompt tokens of this attempt alone, estimated when the provider did not count; 0 when
-    unknown. `reported_prompt_tokens` are the same when the provider itself counted them, else None.
+    `context_tokens` are the prompt tokens of this attempt alone: estimated if the provider did not count, 0 if unknown.
+    `reported_prompt_tokens` are the same if the provider counted them, else None.
     """
 
     message: AssistantMessage
@@ -103,22 +103,22 @@ EmitEvent: TypeAlias = "Callable[[AgentEvent], Awaitable[None]]"
 
 
 class ChatModel(Protocol):
-    """A model that can be asked."""
+    """A model that answers requests."""
 
     @property
     def name(self) -> str:
-        """The name users know it by."""
+        """The name that users know."""
         ...
 
     @property
     def limits(self) -> ModelLimits:
-        """Sizes; may import heavy things on first use."""
+        """The limits. The first use may import large packages."""
         ...
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Answer `request`, emitting `TextDelta` while text arrives and `AttemptDiscarded` when that text is void.
+        """Answer `request`. Emits `TextDelta` for text, and `AttemptDiscarded` when that text is void.
 
-        Retries what can be retried. Raises `ContextOverflow` when the request is too long, else `ModelError`.
-        Cancelling it closes the connection.
+        Retries failures that may pass. Raises `ContextOverflow` if the request is too long, else `ModelError`.
+        Cancelling closes the connection.
         """
         ...

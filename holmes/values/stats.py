@@ -1,4 +1,4 @@
-"""What a request cost. Filled in `holmes.llm` only; the loop adds compactions and sums."""
+"""The cost of model calls, in tokens and money."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ _NOT_NUMBERS: Final = frozenset({"estimated", "summaries"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStats:
-    """Tokens and money of any number of model calls; `a + b` is the cost of both.
+    """Tokens and money of any number of model calls. `a + b` is the cost of both.
 
     `prompt_tokens` includes `cached_tokens` and `cache_creation_tokens`; `completion_tokens` includes
-    `reasoning_tokens`. `cost` is in US dollars. `estimated` is true as soon as one summand was estimated because the
-    provider reported no usage. `unpriced_calls` counts calls of models whose price is not known (cost 0 is then a
-    lower bound). `compactions` counts compactions that were adopted; `compaction_cost` and `compaction_tokens` are the
-    part of `cost` and of `total_tokens` that writing summaries took; the rest is the investigation's. `summaries` says
-    the same for each model that wrote some, in the order in which they were first asked.
+    `reasoning_tokens`. `cost` is in US dollars. `estimated`: the provider reported no usage for a part of it.
+    `unpriced_calls` are calls of models without a known price, so that `cost` is a lower bound. `compactions` are the
+    adopted ones. `compaction_cost` and `compaction_tokens` are the share of summaries in `cost` and `total_tokens`.
+    `summaries` has the same for each model that wrote some, in the order of their first request.
     """
 
     prompt_tokens: int = 0
@@ -43,12 +42,12 @@ class RequestStats:
 
     @property
     def investigation_cost(self) -> float:
-        """What everything but compaction cost, in US dollars."""
+        """The cost without compaction, in US dollars."""
         return self.cost - self.compaction_cost
 
     @property
     def investigation_tokens(self) -> int:
-        """Tokens of everything but compaction."""
+        """Tokens without compaction."""
         return self.total_tokens - self.compaction_tokens
 
     @property
@@ -59,7 +58,7 @@ class RequestStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpend:
-    """What calls of one model cost; `stats` names no models itself."""
+    """The cost of the calls of one model."""
 
     model: str
     stats: RequestStats
@@ -73,13 +72,13 @@ def _by_model(spends: tuple[ModelSpend, ...]) -> tuple[ModelSpend, ...]:
 
 
 def tokens_of(stats: RequestStats) -> dict[str, int]:
-    """The tokens by kind and in all, as documents name them."""
+    """The tokens by kind and in total, under their names in documents."""
     kinds = ("prompt", "completion", "total", "cached", "cache_creation", "reasoning")
     return {f"{kind}_tokens": getattr(stats, f"{kind}_tokens") for kind in kinds}
 
 
 def spend_by_model(stats: RequestStats) -> list[dict[str, str | int | float]]:
-    """What each model that wrote summaries took for it, as documents show it."""
+    """The cost of summaries for each model, as in documents."""
     return [
         {
             "model": each.model,

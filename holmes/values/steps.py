@@ -1,7 +1,7 @@
 """How the loop runs steps, waits for several at once, and streams events.
 
 `StepRunner` lets a durable runner replay a run: it runs the steps, reads the clock and makes the ids. A step is one
-`complete()`, one summary request, or one tool call with its spill, so that no large output enters the journal.
+`complete()`, one summary request, or one tool call with its stored result, so that no large output enters the journal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StepRunner(Protocol):
     """Runs named steps in a deterministic order and returns their recorded results."""
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
-        """Run `step`, or return what it returned when this run already did it. `name` is unique within the run."""
+        """Run `step`, or return its recorded result if this run already did it. `name` is unique within the run."""
         ...
 
     def now_seconds(self) -> float:
@@ -35,10 +35,9 @@ class StepRunner(Protocol):
 
 
 class DirectStepRunner:
-    """Runs each step once, records nothing."""
+    """Runs each step once, without records."""
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:  # noqa: ARG002  the protocol's parameter
-        """Run `step`."""
         return await step()
 
     def now_seconds(self) -> float:
@@ -51,7 +50,7 @@ class DirectStepRunner:
 
 
 async def concurrently(works: Iterable[Coroutine[None, None, T]]) -> tuple[T, ...]:
-    """The results in the order of `works`. The first error cancels the rest and is raised as it is."""
+    """The results in the order of `works`. The first error cancels the rest and is raised unchanged."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work) for work in works]

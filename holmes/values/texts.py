@@ -1,8 +1,7 @@
-"""Texts that come from outside: cut where a reader has no room, of whole characters, judged as a server's address.
+"""Foreign texts: shortened, made of whole characters, or checked as a server address.
 
-A cut never leaves half of a masked secret's placeholder. Half of a secret is no longer recognised as one, so foreign
-text is masked before it is cut: `excerpt`. Pure: an address is neither resolved nor asked, but what every HTTP client
-would refuse later is refused in better words.
+A cut never leaves a part of a placeholder of a secret. A part of a secret cannot be recognised, so foreign text is
+masked before it is cut: `excerpt`. An address is checked without a lookup or a connection.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ _LAST_WORD: Final = re.compile(r"[^\s\"',;|<>(){}\[\]]+\Z")
 
 
 def whole_characters(text: str) -> str:
-    """`text` with U+FFFD in place of each half of a character; two that belong together become one."""
+    """`text` with U+FFFD in place of each unpaired surrogate. Pairs become one character."""
     if text.isascii() or _HALF.search(text) is None:
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def fault_of_address(address: str) -> str | None:
-    """Why `address` cannot be that of an HTTP server, as the end of a sentence; None when it can."""
+    """Why `address` cannot be an HTTP server, as the end of a sentence; None if it can."""
     try:
         parts = urlsplit(address)
         port = parts.port
     except ValueError as error:
         return f"cannot be read ({error})"
     if any(character.isspace() or not character.isprintable() for character in address):
-        return "has spaces or control characters in it"
+        return "has spaces or control characters"
     if parts.scheme not in ("http", "https"):
         return "does not begin with http:// or https://"
     if not parts.hostname:
-        return "names no host"
+        return "has no host"
     if parts.netloc.endswith(":") or port == 0:
         return "has a colon after the host, but no port"
     return None
@@ -49,7 +48,7 @@ def fault_of_address(address: str) -> str | None:
 def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
     """`text`, or its beginning and `mark`, together at most `most_characters` characters.
 
-    A placeholder is kept whole or left out. For text that is masked already, or that is nobody's but ours.
+    Keeps placeholders whole or leaves them out. Only for text that is masked already or comes from Holmes itself.
     """
     if len(text) <= most_characters:
         return text
@@ -57,9 +56,9 @@ def shortened(text: str, most_characters: int, *, mark: str = "…") -> str:
 
 
 def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
-    """`shortened` for text that others wrote and nobody masked yet. Text that fits is left to who masks the whole.
+    """`shortened` for foreign text that is not masked yet. Text that fits is left to the mask of the whole.
 
-    Of a very long text only the beginning is masked, so that this takes milliseconds whatever others wrote.
+    Only the beginning of a very long text is masked, to keep the call within milliseconds.
     """
     if len(text) <= most_characters:
         return text
@@ -69,21 +68,21 @@ def excerpt(text: str, most_characters: int, *, mark: str = "…") -> str:
 
 
 def without_last_word(text: str) -> str:
-    """Text that ends where something stopped reading, without the last word, which may be half of a secret.
+    """Text without its last word, which may be a part of a secret because the text was cut there.
 
-    A word ends at a space, quote, comma or bracket. One of more than 200 characters stays.
+    A word ends at a space, quote, comma or bracket. A word of more than 200 characters stays.
     """
     half = _LAST_WORD.search(text[-_LONGEST_WORD - 1 :])
     return text if half is None or len(half[0]) > _LONGEST_WORD else text[: len(text) - len(half[0])]
 
 
 def before_placeholder(text: str, end: int) -> int:
-    """Where to cut `text` at the end of a piece: at `end`, or where the placeholder begins that lies there."""
+    """Where to end a piece of `text`: at `end`, or before a placeholder at this position."""
     return (_placeholder_at(text, end) or (end, end))[0]
 
 
 def after_placeholder(text: str, start: int) -> int:
-    """Where to cut `text` at the start of a piece: at `start`, or where the placeholder ends that lies there."""
+    """Where to start a piece of `text`: at `start`, or after a placeholder at this position."""
     return (_placeholder_at(text, start) or (start, start))[1]
 
 

@@ -1,7 +1,7 @@
-"""Fits a model's arguments to a tool's schema.
+"""Converts a model's arguments to the types of a tool's schema.
 
-Small models write `"5"` for 5, `"true"` for true, a bare value for a list of one, or the JSON of an object as a string.
-What can be read only one way is converted; anything else is refused with a message that the model can act on.
+Small models write `"5"` for 5, `"true"` for true, a single value for a list, or the JSON of an object as a string.
+Unambiguous values are converted. All others are errors that help the model to correct the call.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class _Mismatch(ValueError):
-    """The value cannot be read as the schema's type; the message says what was expected."""
+    """The value does not have the schema's type. The message has the expected type."""
 
 
 def coerce_arguments(tool: Tool, arguments: JsonObject) -> dict[str, JsonValue]:
-    """The arguments as `tool` declares them: converted, defaults filled in, in the order of the declaration.
+    """The arguments for `tool`: converted, with defaults, in the order of the declaration.
 
-    Raises `ToolError` for a missing or unknown parameter or a value that does not fit, naming all of them at once.
+    Raises one `ToolError` for all missing or unknown parameters and invalid values.
     """
     problems: list[str] = []
     known = {parameter.name for parameter in tool.parameters}
@@ -80,7 +80,7 @@ def _coerce(value: JsonValue, schema: ParameterSchema) -> JsonValue:
 
 def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> JsonValue:
     reasons = []
-    # A value that fits one option already is not converted for another one: 5 stays 5 for string|integer.
+    # A value that already fits one option is not converted for another: 5 stays 5 for string|integer.
     for option in sorted(options, key=lambda option: not _fits(value, option)):
         try:
             return _coerce(value, option)
@@ -90,7 +90,7 @@ def _first_that_fits(value: JsonValue, options: tuple[ParameterSchema, ...]) -> 
 
 
 def _fits(value: JsonValue, schema: ParameterSchema) -> bool:
-    """Whether `value` is what `schema` describes, without any conversion."""
+    """Whether `value` matches `schema` without conversion."""
     if schema.any_of:
         return any(_fits(value, option) for option in schema.any_of)
     if schema.types and not any(_has_type(value, name) for name in schema.types):
@@ -117,7 +117,7 @@ def _fits_properties(value: Mapping[str, JsonValue], schema: ParameterSchema) ->
 def _coerce_type(value: JsonValue, schema: ParameterSchema) -> JsonValue:
     if not schema.types:
         return value
-    # A value that already has one of the types stays as it is: "5" for string|integer is the string the model wrote.
+    # A value that already has one of the types stays unchanged: "5" for string|integer stays a string.
     for name in schema.types:
         if _has_type(value, name):
             return _coerce_children(value, schema)

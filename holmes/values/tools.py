@@ -1,9 +1,7 @@
-"""What a tool is: its schema for the model, the call, the result and its store; and a toolset, which runs calls.
+"""Tools and toolsets: the schema for the model, calls, results, and the store of results.
 
-Toolsets live in `holmes.toolsets`, stores of results in `holmes.stores`. Cross-cutting behaviour (approval, caching,
-redaction) wraps a toolset and is never an `if` in the loop. The label of a stored result is written by the spill, shown
-to the model so that it can cite the result, and left out by everything that wants the output itself: masks, line
-counts, citations.
+Cross-cutting behaviour (approval, caching, redaction) wraps a toolset and is never an `if` in the loop. The label of a
+stored result lets the model cite it. Masks, line counts and citations use the output without its label.
 """
 
 from __future__ import annotations
@@ -27,14 +25,14 @@ QUERY_TOOL: Final = "query_stored_result"
 STATS_TOOL: Final = "summarize_stored_result"
 IMAGE_TOOL: Final = "read_image_file"
 RESULT_TOOLS: Final = (SEARCH_TOOL, LINES_TOOL, QUERY_TOOL, STATS_TOOL, IMAGE_TOOL)
-"""The tools that read stored results back. What they answer is bounded and in the store already."""
+"""The tools that read stored results. Their answers are limited in size and already in the store."""
 
 _LABEL = re.compile(r"\[result ([0-9a-zA-Z_-]+)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterSchema:
-    """The JSON schema of a value, as far as tools need it. Empty `types` means any type."""
+    """The JSON schema of a value, as far as tools need it. Empty `types` allow any type."""
 
     types: tuple[JsonType, ...] = ()
     description: str = ""
@@ -45,7 +43,7 @@ class ParameterSchema:
     any_of: tuple[ParameterSchema, ...] = ()
 
     def to_json_schema(self) -> dict[str, JsonValue]:
-        """The schema as providers read it, with keys in a fixed order (the prompt cache wants stable bytes)."""
+        """The schema for providers, with a fixed order of keys, because the prompt cache needs stable bytes."""
         schema: dict[str, JsonValue] = {}
         if self.types:
             schema["type"] = self.types[0] if len(self.types) == 1 else list(self.types)
@@ -68,7 +66,7 @@ class ParameterSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A named value that a tool takes. `default` is applied by the tool executor when the model leaves it out."""
+    """A named value of a tool. The tool executor applies `default` if the model leaves it out."""
 
     name: str
     schema: ParameterSchema
@@ -77,7 +75,7 @@ class Parameter:
 
 
 def object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
-    """The `properties` and `required` part of an object's JSON schema."""
+    """The keys `properties` and `required` of an object's JSON schema."""
     properties: dict[str, JsonValue] = {parameter.name: parameter.schema.to_json_schema() for parameter in parameters}
     required: list[JsonValue] = [parameter.name for parameter in parameters if parameter.required]
     return {"properties": properties, **({"required": required} if required else {})}
@@ -85,7 +83,7 @@ def object_schema(parameters: tuple[Parameter, ...]) -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """What the model is told about a tool."""
+    """The description of a tool for the model."""
 
     name: str
     description: str
@@ -98,9 +96,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInvocation:
-    """One call that is about to run: arguments parsed, coerced to the schema's types, defaults filled in.
+    """A call that is about to run, with converted arguments and defaults.
 
-    `handed_over` are the stored results of the conversation that calls.
+    `handed_over` are the stored results that the conversation may read.
     """
 
     call_id: ToolCallId
@@ -111,11 +109,11 @@ class ToolInvocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool returns.
+    """The result of a tool.
 
-    `data` is the output; `error` one line that says what went wrong and what to do; `invocation` the command or
-    request that ran, for people and for the transcript. `spillable` is false for tools that read stored results back:
-    their answers are bounded already and never go to the store again.
+    `data` is the output; `error` is one line with the problem and the fix; `invocation` is the command or request, for
+    people and the transcript. `spillable` is false for tools that read stored results, because their results never go
+    to the store again.
     """
 
     status: ToolStatus
@@ -128,7 +126,7 @@ class ToolResult:
 
 
 class Toolset(Protocol):
-    """A named group of tools that run together."""
+    """A named group of tools."""
 
     @property
     def name(self) -> str:
@@ -137,20 +135,20 @@ class Toolset(Protocol):
 
     @property
     def instructions(self) -> str:
-        """What the system prompt says about these tools; may be empty."""
+        """The part of the system prompt about these tools; may be empty."""
         ...
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What the model can call, in a fixed order."""
+        """The tools, in a fixed order."""
         ...
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """One line for people: what this call does."""
+        """One line for people about this call."""
         ...
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Run the call. Cancelling it ends whatever it started. May raise; the tool executor makes a result of it."""
+        """Run the call. Cancelling stops everything that it started. The tool executor handles all exceptions."""
         ...
 
 
@@ -162,53 +160,48 @@ class WrapperToolset:
 
     @property
     def name(self) -> str:
-        """The wrapped toolset's name."""
         return self.inner.name
 
     @property
     def instructions(self) -> str:
-        """The wrapped toolset's instructions."""
         return self.inner.instructions
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The wrapped toolset's tools."""
         return self.inner.tools
 
     def describe(self, invocation: ToolInvocation) -> str:
-        """The wrapped toolset's line."""
         return self.inner.describe(invocation)
 
     def needs_approval(self, invocation: ToolInvocation) -> bool:
-        """Whether a wrapper inside asks a person before the call runs."""
+        """Whether an inner wrapper requires approval of the call."""
         return isinstance(self.inner, WrapperToolset) and self.inner.needs_approval(invocation)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """The wrapped toolset's result."""
         return await self.inner.call(invocation)
 
 
 class ResultStore(Protocol):
-    """Keeps bytes verbatim under an id made of their content. Same content, same id, stored once."""
+    """Keeps bytes verbatim under an id made from their content. The same content is stored once, with one id."""
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:
         """Store `content` for one call.
 
-        Raises `ResultStoreError` when that is not possible (disk full, read-only); nothing half-written stays behind.
-        The same call id twice never overwrites.
+        Raises `ResultStoreError` (disk full, read-only) and leaves no incomplete file. The same call id never
+        overwrites.
         """
         ...
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
         """The content and its description.
 
-        Raises `ResultStoreError` for an unknown id and for one whose time has run out. Names no other id.
+        Raises `ResultStoreError` for an unknown or expired id. The error names no other id.
         """
         ...
 
 
 def result_label(stored: Sequence[StoredResult]) -> str:
-    """The last part of a labelled result: `[result <id>]`, of its text if it has one. Empty when nothing is stored."""
+    """The label after a result: `[result <id>]`, of its text if it has one. Empty if nothing is stored."""
     if not stored:
         return ""
     shown = next((each for each in stored if not each.media_type.startswith("image/")), stored[0])
@@ -216,7 +209,7 @@ def result_label(stored: Sequence[StoredResult]) -> str:
 
 
 def label_of(message: ToolMessage) -> str | None:
-    """The label that `message` ends with, or None. Only an id that is stored for this message makes a label."""
+    """The label at the end of `message`, or None. Only the id of a result of this message is a label."""
     last = message.parts[-1] if len(message.parts) > 1 else None
     if not isinstance(last, Text):
         return None
@@ -225,5 +218,5 @@ def label_of(message: ToolMessage) -> str | None:
 
 
 def output_text(message: ToolMessage) -> str:
-    """The text of `message` without its label: what the tool said, or the pointer or mask in its place."""
+    """The text of `message` without its label: the output, or the pointer or mask in its place."""
     return message.text if label_of(message) is None else joined_text(message.parts[:-1])

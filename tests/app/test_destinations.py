@@ -75,10 +75,10 @@ async def test_half_of_these_keys_or_a_second_destination_of_the_name_is_an_erro
     tmp_path: Path,
 ) -> None:
     assert await complaint(tmp_path, f"slack_token: {TOKEN}\n") == (
-        "~/config.yaml:1: 'slack_token' needs 'slack_channel' as well"
+        "~/config.yaml:1: 'slack_token' also needs 'slack_channel'"
     )
     assert await complaint(tmp_path, "slack_channel: a\n") == (
-        "~/config.yaml:1: 'slack_channel' needs 'slack_token' as well"
+        "~/config.yaml:1: 'slack_channel' also needs 'slack_token'"
     )
     other = "alerts: {destinations: {slack: {type: webhook, url: 'http://h/'}}}\n"
     assert "remove one of them" in await complaint(tmp_path, f"slack_token: {TOKEN}\nslack_channel: a\n{other}")
@@ -94,11 +94,14 @@ async def test_a_route_to_a_destination_that_is_not_there_names_the_nearest(tmp_
 @pytest.mark.parametrize(
     ("destination", "expected"),
     [
-        (f"{{type: slack, token: '{TOKEN} x', channel: a}}", "destination 'd': `token` is empty or has characters"),
+        (f"{{type: slack, token: '{TOKEN} x', channel: a}}", "'d': `token` is empty or contains characters"),
         ("{type: slack, token: ' ', channel: a}", "destination 'd': `token` is empty"),
-        ("{type: webhook, url: 'https:///very-secret'}", "destination 'd': `url` is no address"),
-        ("{type: webhook, url: 'http://h:very-secret/'}", "destination 'd': `url` is no address"),
-        (f"{{type: slack, token: {TOKEN}, channel: a, api_url: nowhere}}", "destination 'd': `api_url` is no address"),
+        ("{type: webhook, url: 'https:///very-secret'}", "destination 'd': `url` is not a valid URL"),
+        ("{type: webhook, url: 'http://h:very-secret/'}", "destination 'd': `url` is not a valid URL"),
+        (
+            f"{{type: slack, token: {TOKEN}, channel: a, api_url: nowhere}}",
+            "'d': `api_url` is not a valid URL",
+        ),
     ],
 )
 async def test_what_cannot_be_sent_is_found_at_the_start_and_not_shown(

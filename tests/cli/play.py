@@ -14,12 +14,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holmes.cli.commands.approval import TerminalApprover
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interactive import COMMANDS, InteractiveLoop
 from holmes.cli.commands.interrupts import Interrupts
-from holmes.cli.commands.line_reader import make_line_reader
 from holmes.cli.commands.session import Session, SessionParts, question_mask
+from holmes.cli.commands.terminal_input import TerminalApprover, make_line_reader
 from holmes.cli.render.event_lines import Detail
 from holmes.cli.render.rendering import choose_renderer
 from holmes.core.tools_utils.tool_executor import ApprovalGate

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holmes.cli.render.context_bar import context_lines
+from holmes.cli.render.terminal import context_lines
 from holmes.core.upkeep import ContextUsage
 
 
@@ -48,7 +48,7 @@ def test_the_lines_say_what_fills_the_window_and_when_it_is_compacted() -> None:
     assert context_lines(usage(500), color=False) == (
         "████████████████████░░░░░░░░░░░░░░░░░░░░ 50% GOOD",
         "claude: 500 of 1k tokens in 3 messages; system 10 · tool 490",
-        "policy balanced: compacts in 350 tokens; 100 are kept for the reply",
+        "policy balanced: next compaction in 350 tokens; 100 are reserved for the reply",
     )
 
 
@@ -56,13 +56,15 @@ def test_the_lines_say_what_fills_the_window_and_when_it_is_compacted() -> None:
 @pytest.mark.parametrize(
     ("changes", "when"),
     [
-        ({"compaction": "due"}, "compacts before the next step"),
-        ({"compaction": "resting"}, "just compacted, rests for some steps"),
-        ({"compaction": "off"}, "compaction is off, except when the provider refuses a request as too long"),
-        ({"messages_left": 12}, "compacts in 0 tokens or 12 messages"),
-        ({"messages_left": 1}, "compacts in 0 tokens or 1 message"),
+        ({"compaction": "due"}, "next compaction before the next step"),
+        ({"compaction": "resting"}, "just compacted, not again for some steps"),
+        ({"compaction": "off"}, "compaction is off, except after the provider rejects a request as too long"),
+        ({"messages_left": 12}, "next compaction in 0 tokens or 12 messages"),
+        ({"messages_left": 1}, "next compaction in 0 tokens or 1 message"),
     ],
 )
 def test_what_is_said_of_the_next_compaction_is_what_the_loop_will_do(changes: dict[str, object], when: str) -> None:
     above_the_trigger = replace(usage(900), **changes)  # type: ignore[arg-type]
-    assert context_lines(above_the_trigger, color=False)[2] == f"policy balanced: {when}; 100 are kept for the reply"
+    assert (
+        context_lines(above_the_trigger, color=False)[2] == f"policy balanced: {when}; 100 are reserved for the reply"
+    )

@@ -62,19 +62,19 @@ def stored(size_bytes: int) -> StoredResult:
             spilled("the limit is 25,000 tokens and 20,000 characters"),
             (
                 "  result of kubernetes_logs is too large: 14.1k tokens, "
-                "the limit is 25,000 tokens and 20,000 characters; stored, the model sees a preview"
+                "the limit is 25,000 tokens and 20,000 characters; stored, the model gets a preview"
             ),
         ),
         (
             spilled("", stored=False),
             (
                 "  result of kubernetes_logs is too large: 14.1k tokens, the limit is 25,000 tokens; "
-                "it could not be stored, the model is told to ask for less"
+                "it cannot be stored, so the model must request less"
             ),
         ),
         (
             CompactionStarted(tokens=12_500, trigger_tokens=21_000),
-            "  compacting the conversation: 12.5k of the 21k tokens that it may have",
+            "  compacting the conversation: 12.5k of at most 21k tokens",
         ),
         (
             CompactionStarted(tokens=22_500, trigger_tokens=21_000),
@@ -85,7 +85,8 @@ def stored(size_bytes: int) -> StoredResult:
             replace(COMPACTED, flagged=("payment-0", "10.0.0.9"), lost=True),
             (
                 "  older messages summarised: 130k → 9k tokens, 40 → 5 messages, $0.020; "
-                "2 names not in the source: payment-0, 10.0.0.9; what was removed could not be stored and is lost"
+                "2 names not found in the source: payment-0, 10.0.0.9; "
+                "removed messages could not be stored and are lost"
             ),
         ),
         (
@@ -94,7 +95,7 @@ def stored(size_bytes: int) -> StoredResult:
         ),
         (
             ToolResultsMasked(count=3, policy="fingerprint", tokens_before=30_000, tokens_after=12_000),
-            "  3 old tool results shortened to a line each: 30k → 12k tokens",
+            "  3 old tool results shortened to one line each: 30k → 12k tokens",
         ),
         (
             ContextOverflowed(model="m", reason="too long", window_tokens=32_768),
@@ -102,7 +103,7 @@ def stored(size_bytes: int) -> StoredResult:
         ),
         (
             AttemptDiscarded(model="m", reason="503", retry_in_seconds=0),
-            "  m failed, trying again at once: 503",
+            "  m failed, retrying now: 503",
         ),
     ],
 )
@@ -139,5 +140,5 @@ async def test_a_real_run_names_the_limit_that_was_passed_and_the_real_size(tmp_
     events = await events_of(build_loop([ScriptedModel(replies)], [echo_toolset()], store=store, policy=policy))
     shown = [line(event) for event in events if isinstance(event, ToolResultSpilled | ToolCallFinished)]
     limit = "the limit is 19,200 tokens and 2,000 characters"
-    assert f"{limit}; stored, the model sees a preview" in shown[0]
+    assert f"{limit}; stored, the model gets a preview" in shown[0]
     assert shown[1].endswith("3.4 KB, stored")

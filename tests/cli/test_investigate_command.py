@@ -72,23 +72,23 @@ def test_alerts_of_a_real_alertmanager_that_match_up_to_the_limit(
         none = home.run("investigate", "alertmanager", f"--config={config}", "--alertmanager-label=severity=info")
     assert one.exit_code == 0, one.stderr
     assert one.stdout.startswith("# 1 of 1: KubeDeploymentReplicasMismatch: shop/")
-    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "holmes: no alert fires that is asked for\n")
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "holmes: no matching alert fires\n")
 
 
 def test_alerts_that_no_route_investigates_are_counted(home: Home, tmp_path: Path) -> None:
     file = write_payload(tmp_path, WATCHDOG)
     done = home.run("investigate", "alertmanager", f"--alertmanager-file={file}", "--demo")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "none of the 1 firing alerts is to be investigated" in done.stderr
+    assert "disables the investigation of all 1 firing alerts" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "said"),
     [
-        ((), 2, "there is no source of alerts"),
+        ((), 2, "no source of alerts"),
         (("--alertmanager-file=missing.json",), 2, "cannot be read"),
         (("--alertmanager-url=nonsense",), 2, "--alertmanager-url"),
-        (("--alertmanager-url=http://x", "--alertmanager-file=y"), 2, "exclude each other"),
+        (("--alertmanager-url=http://x", "--alertmanager-file=y"), 2, "are mutually exclusive"),
         (("--alertmanager-url=http://x", "--alertmanager-label=a-b"), 2, "not a valid label matcher"),
         (("--alertmanager-url=http://127.0.0.1:1",), 3, "cannot be reached"),
     ],

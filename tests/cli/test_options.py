@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import pytest
 
-from holmes.cli.commands.ask_command import SETTING_OPTIONS, ask
-from holmes.cli.commands.toolset_command import toolset
+from holmes.cli.commands.list_commands import toolset
+from holmes.cli.commands.questions import SETTING_OPTIONS, ask
 from holmes.server.command import serve
 from holmes.settings.alerts import SourceSettings
 from holmes.settings.server import ServerSettings

@@ -14,9 +14,9 @@ from tests.cli.events import ANSWER, EVENTS, FAILURE, LOGS, PODS, finished, tool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-STORED = "stored, the model sees a preview"
+STORED = "stored, the model gets a preview"
 PROGRESS = f"""\
-  gpt-4.1 failed, trying again in 2.0 s: 429 slow down
+  gpt-4.1 failed, retrying in 2.0 s: 429 slow down
 I look at the pods.
 → kubectl_get call-1
 → kubernetes_logs call-2
@@ -27,8 +27,8 @@ I look at the pods.
   gpt-4.1 says the conversation is too long: maximum context length
   compacting the conversation: 130k tokens, compacted above 121.6k
   no summary: the summary was empty
-  older messages cut off: 130k → 9k tokens, 40 → 5 messages
-  going on with claude: gpt-4.1 failed: 503 overloaded
+  older messages removed: 130k → 9k tokens, 40 → 5 messages
+  continuing with claude: gpt-4.1 failed: 503 overloaded
 claude · 2 steps · 2 tool calls · 23.4k tokens (18k cached) · $0.012 · 0.0 s
 """
 

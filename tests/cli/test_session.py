@@ -171,10 +171,10 @@ SUMMARY_STATS = RequestStats(calls=1, cost=0.5)
 @pytest.mark.parametrize(
     ("events", "error", "shown"),
     [
-        ((), "not compacted: the conversation is as short as it can be", ""),
+        ((), "not compacted: the conversation cannot become shorter", ""),
         (
             (FAILED_SUMMARY,),
-            "not compacted, the conversation stays as it is: the summary was empty; nothing was removed",
+            "not compacted, the conversation is unchanged: the summary was empty; nothing was removed",
             "",
         ),
         ((MASKED, FAILED_SUMMARY), None, "  no summary: the summary was empty; nothing was removed\n"),
@@ -227,7 +227,7 @@ def test_a_full_disk_is_a_warning_and_the_answer_is_shown(tmp_path: Path) -> Non
     (tmp_path / "conversations").touch()
     code, out, err = run("answer", tmp_path)
     assert (code, out) == (0, f"{ANSWER}\n")
-    assert err.count("warning: the conversation could not be kept") == 1
+    assert err.count("warning: the conversation could not be saved") == 1
 
 
 def test_a_reader_that_goes_away_ends_the_run_without_a_trace_of_the_stream(tmp_path: Path) -> None:
@@ -244,11 +244,11 @@ def test_on_a_terminal_the_answer_is_drawn_once_and_the_cursor_comes_back(tmp_pa
     with terminal("answer", tmp_path) as screen:
         assert screen.exit_code() == 0
     assert screen.text.count("The ConfigMap checkout is missing.") >= 1
-    final = screen.text[screen.text.rindex("going on with claude") :]
+    final = screen.text[screen.text.rindex("continuing with claude") :]
     assert "• restart the pod" in final
     assert "✓ kubectl_get call-1" in screen.text
     assert "claude · 2 steps · 2 tool calls · 23.4k tokens (18k cached) · $0.012" in final
-    assert "the text above was cut off" in screen.text
+    assert "the text above is incomplete" in screen.text
     assert screen.output.rindex("\x1b[?25h") > screen.output.rindex("\x1b[?25l")
 
 
@@ -394,17 +394,17 @@ def test_the_interactive_loop_answers_obeys_and_survives_ctrl_c(tmp_path: Path) 
         screen.wait_for("TOOLS")
         screen.press("/context\r")
         screen.wait_for("50% GOOD")
-        screen.wait_for("compacts in 6.4k tokens")
+        screen.wait_for("next compaction in 6.4k tokens")
         screen.press("/compact\r")
         screen.wait_for("older messages summarised: 9k → 1k tokens")
         screen.press("/cost\r")
         screen.wait_for("$0.034")
         screen.press("/clear\r")
-        screen.wait_for("a new conversation")
+        screen.wait_for("new conversation")
         screen.press("/compact\r")
-        screen.wait_for("there is nothing to compact yet")
+        screen.wait_for("nothing to compact yet")
         screen.press("/clear\r")
-        screen.wait_for("a new conversation")
+        screen.wait_for("new conversation")
         screen.press("/nonsense\r")
         screen.wait_for("unknown command '/nonsense'")
         screen.press("\x03")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holmes.cli.commands.transcript import Transcript
+from holmes.cli.commands.report_file import Transcript
 from holmes.stores.conversation_store import ConversationStore
 from holmes.stores.result_store import FileResultStore
 from holmes.values.events import AssistantReplied, HistoryCompacted, ToolResultsMasked

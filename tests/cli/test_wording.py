@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holmes.cli.render.wording import cost_line, dollars, duration, price, size, spending, tokens, usage
+from holmes.cli.render.terminal import cost_line, dollars, duration, price, size, spending, tokens, usage
 from holmes.values.stats import RequestStats
 
 
@@ -64,7 +64,7 @@ def test_compactions_are_part_of_the_cost_line() -> None:
 
 def test_summaries_that_failed_are_part_of_the_cost_too() -> None:
     stats = RequestStats(prompt_tokens=10, calls=2, cost=0.5, compaction_cost=0.1, compaction_tokens=9)
-    assert spending(stats) == "10 tokens · $0.50 · summaries that failed (9 tokens · $0.10 of it)"
+    assert spending(stats) == "10 tokens · $0.50 · failed summaries (9 tokens · $0.10 of it)"
 
 
 @pytest.mark.parametrize(

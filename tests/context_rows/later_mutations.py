@@ -85,7 +85,7 @@ COMPACTION_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="K11",
         what="what is removed is not stored",
-        file="holmes/core/truncation/removed.py",
+        file="holmes/core/truncation/summary_message.py",
         snippet="    if store is None or not messages:",
         replacement="    if store is None or messages:",
         test="tests/core/truncation/test_removed.py::"

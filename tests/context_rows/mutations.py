@@ -307,7 +307,7 @@ TRIGGER_MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         row="C11",
         what="the bar is never green",
-        file="holmes/cli/render/context_bar.py",
+        file="holmes/cli/render/terminal.py",
         snippet="        return _LEVELS[0][1:]",
         replacement="        return _FULL",
         test="tests/cli/test_context_bar.py::test_the_bar_has_the_word_and_the_colour_of_its_level",

@@ -11,8 +11,8 @@ import pytest
 
 from holmes.core.policies import named_policy
 from holmes.core.policy import SpillPolicy, TriggerPolicy
-from holmes.core.tools_utils.round_cap import cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import (
+    cap_round,
     spill_oversized_tool_result,
     spill_oversized_user_message,
 )

@@ -98,7 +98,7 @@ async def test_an_injected_message_is_a_marked_user_message_so_that_the_prefix_s
     end = events[-1]
     assert isinstance(end, AnswerFinished)
     notes = [message.text for message in end.messages if isinstance(message, UserMessage) and message.kind == "note"]
-    assert notes == ["[Reminder of hook 'dns'] Think of DNS.", "plain"]
+    assert notes == ["[Reminder from hook 'dns'] Think of DNS.", "plain"]
     assert sum(isinstance(message, SystemMessage) for message in end.messages) == 1
     assert pairing_errors(end.messages) == []
 
@@ -147,7 +147,7 @@ async def test_a_hook_compacts_with_its_own_strategy_and_tail(strategy: str) -> 
     events = await events_of(build_loop([growing(9, requests)], [echo_toolset()], policy=policy))
     compacted = [event for event in events if isinstance(event, HistoryCompacted)]
     assert [event.strategy for event in compacted] == [strategy]
-    assert [event.text for event in events if isinstance(event, HookFired)] == ["the conversation was compacted"]
+    assert [event.text for event in events if isinstance(event, HookFired)] == ["conversation compacted"]
     assert len(requests[7].messages) < len(requests[6].messages)
 
 

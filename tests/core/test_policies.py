@@ -186,5 +186,5 @@ def test_a_named_policy_says_what_its_document_says_and_leaves_the_rest_alone(na
 
 
 def test_a_name_without_a_file_is_refused_with_the_names_that_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"no context policy 'octopus': choose one of altimate, balanced, digitorn"):
+    with pytest.raises(ConfigError, match=r"unknown context policy 'octopus'; available policies: altimate, balanced"):
         named_policy("octopus")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holmes.cli.commands.transcript import Transcript
+from holmes.cli.commands.report_file import Transcript
 from holmes.llm.scripted import ScriptedModel, ScriptedReply, scripted_call
 from holmes.stores.conversation_store import ConversationStore
 from holmes.values.errors import ModelError

@@ -114,7 +114,7 @@ async def test_a_last_step_without_text_fails_and_carries_what_was_found() -> No
     failed = events[-1]
     assert isinstance(failed, RunFailed)
     assert failed.error == (
-        "No answer within 2 steps: raise --max-steps or ask a narrower question. It wrote last: The pod crashes."
+        "No answer within 2 steps: raise --max-steps or ask a narrower question. Its last text: The pod crashes."
     )
     assert len(failed.messages) == 6
 
@@ -137,7 +137,7 @@ async def test_an_empty_reply_is_nudged_and_repeated_silence_ends_the_run() -> N
     assert model.requests[1].messages[-1] == user_text("Your reply was empty.", kind="note")
     failed = (await events_of(build_loop([ScriptedModel([ScriptedReply()] * 5)])))[-1]
     assert isinstance(failed, RunFailed)
-    assert "answered 3 times with nothing" in failed.error
+    assert "sent 3 empty replies" in failed.error
 
 
 async def test_a_failing_model_hands_over_to_the_next_without_the_reasoning_of_the_first() -> None:

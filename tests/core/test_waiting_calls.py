@@ -123,7 +123,7 @@ async def test_the_event_comes_before_the_decision_and_once_for_each_call() -> N
 
 async def test_a_refused_call_and_one_that_nobody_answers_for_are_announced_once_too() -> None:
     refusing, away = Person(answer=False), Person(answer=None)
-    for approver, said in ((refusing, "refused"), (away, "none is here"), (None, "none is here")):
+    for approver, said in ((refusing, "refused"), (away, "no person is available"), (None, "no person is available")):
         inner = FunctionToolset(bodies=((tool("risky", "text"), echo),))
         executor = ToolExecutor([gated(approver, inner)])
         events = await read(loop_over(executor, calls(1), ANSWER).call_stream(QUESTION))

@@ -332,7 +332,7 @@ def test_a_disk_that_fills_up_during_the_run_costs_the_report_but_neither_the_an
     assert shutil.disk_usage(small_disk).free == 0
     assert (done.exit_code, done.stdout) == (1, "The answer.\n")
     last_line = done.stderr.splitlines()[-1]
-    assert last_line == f"holmes: the report could not be written to {str(report)!r}: No space left on device"
+    assert last_line == f"holmes: the report cannot be written to {str(report)!r}: No space left on device"
     assert "Traceback" not in done.stderr
     assert left_on(small_disk) == ["report.json"]
     assert report.read_text() == "the old report"

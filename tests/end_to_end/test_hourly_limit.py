@@ -15,10 +15,12 @@ import pytest
 
 from tests.support.alert_load import payload
 from tests.support.command_line import Home, provider_config
+from tests.support.long_form import LONG, count
 from tests.support.openai_server import OpenAIServer, Reply
 
-GROUPS = 44
-LIMIT = 30
+LIMIT = count(long=30, short=6)  # 30 is the default
+GROUPS = count(long=44, short=10)
+VARIABLES = {} if LONG else {"HOLMES_MAX_INVESTIGATIONS_PER_HOUR": str(LIMIT)}
 SECONDS = 240
 ROUTES = ("shop", "bank")
 ALERTS = "alerts: {routes: [{name: shop, match: {namespace: shop}}, {name: bank, match: {namespace: bank}}]}"
@@ -44,12 +46,14 @@ def group(number: int) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a_flood_over_two_routes_and_two_replicas_begins_thirty_investigations_with_a_model(
+def test_a_flood_over_two_routes_and_two_replicas_begins_only_as_many_investigations_with_a_model_as_the_limit_allows(
     tmp_path: Path, postgresql_url: str
 ) -> None:
     with OpenAIServer(lambda _: Reply(text="Root cause: the pod cannot start.")) as model:
         config = provider_config(model.base_url, ALERTS)
-        homes = [Home.make(tmp_path / name, config=config, HOLMES_DATABASE_URL=postgresql_url) for name in "ab"]
+        homes = [
+            Home.make(tmp_path / name, config=config, HOLMES_DATABASE_URL=postgresql_url, **VARIABLES) for name in "ab"
+        ]
         with replica(homes[0]) as first, replica(homes[1]) as second:
             addresses = (first, second)
 

@@ -1,6 +1,6 @@
 """Nobody waits for the model's library in vain: not for a failure that is known already, and not after Ctrl-C.
 
-Times are compared with a bare import of that library in the same run, since machines differ.
+A package in the place of the library never finishes its import.
 """
 
 from __future__ import annotations
@@ -13,53 +13,52 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Finished, Home, provider_config
+from tests.support.command_line import Home, provider_config
 from tests.support.kubernetes_api import KubernetesApi
 from tests.support.openai_server import Hang, OpenAIServer
 
+# It asks for a module now and then, as every import does: that is where it can be told to stop.
+ENDLESS = """
+import time
+while True:
+    time.sleep(0.05)
+    try:
+        import missing
+    except ImportError:
+        pass
+"""
 
-@pytest.fixture(scope="module")
-def import_seconds(tmp_path_factory: pytest.TempPathFactory) -> float:
-    """What importing litellm takes on this machine."""
-    home = Home.make(tmp_path_factory.mktemp("home"))
-    offline = {**home.environment(), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    started = time.monotonic()
-    subprocess.run([sys.executable, "-c", "import litellm"], env=offline, check=True)
-    return time.monotonic() - started
 
-
-def timed_ask(home: Home, *options: str) -> tuple[Finished, float]:
-    """A run of `holmes ask`, and its wall seconds."""
-    started = time.monotonic()
-    done = home.run("ask", "-n", "why?", *options)
-    return done, time.monotonic() - started
+@pytest.fixture
+def endless(tmp_path: Path) -> dict[str, str]:
+    """The environment in which importing litellm takes for ever."""
+    package = tmp_path / "endless" / "litellm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(ENDLESS)
+    return {"PYTHONPATH": str(package.parent)}
 
 
 def test_a_missing_cluster_is_said_before_the_library_is_there_and_before_a_missing_key(
-    import_seconds: float, tmp_path: Path
+    endless: dict[str, str], tmp_path: Path
 ) -> None:
-    home = Home.make(tmp_path / "home")
-    runs = [timed_ask(home, "--model", "gpt-4o") for _ in range(3)]
-    for done, _ in runs:
-        (line,) = done.stderr.splitlines()
-        assert (done.exit_code, done.stdout) == (3, "")
-        assert line.startswith("holmes: No cluster is configured")
-    assert min(seconds for _, seconds in runs) <= import_seconds / 2
+    home = Home.make(tmp_path / "home", **endless)
+    done = home.run("ask", "-n", "why?", "--model", "gpt-4o")
+    (line,) = done.stderr.splitlines()
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert line.startswith("holmes: No cluster is configured")
 
 
-def test_a_mistake_in_a_file_is_said_before_a_missing_cluster(import_seconds: float, tmp_path: Path) -> None:
-    misspelt = Home.make(tmp_path / "misspelt", config="max_stpes: 5\n")
-    done, seconds = timed_ask(misspelt)
+def test_a_mistake_in_a_file_is_said_before_a_missing_cluster(endless: dict[str, str], tmp_path: Path) -> None:
+    misspelt = Home.make(tmp_path / "misspelt", config="max_stpes: 5\n", **endless)
+    done = misspelt.run("ask", "-n", "why?")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "unknown key 'max_stpes'" in done.stderr
-    assert seconds <= import_seconds / 2
     toolset = tmp_path / "broken.yaml"
     toolset.write_text("toolsets:\n  a: {b: [}\n")
-    done, seconds = timed_ask(Home.make(tmp_path / "home"), "-t", str(toolset))
+    done = Home.make(tmp_path / "home", **endless).run("ask", "-n", "why?", "-t", str(toolset))
     assert (done.exit_code, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert f"{toolset}:2" in line
-    assert seconds <= import_seconds / 2
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,6 @@ def test_a_signal_while_the_library_is_imported_ends_at_once(
     number: signal.Signals,
     delay_seconds: float,
     exit_code: int,
-    import_seconds: float,
     quiet_cluster: KubernetesApi,
     kubeconfig: Path,
     tmp_path: Path,
@@ -85,11 +83,8 @@ def test_a_signal_while_the_library_is_imported_ends_at_once(
                 time.sleep(0.01)
             time.sleep(delay_seconds)
             process.send_signal(number)
-            signalled = time.monotonic()
             stdout, stderr = process.communicate(timeout=30)
-            seconds = time.monotonic() - signalled
     assert (process.returncode, stdout, stderr) == (exit_code, "", "holmes: interrupted\n")
-    assert seconds <= max(1.0, import_seconds / 4)
 
 
 def test_ctrl_c_before_anything_is_opened_says_the_same(tmp_path: Path) -> None:

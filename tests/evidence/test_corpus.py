@@ -1,8 +1,8 @@
-"""What comes of a corpus of claims: nothing that is not true is ever checked, and most of what is true is recognised.
+"""No false claim is checked, and most true claims are recognised.
 
-`own` was written beside the code. `blind` was written before it and without sight of it, and is only measured.
-`development` was written without sight of the code, too, and is there to learn from. `hostile` are false claims that
-were written with the code in view, to find where it can be deceived.
+`own` was written with the code in view. `blind` was written before the code and is only measured. `development` was
+written without the code in view and is used for improvements. `hostile` contains false claims that were written with
+the code in view, to deceive it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.evidence.corpus import CLAIMS, false_checked, recognised, results_below, score, table
+from tests.support.long_form import cases, count
 
-pytestmark = pytest.mark.row("N6")
+pytestmark = [pytest.mark.slow, pytest.mark.row("N6")]
 
 MEASURED = {"own": 0.95, "blind": 0.55, "development": 0.46}
-"""The share of true claims with the expected outcome that must not be lost again."""
+"""The minimum share of true claims with the expected outcome."""
 DECEIVED = 0.03
-"""The share of hostile claims that are checked, which must not grow; the aim is none."""
+"""The maximum share of hostile claims that are checked; the goal is zero."""
 
 
 @pytest.mark.parametrize("half", MEASURED)
@@ -30,10 +31,10 @@ async def test_no_false_claim_is_checked_and_true_ones_are_recognised(half: str,
     assert recognised(scored) >= MEASURED[half]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 async def test_few_of_the_false_claims_that_were_written_to_deceive_are_checked(tmp_path: Path) -> None:
-    scored = await score(results_below(CLAIMS / "hostile"), tmp_path / "results")
+    rows = tuple(results_below(CLAIMS / "hostile"))
+    scored = await score(cases(rows, every=8), tmp_path / "results")
     print(f"\n{table('hostile', scored)}")  # noqa: T201
-    assert len(scored) >= 2_000
+    assert len(scored) >= count(long=2_000, short=200)
     assert len(false_checked(scored)) <= DECEIVED * len(scored)

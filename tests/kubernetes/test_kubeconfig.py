@@ -150,7 +150,7 @@ def test_secrets_are_not_in_the_representation(tmp_path: Path) -> None:
         ("https://api.example:0", "has a colon after the host, but no port"),
         ("https://api.example:https", "cannot be read"),
         ("https://api.example:99999", "cannot be read"),
-        ("https://", "names no host"),
+        ("https://", "has no host"),
         ("ftp://api.example", "does not begin with http:// or https://"),
         ("https://api example", "has spaces"),
     ],

@@ -139,7 +139,7 @@ def test_the_setting_reaches_the_tools_and_a_namespace_outside_is_one_line(tmp_p
     assert with_choices(load_settings(variables), {}).get(SCOPE_VARIABLE) == "shop,billing"
     with pytest.raises(ConfigError, match=f"namespace 'other' is {OUTSIDE}"):
         with_choices(load_settings(variables, None, {"namespace": "other"}), {})
-    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES='Shop': 'Shop' is not a valid name of a namespace"):
+    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES='Shop': 'Shop' is not a valid namespace name"):
         load_settings({**variables, "SCOPED_NAMESPACES": "Shop"})
-    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES=',': it names no namespace"):
+    with pytest.raises(ConfigError, match="SCOPED_NAMESPACES=',': it contains no namespace"):
         load_settings({**variables, "SCOPED_NAMESPACES": " , "})

@@ -33,8 +33,8 @@ def make_keys(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (201, "Secret 'holmes' was created\n"),
-        (409, "Secret 'holmes' already exists and was not changed\n"),
+        (201, "Secret 'holmes' created\n"),
+        (409, "Secret 'holmes' already exists and is unchanged\n"),
     ],
 )
 def test_a_secret_is_there_afterwards_and_is_only_ever_created(

@@ -110,7 +110,7 @@ def test_without_the_process_that_investigates_the_server_ends_and_says_so(serve
     (error,) = [each for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "the worker process was killed by SIGKILL; the server stops" in error["message"]
+    assert "the investigation process was killed by SIGKILL; the server exits" in error["message"]
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -216,11 +216,12 @@ def test_a_process_that_has_stopped_holds_up_nobody(server: Server) -> None:
             log = server.end()
 
     assert statuses == {202}
-    assert "did not end in time and is killed" in log[-1]["message"]
+    assert "did not exit in time and is killed" in log[-1]["message"]
     assert server.process.returncode == 1
     assert server.rows("SELECT count(*) FROM holmes_alerts") == [(400,)]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_server(server: Server) -> None:
     server.worker.suspend()
@@ -229,8 +230,8 @@ def test_a_process_that_says_nothing_for_a_minute_is_started_again_with_the_serv
         messages = [each["message"] for each in server.log() if each["level"] == "error"]
 
     assert server.process.returncode == 1
-    assert "did not respond for a minute and is killed" in messages[0]
-    assert "the server stops" in messages[1]
+    assert "has not replied for a minute and is killed" in messages[0]
+    assert "the server ends" in messages[1]
 
 
 def test_a_signal_during_the_start_ends_both(tmp_path: Path) -> None:

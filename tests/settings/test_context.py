@@ -162,11 +162,11 @@ def test_a_window_of_0_asks_the_provider_and_an_unset_one_does_not(
         ("context:\n  prune: perhaps\n", "config.yaml:2: 'context.prune'='perhaps': must be true or false"),
         (
             "tool_result_limit: 5\ncontext:\n  tool_result_limit: 6\n",
-            "config.yaml:3: 'context.tool_result_limit' is another name of 'tool_result_limit': remove one of them",
+            "config.yaml:3: 'context.tool_result_limit' is an alias of 'tool_result_limit': remove one of them",
         ),
         (
             "tool_result_storage_path: /a\ncontext: {store_dir: /b}\n",
-            "config.yaml:2: 'context.store_dir' is another name of 'tool_result_storage_path': remove one of them",
+            "config.yaml:2: 'context.store_dir' is an alias of 'tool_result_storage_path': remove one of them",
         ),
         ("context:\n  summary_model: ''\n", "config.yaml:2: 'context.summary_model': must not be empty"),
         ("context:\n  summary_model:\n    api_key: k\n", "config.yaml:2: 'context.summary_model.model': is missing"),
@@ -176,7 +176,7 @@ def test_a_window_of_0_asks_the_provider_and_an_unset_one_does_not(
         ),
         (
             "context:\n  summary_brain:\n    model: m\n    extra: {a: 1}\n",
-            "config.yaml:4: 'context.summary_brain.extra' is not a key of a model: arguments for litellm stand beside",
+            "config.yaml:4: 'context.summary_brain.extra' is not a key of a model: put arguments for litellm next to",
         ),
     ],
 )
@@ -192,14 +192,14 @@ def test_a_mistake_below_context_is_one_line_with_place_and_nearest_key(
         ("keep_recnt: 3", "model_list.yaml:4: unknown key 'mine.context.keep_recnt'; did you mean 'keep_recent'?"),
         ("strategy: trim", "model_list.yaml:4: 'mine.context.strategy': must be 'summarize' or 'truncate'"),
         ("max_tokens: -1", "model_list.yaml:4: 'mine.context.max_tokens': must be greater than or equal to 0"),
-        ("store_dir: /x", "model_list.yaml:4: 'mine.context.store_dir' is the same for all models: set tool_result_"),
+        ("store_dir: /x", "model_list.yaml:4: 'mine.context.store_dir' cannot be set for one model: set tool_result_"),
         (
             "summary_brain: {provider: ollama, model: q, temperature: hot}",
             "model_list.yaml:4: 'mine.context.summary_brain.temperature': must be a number",
         ),
         (
             "{summary_brain: a, summary_model: b}",
-            "model_list.yaml:4: 'summary_brain' is another name of 'summary_model': remove one of them",
+            "model_list.yaml:4: 'summary_brain' is an alias of 'summary_model': remove one of them",
         ),
         ("hooks: [{id: h}]", "model_list.yaml:4: hook 'h': 'condition': is missing"),
         ("5", "model_list.yaml:4: 'mine.context' must be an object: keys and values"),
@@ -214,7 +214,7 @@ def test_a_mistake_below_a_models_context_is_one_line_with_its_place(tmp_path: P
 
 def test_a_window_that_is_given_twice_for_one_model_is_a_mistake(tmp_path: Path) -> None:
     models = "mine:\n  model: m\n  custom_args: {max_context_size: 5}\n  context:\n    max_tokens: 6\n"
-    expected = "model_list.yaml:5: 'max_tokens' is another name of 'custom_args.max_context_size': remove one of them"
+    expected = "model_list.yaml:5: 'max_tokens' is an alias of 'custom_args.max_context_size': remove one of them"
     assert complaint(tmp_path, models=models) == expected
 
 
@@ -321,7 +321,7 @@ def test_without_a_summary_model_the_one_that_answers_writes_the_summary(tmp_pat
 
 
 def test_a_summary_model_that_needs_a_variable_that_is_not_set_is_a_mistake_when_it_is_chosen(tmp_path: Path) -> None:
-    expected = "model_list.yaml:6: 'cheap.api_key' refers to the variable 'CHEAP_KEY', which is not set"
+    expected = "model_list.yaml:6: 'cheap.api_key' refers to the unset variable 'CHEAP_KEY'"
     assert complaint(tmp_path, models=MODELS).startswith(expected)
     assert load(tmp_path, "model: own", models=MODELS).model.model == "own"
 

@@ -81,12 +81,12 @@ def test_one_toolset_file_may_be_written_without_a_list(tmp_path: Path) -> None:
         ("model: x\nmax_steps: 0\n", "~/.holmes/config.yaml:2: 'max_steps'=0: must be greater than or equal to 1"),
         ("model: [x\n", "~/.holmes/config.yaml:2: the file is not valid YAML"),
         ("a: b: c\n", "~/.holmes/config.yaml:1: the file is not valid YAML: mapping values are not allowed"),
-        ("- model\n", "~/.holmes/config.yaml: the file must hold keys and values, it holds a list"),
+        ("- model\n", "~/.holmes/config.yaml: the top level must be an object (keys and values), not a list"),
         ("model: x\nmodel: y\n", "~/.holmes/config.yaml:2: the key 'model' is there already, in line 1"),
         ("toolsets: [a]\n", "~/.holmes/config.yaml:1: 'toolsets'=['a']: must be an object: keys and values"),
         (
             "max_steps: 5\nextra_headers:\n  X-Team: '{{ env.MISSING }}'\n",
-            "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the variable 'MISSING', which is not set",
+            "~/.holmes/config.yaml:3: 'extra_headers.X-Team' refers to the unset variable 'MISSING'",
         ),
         ("extra_headers: {X: [1]}\n", "~/.holmes/config.yaml:1: 'extra_headers.X': must be text"),
         ("custom_toolsets: [~/gone.yaml]\n", "custom toolset file '~/gone.yaml': file not found"),
@@ -171,7 +171,7 @@ def test_another_folder_has_the_configuration_and_the_model_list(tmp_path: Path)
     settings = load(tmp_path, None, {"HOLMES_CONFIGPATH_DIR": str(folder)})
     assert (settings.investigation.max_steps, settings.model.model) == (7, "mine")
     assert load(tmp_path, None, {"HOLMES_CONFIGPATH_DIR": "~/elsewhere"}).model_names() == ("mine",)
-    expected = "HOLMES_CONFIGPATH_DIR='/nowhere': there is no such folder"
+    expected = "HOLMES_CONFIGPATH_DIR='/nowhere': folder not found"
     assert complaint(tmp_path, None, {"HOLMES_CONFIGPATH_DIR": "/nowhere"}) == expected
 
 

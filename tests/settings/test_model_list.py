@@ -110,7 +110,7 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
     [
         ("a:\n  api_key: x\n", "model_list.yaml:1: 'a.model': is missing"),
         ("a:\n  model: x\n  temperature: warm\n", "model_list.yaml:3: 'a.temperature': must be a number"),
-        ("a: x\n", "model_list.yaml:1: 'a': a mapping with at least the key 'model' is expected"),
+        ("a: x\n", "model_list.yaml:1: 'a': expected a mapping with at least the key 'model'"),
         ("a:\n  model: x\n  custom_args: {max_context_size: big}\n", ":3: 'a.custom_args.max_context_size': must"),
         (
             "a:\n  model: x\n  custom_args: 32768\n",
@@ -118,14 +118,17 @@ def test_the_general_key_does_not_go_to_another_provider(tmp_path: Path) -> None
         ),
         (
             "a:\n  model: x\n  custom_args:\n    max_context_size: 9\n    max_tokens: 5\n",
-            "model_list.yaml:5: unknown key 'a.custom_args.max_tokens'; the only one is 'max_context_size'",
+            "model_list.yaml:5: unknown key 'a.custom_args.max_tokens'; valid key: 'max_context_size'",
         ),
-        ("a:\n  model: x\n  name: b\n", "model_list.yaml:3: 'a.name' is not a key of a model: the name of a model is"),
+        ("a:\n  model: x\n  name: b\n", "model_list.yaml:3: 'a.name' is not a key of a model: the key above it is"),
         (
             "a:\n  model: x\n  context_window_tokens: 9\n",
-            ":3: 'a.context_window_tokens' is not a key of a model: the wind",
+            ":3: 'a.context_window_tokens' is not a key of a model: set the context wind",
         ),
-        ("a:\n  model: x\n  extra: {a: 1}\n", "model_list.yaml:3: 'a.extra' is not a key of a model: arguments for"),
+        (
+            "a:\n  model: x\n  extra: {a: 1}\n",
+            "model_list.yaml:3: 'a.extra' is not a key of a model: put argum",
+        ),
         ("a:\n  model: x\n  input_cost_per_token: -1\n", ":3: 'a.input_cost_per_token': must be greater than or equal"),
     ],
 )
@@ -138,7 +141,7 @@ def test_a_mistake_names_file_line_and_key(tmp_path: Path, text: str, expected: 
 def test_a_variable_that_is_not_set_is_a_mistake_only_of_a_model_that_is_chosen(tmp_path: Path) -> None:
     text = "mine:\n  model: a\nother:\n  model: b\n  api_key: '{{ env.MISSING }}'\n"
     assert load(tmp_path, text, model="mine").model_chain()[0].name == "mine"
-    expected = r"model_list.yaml:5: 'other.api_key' refers to the variable 'MISSING', which is not set"
+    expected = r"model_list.yaml:5: 'other.api_key' refers to the unset variable 'MISSING'"
     with pytest.raises(ConfigError, match=expected):
         load(tmp_path, text, model="other")
     with pytest.raises(ConfigError, match=expected):
@@ -161,8 +164,8 @@ def test_a_variable_that_is_not_set_costs_only_its_model_and_a_warning_says_so(t
     assert settings.model_names() == ("mine",)
     assert settings.model_chain()[0].name == "mine"
     (warning,) = settings.warnings()
-    assert warning.startswith(f"model 'other' is left out: {tmp_path}/.holmes/model_list.yaml:3: ")
-    assert "'MISSING', which is not set" in warning
+    assert warning.startswith(f"model 'other' is skipped: {tmp_path}/.holmes/model_list.yaml:3: ")
+    assert "unset variable 'MISSING'" in warning
 
 
 def test_a_list_without_one_usable_model_leaves_the_rules(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_create_says_what_was_recorded_and_what_was_not(api: KubernetesApi, tmp_
         "0 logs",
         "not recorded:",
         '  secrets: forbidden: secrets is forbidden: User "viewer" cannot list it',
-        f"look at it with: holmes snapshot serve {tmp_path / 'shop'}",
+        f"serve it with: holmes snapshot serve {tmp_path / 'shop'}",
     ]
     assert "reading 2 kinds of objects" in done.stderr
 
@@ -80,14 +80,14 @@ def test_create_that_is_interrupted_leaves_nothing_and_ends_with_130(api: Kubern
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (130, "")
-    assert err.endswith("holmes: interrupted, nothing was kept\n")
+    assert err.endswith("holmes: interrupted, nothing was written\n")
     assert sorted(os.listdir(tmp_path)) == ["home", "kubeconfig"]  # noqa: PTH208
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["create", "-A", "-n", "shop", "x"], "-A and -n exclude each other"),
+        (["create", "-A", "-n", "shop", "x"], "-A and -n are mutually exclusive"),
         (["create"], "Missing argument 'FOLDER'"),
         (["serve", "nothing"], "'nothing' does not exist; expected a recording, a cluster dump or manifests"),
         (["serve", "--port", "70000", "."], "Invalid value for '--port'"),
@@ -121,12 +121,12 @@ def test_show_lists_what_is_in_a_source(tmp_path: Path) -> None:
 
 
 def test_show_lets_no_terminal_sequence_and_no_forged_line_through(tmp_path: Path) -> None:
-    unread = [{"resource": "\x1b[2Jpods", "namespace": "shop\nnothing was left out", "reason": "\x1b]0;title\x07no"}]
+    unread = [{"resource": "\x1b[2Jpods", "namespace": "shop\neverything was recorded", "reason": "\x1b]0;title\x07no"}]
     forged = {**MANIFEST, "context": "prod\x1b[31m", "unread": unread}
     folder = write_recording(tmp_path / "recording", recording=forged)
     shown = Home.make(tmp_path / "home").run("snapshot", "show", str(folder)).stdout
     assert "\x1b" not in shown
-    assert shown.splitlines()[-2:] == ["not recorded:", "  pods in shop nothing was left out: no"]
+    assert shown.splitlines()[-2:] == ["not recorded:", "  pods in shop everything was recorded: no"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

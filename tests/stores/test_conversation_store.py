@@ -210,7 +210,7 @@ except ConversationStoreError as error:
     sys.exit(str(error))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "could not be kept" in done.stderr
+    assert "could not be saved" in done.stderr
     assert "File too large" in done.stderr
     assert latest_messages(tmp_path) == (user_text("fits"),)
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 2000
@@ -218,7 +218,7 @@ except ConversationStoreError as error:
 
 def test_a_file_in_place_of_the_folder_is_an_error_and_not_a_crash(tmp_path: Path) -> None:
     (tmp_path / "conversations").touch()
-    with pytest.raises(ConversationStoreError, match="could not be kept"):
+    with pytest.raises(ConversationStoreError, match="could not be saved"):
         store(tmp_path).start().append(user_text("x"))
 
 
@@ -238,7 +238,7 @@ def test_a_line_broken_in_the_middle_refuses_to_go_on_and_loses_nothing(tmp_path
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:2], b'{"type":"note","x":' + b"[" * 20_000 + b"\n", *lines[2:]])
     path.write_bytes(damaged)
-    with pytest.raises(ConversationStoreError, match="is damaged in line 3"):
+    with pytest.raises(ConversationStoreError, match="is damaged at line 3"):
         store(tmp_path).latest()
     assert path.read_bytes() == damaged
 
@@ -367,7 +367,7 @@ def test_a_message_after_garbage_is_never_lost(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:2], b"garbage\nmore of it\n", *lines[2:], b"half"])
     path.write_bytes(damaged)
-    with pytest.raises(ConversationStoreError, match="is damaged in line 3"):
+    with pytest.raises(ConversationStoreError, match="is damaged at line 3"):
         store(tmp_path).latest()
     assert path.read_bytes() == damaged
     assert not path.with_suffix(".damaged").exists()

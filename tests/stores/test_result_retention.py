@@ -41,7 +41,7 @@ async def test_what_is_older_than_its_time_goes_with_all_its_files_and_says_so_w
     assert names_in(tmp_path / "blobs") == [hashlib.sha256(b"fresh").hexdigest()]
     for reader in (store, FileResultStore(tmp_path)):
         for reference in (old.id, old.path):
-            with pytest.raises(ResultStoreError, match=r"has expired: .* run its call again"):
+            with pytest.raises(ResultStoreError, match=r"has expired: .* repeat its call"):
                 await reader.read(ResultId(str(reference)))
         assert (await reader.read(fresh.id))[0] == b"fresh"
     again = await put(store, b'{"a":1}', "old", "application/json")
@@ -335,7 +335,7 @@ def test_a_store_that_another_process_holds_is_an_error_and_not_a_hang(tmp_path:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with ends_before(30), pytest.raises(ResultStoreError, match="another process holds the folder"):
+        with ends_before(30), pytest.raises(ResultStoreError, match="another process has locked the folder"):
             asyncio.run(store.sweep())
         asyncio.run(put(store, b"y", "y"))  # writers share the folder
     finally:

@@ -130,7 +130,7 @@ async def test_a_path_inside_the_store_reads_and_everything_else_is_refused(tmp_
     for inside in ("kubectl_logs_c1.txt", str(tmp_path / "results" / "kubectl_logs_c1.txt")):
         assert (await store.read(ResultId(inside)))[0] == b"mine"
     for outside in (str(secret), "../secret.txt", "link.txt", "/etc/passwd", "blobs/../../secret.txt"):
-        with pytest.raises(ResultStoreError, match="lies outside the stored results"):
+        with pytest.raises(ResultStoreError, match="is outside the stored results"):
             await store.read(ResultId(outside))
     for other in ("manifest.jsonl", "blobs/", "nothing.txt"):
         with pytest.raises(ResultStoreError, match="is not a stored result"):
@@ -154,7 +154,7 @@ async def test_content_that_was_changed_or_removed_on_disk_is_not_used(tmp_path:
     with pytest.raises(ResultStoreError, match="was changed on disk"):
         await store.read(result_id)
     blob.unlink()
-    with pytest.raises(ResultStoreError, match="cannot be read: No such file or directory; run its call again"):
+    with pytest.raises(ResultStoreError, match="cannot be read: No such file or directory; repeat its call"):
         await store.read(result_id)
 
 

@@ -29,7 +29,7 @@ TURN_OFF = """
 import asyncio, sys, logging
 from pathlib import Path
 {before}
-import holmes.cli.commands.ask_run
+import holmes.cli.commands.run
 from holmes.app.telemetry import open_tracer
 from holmes.settings.load import load_settings
 from holmes.settings.process import process_environment
@@ -90,7 +90,7 @@ def test_without_the_extra_there_is_one_line_and_everything_goes_on(tmp_path: Pa
 @pytest.mark.parametrize(
     ("variables", "reason"),
     [
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "must begin with http://"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "collector:4318"}, "is not a valid URL; expected http://"),
         (
             {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
             "'grpc' is not supported",

@@ -281,7 +281,7 @@ def test_an_installation_without_the_tokenizer_file_estimates_and_says_so_once(t
     )
     assert done.stdout == "125\n"
     assert done.stderr == (
-        "the tokenizer 'o200k_base' is missing, so tokens are only estimated; reinstall litellm to count them\n"
+        "the tokenizer 'o200k_base' is missing, so token counts are estimates; reinstall litellm for exact counts\n"
     )
 
 

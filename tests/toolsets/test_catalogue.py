@@ -132,7 +132,7 @@ def test_a_toolset_can_be_disabled_or_defined_in_the_configuration(tmp_path: Pat
     catalogue = _load(shipped, overrides={"shop/core": {"enabled": False}, "mine": mine})
     assert [(each.name, each.source) for each in catalogue.definitions] == [("mine", "config.yaml")]
     assert [(each.name, each.state, each.reason) for each in catalogue.statuses] == [
-        ("shop/core", "disabled", "switched off")
+        ("shop/core", "disabled", "disabled in the configuration")
     ]
 
 

@@ -245,7 +245,7 @@ async def test_text_and_pictures_are_not_confused_and_nothing_outside_is_read(tm
             {"result_id": picture, "pattern": "x"},
             "is a picture (image/png); use read_",
         ),
-        ("read_image_file", {"result": "/etc/passwd"}, "lies outside the stored results"),
+        ("read_image_file", {"result": "/etc/passwd"}, "is outside the stored results"),
     ):
         result = await call(toolset, name, **arguments)
         assert result.status == "error"

@@ -1,1 +1,1 @@
-"""The commands of the terminal, and the session that `holmes ask` keeps open."""
+"""The commands of the terminal, and the session of `holmes ask`."""

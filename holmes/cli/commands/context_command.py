@@ -1,34 +1,39 @@
-"""`holmes context offload`: moves large tool results of a conversation into files, and summarises what is old.
+"""`holmes context offload`: moves large tool results of a conversation into files, and summarises old messages.
 
-The conversation with its metadata goes to standard output or to a file, one line for people to standard error.
+The conversation and its metadata go to standard output or a file, a summary line to standard error. Needs no cluster,
+and a model only for summaries.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holmes.cli.commands.options import verbose_option
+from holmes.cli.commands.command import PATH, config_option, read_settings, verbose_option
 
 if TYPE_CHECKING:
-    from holmes.app.offload import OffloadedDocument
-    from holmes.core.policy import Mode
-    from holmes.settings.settings import Settings
-    from holmes.values.json_types import JsonObject
+    from collections.abc import Sequence
 
-_PATH = click.Path(path_type=Path)
+    from holmes.core.policy import Mode
+    from holmes.core.truncation.offload import OffloadMetadata, OffloadOptions, OffloadOutcome
+    from holmes.settings.settings import Settings
+    from holmes.stores.chat_documents import ChatDocument
+    from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, StoredResult
+    from holmes.values.tools import ResultStore
+
 _TOKENS = click.IntRange(min=0)
 _EXIT_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadArguments:
-    """What the command was told."""
+    """The arguments and options of the command."""
 
     file: str
     mode: Mode
@@ -56,31 +61,43 @@ def context() -> None:
     type=click.Choice(["compact", "compress", "auto"]),
     default="auto",
     show_default=True,
-    help="Move large results, summarise old messages, or both when the first does not free a quarter.",
+    help="Move large results, summarise old messages, or also summarise if moving frees less than a quarter.",
 )
-@click.option("--store-dir", type=_PATH, help="Where results go. Default: the folder of stored results.")
-@click.option("--max-total-tokens", type=_TOKENS, default=20_000, show_default=True, help="Nothing happens up to here.")
+@click.option("--store-dir", type=PATH, help="Store results in this folder. Default: the folder of stored results.")
 @click.option(
-    "--max-tool-message-tokens", type=_TOKENS, default=2_000, show_default=True, help="Results up to here stay whole."
+    "--max-total-tokens",
+    type=_TOKENS,
+    default=20_000,
+    show_default=True,
+    help="Change nothing in conversations up to this size.",
 )
-@click.option("--group-token-threshold", type=_TOKENS, help="Summarise groups of this size. Default: one group.")
 @click.option(
-    "--keep-recent-count", type=_TOKENS, help="Messages at the end that stay. Default: 1 to compact, 2 to compress."
+    "--max-tool-message-tokens",
+    type=_TOKENS,
+    default=2_000,
+    show_default=True,
+    help="Keep results up to this size.",
 )
-@click.option("--chat-id", help="Names the stored groups. Default: a new UUID.")
-@click.option("--output", type=_PATH, help="Write to this file instead of standard output.")
-@click.option("--model", help="The model that writes summaries.")
-@click.option("--api-key", help="The provider's key.")
-@click.option("--config", type=_PATH, help="The config file. Default: ~/.holmes/config.yaml.")
+@click.option("--group-token-threshold", type=_TOKENS, help="Summarise in groups of this size. Default: one group.")
+@click.option(
+    "--keep-recent-count",
+    type=_TOKENS,
+    help="Keep this number of newest messages. Default: 1 to compact, 2 to compress.",
+)
+@click.option("--chat-id", help="Store groups under this name. Default: a new UUID.")
+@click.option("--output", type=PATH, help="Write to this file instead of standard output.")
+@click.option("--model", help="Use this model for summaries.")
+@click.option("--api-key", help="Use this API key for the model provider.")
+@config_option
 @verbose_option
 @click.pass_context
 def offload(command: click.Context, /, **given: object) -> None:
-    """Move large tool results of the conversation in FILE into files, and summarise what is old.
+    """Move large tool results of the conversation in FILE into files, and summarise old messages.
 
-    FILE is JSON: a list of messages in the format of OpenAI's chat or in that of Holmes, an object with "messages"
-    (such as a report of `holmes ask`), or a conversation that `holmes ask` keeps; - reads standard input.
+    FILE is JSON: a list of messages in the format of OpenAI or Holmes, an object with "messages" (such as a report of
+    `holmes ask`), or a conversation that `holmes ask` stored; - reads standard input.
     """
-    command.exit(_run(OffloadArguments(**given)))  # type: ignore[arg-type]  # click has checked them
+    command.exit(_run(OffloadArguments(**given)))  # type: ignore[arg-type]  # checked by click
 
 
 def _run(arguments: OffloadArguments) -> int:
@@ -88,22 +105,17 @@ def _run(arguments: OffloadArguments) -> int:
     # Imported here: `holmes context --help` does not need them.
     import asyncio
 
-    from holmes.app.offload import offload_directory, offload_document
-    from holmes.cli.commands.options import read_settings
     from holmes.cli.commands.report_file import check_report_path
-    from holmes.cli.render.terminal import one_line, tolerate_narrow_encodings, write_line
+    from holmes.cli.render.terminal import one_line, write_line
     from holmes.core.truncation.offload import OffloadOptions
-    from holmes.settings.process import process_environment
     from holmes.stores.chat_documents import read_chat_document
 
-    tolerate_narrow_encodings()
-    overrides = {"model": arguments.model, "api_key": arguments.api_key}
-    settings = read_settings(process_environment(), arguments.config, overrides)
+    settings = read_settings(arguments.config, {"model": arguments.model, "api_key": arguments.api_key})
     if arguments.output is not None:
         check_report_path(arguments.output, "--output")
     document = read_chat_document(_read_input(arguments.file, settings), _name(arguments.file))
     if document.unread_bytes:
-        what = f"the last {document.unread_bytes:,} bytes of {_name(arguments.file)} cannot be read and are left out"
+        what = f"the last {document.unread_bytes:,} bytes of {_name(arguments.file)} cannot be read and are skipped"
         write_line(sys.stderr, f"holmes: warning: {one_line(what, limit=1_000)}")
     options = OffloadOptions(
         mode=arguments.mode,
@@ -113,10 +125,10 @@ def _run(arguments: OffloadArguments) -> int:
         keep_recent_count=arguments.keep_recent_count,
         chat_id=arguments.chat_id,
     )
-    offloaded = asyncio.run(offload_document(document, options, settings, arguments.store_dir))
+    directory = _directory(settings, arguments.store_dir)
+    offloaded = asyncio.run(_offload_document(document, options, settings, directory))
     _write_output(offloaded, arguments.output)
-    directory = str(offload_directory(settings, arguments.store_dir))
-    write_line(sys.stderr, one_line(summary_line(offloaded, directory), limit=1_000))
+    write_line(sys.stderr, one_line(summary_line(offloaded, str(directory)), limit=1_000))
     failure = offloaded.metadata.failure
     if failure is None:
         return 0
@@ -124,9 +136,74 @@ def _run(arguments: OffloadArguments) -> int:
     return _EXIT_FAILED
 
 
+def _directory(settings: Settings, directory: Path | None) -> Path:
+    """The folder of results. Raises `ConfigError` if no folder is given and storage is disabled."""
+    from holmes.values.errors import ConfigError
+
+    if directory is not None:
+        return directory
+    if not settings.storage.results_enabled:
+        raise ConfigError("storage of tool results is disabled: name a folder with --store-dir")
+    return settings.storage.results_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffloadedDocument:
+    """The messages in the format of the file. `redacted_messages` of the given messages contained secrets."""
+
+    messages: tuple[JsonObject, ...]
+    metadata: OffloadMetadata
+    redacted_messages: int
+
+
+async def _offload_document(
+    document: ChatDocument, options: OffloadOptions, settings: Settings, directory: Path
+) -> OffloadedDocument:
+    """Mask secrets, then offload into `directory`.
+
+    Raises `ConfigError` for bad options, and for an unknown model or a missing key if a summary is needed.
+    """
+    from holmes.app.redaction import make_redactor
+    from holmes.redaction.redactor import redact_message_off_loop
+    from holmes.stores.result_store import FileResultStore
+
+    redactor = make_redactor(settings)
+    safe = document.messages
+    if redactor is not None:
+        safe = tuple([await redact_message_off_loop(redactor, message) for message in document.messages])
+    redacted = document.with_messages(safe)
+    outcome = await _offload(safe, options, settings, FileResultStore(directory))
+    return OffloadedDocument(
+        messages=redacted.written(outcome.messages),
+        metadata=outcome.metadata,
+        redacted_messages=sum(new is not old for new, old in zip(safe, document.messages, strict=True)),
+    )
+
+
+async def _offload(
+    messages: Sequence[Message], options: OffloadOptions, settings: Settings, store: ResultStore
+) -> OffloadOutcome:
+    from holmes.core.truncation.offload import offload_context
+
+    if options.mode == "compact":
+        return await offload_context(messages, options, store=store)
+    from holmes.app.models import build_models, check_models
+    from holmes.prompts import render_prompt
+
+    chain = build_models(settings)
+    writer = chain.models[0].summary_model or chain.models[0].model
+    try:
+        if options.mode == "compress":
+            await check_models(settings, chain.configured)
+        return await offload_context(messages, options, store=store, model=writer, prompt=render_prompt("compaction"))
+    finally:
+        for model in chain.configured:
+            await model.aclose()
+
+
 def summary_line(offloaded: OffloadedDocument, directory: str) -> str:
     """`45 messages, 25k → 38 messages, 14.2k tokens; 5 results in DIR`."""
-    from holmes.cli.render.wording import counted, tokens, usage
+    from holmes.cli.render.terminal import counted, tokens, usage
 
     metadata = offloaded.metadata
     secrets = offloaded.redacted_messages
@@ -156,11 +233,53 @@ def _read_input(file: str, settings: Settings) -> str:
 
 
 def _write_output(offloaded: OffloadedDocument, output: Path | None) -> None:
-    from holmes.app.offload import metadata_to_json
     from holmes.cli.commands.report_file import write_json_file
 
-    value: JsonObject = {"messages": offloaded.messages, "metadata": metadata_to_json(offloaded)}
+    value: JsonObject = {"messages": offloaded.messages, "metadata": _metadata_json(offloaded)}
     if output is None:
         click.echo(json.dumps(value, indent=2))
     else:
         write_json_file(output, value, "the conversation")
+
+
+def _metadata_json(offloaded: OffloadedDocument) -> JsonObject:
+    """The metadata as JSON: sizes in tokens, positions from 0."""
+    from holmes.values.stats import spend_by_model
+
+    metadata = offloaded.metadata
+    return {
+        "mode": metadata.mode,
+        "chat_id": metadata.chat_id,
+        "tokens_before": metadata.tokens_before,
+        "tokens_after": metadata.tokens_after,
+        "messages_before": metadata.messages_before,
+        "messages_after": metadata.messages_after,
+        "moved": [
+            {
+                "position": moved.position,
+                "tool_name": moved.tool_name,
+                "tokens_before": moved.tokens_before,
+                "tokens_after": moved.tokens_after,
+                "stored": _stored(moved.stored),
+            }
+            for moved in metadata.moved
+        ],
+        "groups": [
+            {
+                "messages": group.messages,
+                "tokens_before": group.tokens_before,
+                "tokens_after": group.tokens_after,
+                "stored": _stored((group.stored,)),
+            }
+            for group in metadata.groups
+        ],
+        "redacted_messages": offloaded.redacted_messages,
+        "failure": metadata.failure,
+        "stats": {**asdict(metadata.stats), "summaries": [{**each} for each in spend_by_model(metadata.stats)]},
+    }
+
+
+def _stored(stored: tuple[StoredResult, ...]) -> JsonValue:
+    from holmes.stores.message_codec import stored_result_to_json
+
+    return [stored_result_to_json(result) for result in stored]

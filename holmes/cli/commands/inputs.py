@@ -1,6 +1,6 @@
-"""Collects what the user wants to ask: the prompt, files, and what is piped in.
+"""Collects the input of a command: the question, files, piped text and alerts.
 
-Refuses what is not text and what is larger than 64 MB, and never waits for ever on a pipe that nobody writes to.
+Rejects binary data and input above 64 MB. Never waits forever on an open pipe without data.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import os
 import select
 import stat
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TextIO
 
 from holmes.app.requests import Attachment
 from holmes.values.errors import ConfigError
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from holmes.app.cluster import ClusterChoice
+    from holmes.investigations.records.values import AlertGroup
+    from holmes.settings.alerts import SourceSettings
+    from holmes.settings.settings import Settings
+    from holmes.sources import LabelMatcher
+
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 _CHUNK_BYTES = 1 << 20
 _BINARY_PROBE_BYTES = 8192
@@ -26,16 +32,52 @@ _BINARY_PROBE_BYTES = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the user asks; `text` is empty when only the interactive prompt can tell."""
+    """A question; `text` is empty if the user types it at the interactive prompt."""
 
     text: str
     attachments: tuple[Attachment, ...]
 
 
-def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
-    """Put the question together. Text that is piped in is the question itself when there is no other.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Output in addition to the answer, and whether to check toolsets again."""
 
-    Raises `ConfigError` for two questions at once, or a file that is missing, too large or not text.
+    show_tool_output: bool
+    log_costs: bool
+    refresh_toolsets: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A command with checked options."""
+
+    settings: Settings
+    cluster: ClusterChoice
+    output: Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskJob(Job):
+    """One question, or a session of questions."""
+
+    question: Question
+    interactive: bool
+    continue_last: bool
+    report_path: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvestigateJob(Job):
+    """The matching firing alerts, at most `limit`."""
+
+    matchers: tuple[LabelMatcher, ...]
+    limit: int | None
+
+
+def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
+    """Combine the sources of a question. Piped text alone is the question.
+
+    Raises `ConfigError` for two questions, and for a file that is missing, too large or not text.
     """
     if prompt and prompt_file:
         message = "give the question as an argument or with --prompt-file, not both"
@@ -54,7 +96,7 @@ def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[
 
 
 def read_text_file(path: Path) -> str:
-    """The text of a file; bytes that are not UTF-8 are replaced. Raises `ConfigError`."""
+    """The text of a file, with U+FFFD for invalid UTF-8. Raises `ConfigError`."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_INPUT_BYTES + 1)
@@ -62,16 +104,16 @@ def read_text_file(path: Path) -> str:
         message = f"the file {str(path)!r} cannot be read: {error.strerror}"
         raise ConfigError(message) from error
     if len(content) > MAX_INPUT_BYTES:
-        message = f"the file {str(path)!r} is larger than 64 MB: cut out what matters, for example with grep or tail"
+        message = f"the file {str(path)!r} is larger than 64 MB: reduce it, for example with grep or tail"
         raise ConfigError(message)
     return _decoded(content, f"the file {str(path)!r}")
 
 
 def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable[[str], None]) -> str:
-    """What is piped in, or nothing when `stream` is a terminal, closed, or a pipe without data.
+    """Piped text; empty for a terminal, a closed stream, or a pipe without data.
 
-    A pipe that stays silent for `wait_seconds` is taken as finished, and `notice` says so: programs that start us may
-    leave one open. Raises `ConfigError` when it is not text.
+    A pipe without data for `wait_seconds` counts as finished, and `notice` reports it: callers may leave a pipe open.
+    Raises `ConfigError` for binary data.
     """
     if stream is None or stream.closed or stream.isatty():
         return ""
@@ -83,20 +125,20 @@ def read_piped_text(stream: TextIO | None, wait_seconds: float, notice: Callable
     for chunk in _chunks(descriptor, wait_seconds, notice):
         content += chunk
         if len(content) > MAX_INPUT_BYTES:
-            notice("standard input is larger than 64 MB: the rest was not read")
+            notice("standard input is larger than 64 MB: pass less data, or attach files with --file")
             break
     return _decoded(bytes(content[:MAX_INPUT_BYTES]), "standard input")
 
 
 def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> list[bytes]:
-    """All data until the end, the limit, or a silence."""
+    """Read until the end, the limit, or a pause."""
     waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
     chunks: list[bytes] = []
     size = 0
     while size <= MAX_INPUT_BYTES:
         if waits and not _has_data(descriptor, wait_seconds, notice):
-            state = "was open without data" if not chunks else f"paused for {wait_seconds:g} s and was left"
-            notice(f"standard input {state}; HOLMES_STDIN_TIMEOUT_SECONDS sets the wait")
+            state = "was open without data" if not chunks else f"paused for {wait_seconds:g} s and counts as finished"
+            notice(f"standard input {state}; HOLMES_STDIN_TIMEOUT_SECONDS sets the time limit")
             break
         chunk = os.read(descriptor, _CHUNK_BYTES)
         if not chunk:
@@ -107,7 +149,7 @@ def _chunks(descriptor: int, wait_seconds: float, notice: Callable[[str], None])
 
 
 def _has_data(descriptor: int, wait_seconds: float, notice: Callable[[str], None]) -> bool:
-    """Whether data or the end comes within `wait_seconds`; a long wait is announced."""
+    """Whether data or the end arrives within `wait_seconds`. Reports a long wait."""
     announce_after = min(wait_seconds, 1.0)
     started = time.monotonic()
     if _readable(descriptor, announce_after):
@@ -130,3 +172,52 @@ def _decoded(content: bytes, what: str) -> str:
         message = f"{what} is not text"
         raise ConfigError(message)
     return content.decode("utf-8", errors="replace")
+
+
+_MAX_ALERT_BYTES: Final = 64_000_000
+
+
+async def firing_alerts(
+    sources: SourceSettings, matchers: tuple[LabelMatcher, ...], limit: int | None, mask: Callable[[str], str]
+) -> AlertGroup:
+    """The first `limit` firing alerts that match, from the file or Alertmanager.
+
+    Raises `ConfigError` and `SourceUnreachable`.
+    """
+    # Imported here: `holmes ask` has no alerts.
+    import asyncio
+
+    from holmes.investigations.alerts.payload import AlertPayloadError, parse_alerts
+    from holmes.sources import AlertmanagerAccess, SourceUnreachable, fetch_alerts, matches_all
+
+    file = sources.alertmanager_file
+    if file is not None:
+        content = await asyncio.to_thread(_read_alerts, file)
+    else:
+        password = sources.alertmanager_password
+        access = AlertmanagerAccess(
+            url=sources.alertmanager_url or "",
+            username=sources.alertmanager_username,
+            password=password.get_secret_value() if password else None,
+        )
+        content = await fetch_alerts(access, matchers)
+    try:
+        group = parse_alerts(content, mask=mask)
+    except AlertPayloadError as error:
+        if file is not None:
+            raise ConfigError(f"the file {str(file)!r}: {error}") from None
+        message = f"the response of Alertmanager is not valid: {error}; check --alertmanager-url"
+        raise SourceUnreachable(message) from None
+    firing = (each for each in group.alerts if each.status == "firing" and matches_all(matchers, each.labels))
+    return replace(group, alerts=tuple(firing)[:limit])
+
+
+def _read_alerts(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_ALERT_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"the file {str(path)!r} cannot be read: {error.strerror}") from error
+    if len(content) > _MAX_ALERT_BYTES:
+        raise ConfigError(f"the file {str(path)!r} is larger than {_MAX_ALERT_BYTES // 1_000_000} MB")
+    return content

@@ -1,4 +1,4 @@
-"""The interactive loop of `holmes ask`: a prompt, a question, an answer, and a handful of commands."""
+"""The interactive loop of `holmes ask`: a prompt, questions, answers and commands."""
 
 from __future__ import annotations
 
@@ -7,32 +7,30 @@ from typing import TYPE_CHECKING, Final
 
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupted
-from holmes.cli.render.context_bar import context_lines
-from holmes.cli.render.terminal import one_line, write_line
-from holmes.cli.render.wording import spending
+from holmes.cli.render.terminal import context_lines, one_line, spending, write_line
 from holmes.values.errors import HolmesError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from holmes.cli.commands.line_reader import LineReader
     from holmes.cli.commands.session import Session
+    from holmes.cli.commands.terminal_input import LineReader
     from holmes.cli.render.rendering import Renderer
 
 COMMANDS: Final = {
     "/help": "show these commands",
     "/clear": "start a new conversation",
-    "/tools": "show what Holmes can look at",
-    "/context": "show how full the model's window is",
-    "/compact": "summarise the conversation now, to make room",
-    "/cost": "show what this session has cost",
-    "/exit": "leave (so does Ctrl-D)",
+    "/tools": "show the toolsets",
+    "/context": "show the use of the context window",
+    "/compact": "summarise the conversation now",
+    "/cost": "show the cost of this session",
+    "/exit": "exit (or press Ctrl-D)",
 }
 _FATAL_EXIT_CODES = frozenset({129, 143})
 
 
 class InteractiveLoop:
-    """Asks until the user leaves."""
+    """Asks until the user exits."""
 
     def __init__(
         self,
@@ -50,12 +48,12 @@ class InteractiveLoop:
         self._color = color
 
     async def run(self, first: Question) -> int:
-        """Answer `first` if it asks something, then whatever is typed. Returns the exit code.
+        """Answer `first` if it has a text, then each question of the user. Returns the exit code.
 
-        Files and piped text that came without a question go with the first one that is typed.
+        Files and piped text without a question are attached to the first typed question.
         """
         if not first.text:
-            self._renderer.notice("Ask a question, or type /help. Ctrl-C stops an answer, Ctrl-D leaves.")
+            self._renderer.notice("Ask a question, or type /help. Press Ctrl-C to stop an answer, Ctrl-D to exit.")
         with self._session.staying():
             return await self._converse(first)
 
@@ -78,7 +76,7 @@ class InteractiveLoop:
                 pending = Question(text=typed.strip(), attachments=pending.attachments)
 
     async def _answer(self, question: Question) -> int:
-        """Answer one question. A failure is a line, not the end of the session. Returns what it would exit with."""
+        """Answer one question. A failure does not end the session. Returns an exit code."""
         try:
             end = await self._session.ask(question)
         except HolmesError as error:
@@ -89,7 +87,7 @@ class InteractiveLoop:
         return end.exit_code
 
     async def _obey(self, command: str) -> int:
-        """Do what a command says. A failure is a line, not the end of the session. Returns what it would exit with."""
+        """Run one command. A failure does not end the session. Returns an exit code."""
         try:
             await self._session.interruptible(self._do(command))
         except Interrupted as interrupted:
@@ -106,7 +104,7 @@ class InteractiveLoop:
                     self._renderer.notice(f"{name:<9} {meaning}")
             case "/clear":
                 self._session.start_over()
-                self._renderer.notice("a new conversation")
+                self._renderer.notice("new conversation")
             case "/tools":
                 self._renderer.notice(await self._list_tools())
             case "/context":

@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and a closed terminal while an investigation runs.
+"""Handles Ctrl-C, SIGTERM and SIGHUP.
 
-The first signal cancels what runs, and waits until its processes are gone. The second one does not wait.
+The first signal cancels the running work and waits for its processes. The second signal exits immediately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Interrupted(Exception):
 
 
 class Interrupts:
-    """Takes the signals over from the moment it is entered; cancels the innermost work that runs."""
+    """Handles signals while entered: cancels the innermost running work."""
 
     def __init__(self) -> None:
         self._received: int | None = None
@@ -39,7 +39,7 @@ class Interrupts:
         self._stays = False
 
     def __enter__(self) -> Self:
-        """Take the signals over. The running task is cancelled when no other work runs."""
+        """Install the handlers. Without inner work, a signal cancels the current task."""
         task = asyncio.current_task()
         if task is not None:
             self._targets.append(task)
@@ -47,19 +47,19 @@ class Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the signals back."""
+        """Remove the handlers."""
         self._targets.clear()
         for number in _SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(number)
 
     @property
     def exit_code(self) -> int:
-        """128 plus the number of the signal that ended everything."""
+        """128 plus the number of the received signal."""
         return 128 + (self._received or signal.SIGINT)
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Within, Ctrl-C ends only what `run` does: pressed just before a prompt is drawn, it ends nothing."""
+        """Within this context, Ctrl-C only ends work of `run`. It has no effect just before a prompt appears."""
         self._stays = True
         try:
             yield
@@ -67,8 +67,8 @@ class Interrupts:
             self._stays = False
 
     async def run(self, work: Coroutine[object, object, T]) -> T:
-        """Do `work`. A signal cancels it alone; when it is gone, `Interrupted` is raised."""
-        self._take_signals()  # a prompt may have taken Ctrl-C away
+        """Run `work`. A signal cancels only this work; then raises `Interrupted`."""
+        self._take_signals()  # a prompt may have replaced the handler of Ctrl-C
         task = asyncio.ensure_future(work)
         self._targets.append(task)
         try:
@@ -98,6 +98,6 @@ class Interrupts:
 
 def _leave_now(number: int) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
-        sys.stderr.write(f"{_SHOW_CURSOR}\nholmes: not waiting any longer\n")
+        sys.stderr.write(f"{_SHOW_CURSOR}\nholmes: exiting immediately\n")
         sys.stderr.flush()
     os._exit(128 + number)

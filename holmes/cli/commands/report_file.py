@@ -1,6 +1,7 @@
-"""`--json-output-file`: a run as JSON, for programs.
+"""Records one run from its events, and writes `--json-output-file`.
 
-The file is checked before the run costs money, and is either the old one or the whole new one, never half of it.
+The conversation is stored while it grows, so that a kill loses at most the current message. The report file is checked
+before the run costs money, and is replaced atomically.
 """
 
 from __future__ import annotations
@@ -12,15 +13,108 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holmes.stores.conversation_store import ConversationStoreError
 from holmes.stores.message_codec import message_to_json, stored_result_to_json
 from holmes.values.errors import ConfigError, HolmesError
-from holmes.values.stats import spend_by_model
+from holmes.values.events import (
+    AnswerFinished,
+    AssistantReplied,
+    HistoryCompacted,
+    RunFailed,
+    ToolCallFinished,
+    ToolResultsMasked,
+    TurnStarted,
+    total_cost,
+)
+from holmes.values.stats import NOTHING_SPENT, spend_by_model
 
 if TYPE_CHECKING:
-    from holmes.cli.commands.transcript import Transcript
-    from holmes.values.events import ToolCallFinished
+    from collections.abc import Callable, Sequence
+
+    from holmes.stores.conversation_store import Conversation
+    from holmes.values.events import AgentEvent, Citation
     from holmes.values.json_types import JsonObject, JsonValue
+    from holmes.values.messages import Message, UserMessage
     from holmes.values.stats import RequestStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
+    """The end of a run. `answer` is None for a failed or interrupted run; then `error` has the reason."""
+
+    answer: str | None
+    error: str | None
+    exit_code: int
+    citations: tuple[Citation, ...] = ()
+
+
+class Transcript:
+    """One question and its run."""
+
+    def __init__(self, conversation: Conversation, warn: Callable[[str], None]) -> None:
+        self._conversation = conversation
+        self._warn = warn
+        self._warned = False
+        self.tool_calls: list[ToolCallFinished] = []
+        self.steps = 0
+        self.model = ""
+        self.end: RunEnd | None = None
+        self.stats = NOTHING_SPENT
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far."""
+        return self._conversation.messages
+
+    def begin(self, question: UserMessage) -> None:
+        """Store the question."""
+        self._keep(lambda: self._conversation.append(question))
+
+    def note(self, event: AgentEvent) -> None:
+        """Record an event."""
+        self.stats = total_cost(event, self.stats)
+        match event:
+            case TurnStarted():
+                self.steps = event.step
+            case AssistantReplied():
+                self.model = event.model
+                self._keep(lambda: self._conversation.append(event.message))
+            case ToolCallFinished():
+                self.tool_calls.append(event)
+                self._keep(lambda: self._conversation.append(event.message))
+            case HistoryCompacted() | ToolResultsMasked():
+                self._go_on_with(event.messages)  # after an interruption, it is not paid for again
+            case AnswerFinished():
+                self._finish(
+                    event.messages, RunEnd(answer=event.text, error=None, exit_code=0, citations=event.citations)
+                )
+            case RunFailed():
+                self._finish(event.messages, RunEnd(answer=None, error=event.error, exit_code=event.exit_code))
+            case _:
+                pass
+
+    def interrupted(self, exit_code: int) -> None:
+        """Record an interruption, unless the run has ended."""
+        if self.end is None:
+            self.end = RunEnd(answer=None, error="interrupted", exit_code=exit_code)
+
+    def _finish(self, messages: Sequence[Message], end: RunEnd) -> None:
+        self.end = end
+        self._go_on_with(messages)
+
+    def _go_on_with(self, messages: Sequence[Message]) -> None:
+        if messages:
+            self._keep(lambda: self._conversation.replace(messages))
+
+    def _keep(self, write: Callable[[], None]) -> None:
+        """A conversation that cannot be stored causes one warning: the answer matters more."""
+        try:
+            write()
+        except ConversationStoreError as error:
+            if not self._warned:
+                self._warned = True
+                self._warn(f"warning: {error}")
+
 
 REPORT_VERSION = 1
 _PROBE_BYTES = 4096
@@ -28,10 +122,10 @@ _PROBE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallReport:
-    """One tool call. `result` is what the model saw; `stored_results` is where the rest lies if it was too large.
+    """One tool call. `result` is the text for the model; `stored_results` refer to a complete large result.
 
     `arguments` is an object. `status` is `success`, `error`, `no_data` or `approval_required`. `invocation` is the
-    command or request that ran, None when nothing ran.
+    executed command or request, or None.
     """
 
     tool_call_id: str
@@ -49,13 +143,13 @@ class ToolCallReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The whole file. `version` changes when a field changes its meaning or goes away; new fields may come.
+    """The complete file. `version` changes when a field is removed or changes its meaning; new fields may be added.
 
-    `answer` is Markdown, None when the run failed, and `error` then says why. `citations` are the stored lines that
-    the markers in the answer (`[[id:12-18]]`) cite, each checked. `exit_code` is that of the command.
-    `model` is the one that answered last. `stats` are the fields of `RequestStats`: tokens, dollars and calls of
-    the whole run, and `cost_split` has those of the investigation and of compaction apart. `messages` is the
-    conversation, its system message first. `elapsed_seconds` counts from the question.
+    `answer` is Markdown, or None for a failed run; then `error` has the reason. `citations` are the stored lines that
+    markers in the answer (`[[id:12-18]]`) cite, each checked. `exit_code` is the code of the command, `model` the last
+    model that answered. `stats` are the fields of `RequestStats` for the whole run: tokens, dollars and calls.
+    `cost_split` divides them between investigation and compaction. `messages` is the conversation with its system
+    message. `elapsed_seconds` counts from the question.
     """
 
     version: int
@@ -74,7 +168,7 @@ class Report:
 
 
 def make_report(question: str, transcript: Transcript, elapsed_seconds: float) -> Report:
-    """The report of a run that has ended."""
+    """The report of a finished run."""
     end = transcript.end
     return Report(
         version=REPORT_VERSION,
@@ -105,7 +199,7 @@ def _cost_split(stats: RequestStats) -> JsonObject:
 
 
 def check_report_path(path: Path, option: str = "--json-output-file") -> None:
-    """Raises `ConfigError` when nothing can be written to `path`, which `option` names. Leaves nothing behind."""
+    """Raises `ConfigError` if `path`, the value of `option`, is not writable. Changes nothing."""
     if path.is_dir():
         message = f"{option} {str(path)!r} is a folder"
         raise ConfigError(message)
@@ -114,19 +208,19 @@ def check_report_path(path: Path, option: str = "--json-output-file") -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
             return
         with tempfile.NamedTemporaryFile(dir=path.resolve().parent, prefix=".holmes-") as file:
-            file.write(bytes(_PROBE_BYTES))  # a full disk lets files be made, and nothing be put into them
+            file.write(bytes(_PROBE_BYTES))  # a full disk still allows empty files
     except OSError as error:
         message = f"{option} {str(path)!r} cannot be written: {error.strerror}"
         raise ConfigError(message) from error
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Put the report in place in one go, readable for its owner only. Raises `HolmesError` (disk full, …)."""
+    """Write the report atomically, readable only for its owner. Raises `HolmesError`, for example on a full disk."""
     write_json_file(path, asdict(report), "the report")
 
 
 def write_json_file(path: Path, value: JsonValue, what: str) -> None:
-    """The same for any JSON; `what` is how the error names it."""
+    """Write JSON as `write_report` does. `what` names it in errors."""
     content = json.dumps(value, indent=2) + "\n"
     try:
         if _is_special(path):
@@ -134,7 +228,7 @@ def write_json_file(path: Path, value: JsonValue, what: str) -> None:
         else:
             _replace_file(path.resolve(), content)
     except OSError as error:
-        message = f"{what} could not be written to {str(path)!r}: {error.strerror}"
+        message = f"{what} cannot be written to {str(path)!r}: {error.strerror}"
         raise HolmesError(message) from error
 
 
@@ -147,11 +241,11 @@ def _replace_file(target: Path, content: str) -> None:
             os.fsync(file.fileno())
         Path(temporary).replace(target)
     finally:
-        Path(temporary).unlink(missing_ok=True)  # gone already, unless writing failed
+        Path(temporary).unlink(missing_ok=True)  # exists only if writing failed
 
 
 def _is_special(path: Path) -> bool:
-    """A device or a pipe, for example /dev/stdout wherever it leads: it is written to, never replaced."""
+    """Whether `path` is a device or pipe, for example /dev/stdout. Such files are written, never replaced."""
     return path.is_relative_to("/dev") or (path.exists() and not path.is_file())
 
 

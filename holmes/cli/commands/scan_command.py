@@ -1,7 +1,6 @@
-"""`holmes scan`: finds what is broken without a model, for people, for pipelines and for programs.
+"""`holmes scan`: finds problems of a cluster without an LLM, for people, pipelines and programs.
 
-The report goes to standard output, progress to standard error: on a terminal one line, which disappears at the end.
-Never imports a model's library.
+The report goes to standard output. Progress goes to standard error, if that is a terminal. Never imports litellm.
 """
 
 from __future__ import annotations
@@ -9,15 +8,22 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
-from holmes.cli.commands.options import cluster_options, verbose_option
+from holmes.cli.commands.command import (
+    PATH,
+    cluster_options,
+    config_option,
+    read_settings,
+    run_until_signal,
+    verbose_option,
+)
 from holmes.cli.render.terminal import is_terminal, one_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from holmes.app.cluster import ClusterChoice
@@ -33,7 +39,7 @@ EXIT_UNREAD = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanOptions:
-    """What the command was told, except for which cluster."""
+    """The options, except for the cluster."""
 
     namespaces: tuple[str, ...]
     all_namespaces: bool
@@ -51,10 +57,10 @@ class ScanOptions:
 
 
 class Seconds(click.FloatRange):
-    """A finite number; a range alone lets `nan` through."""
+    """A finite number; `click.FloatRange` accepts `nan`."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or wrong usage."""
+        """The number. Raises a usage error."""
         number = float(super().convert(value, param, ctx))
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
@@ -62,37 +68,56 @@ class Seconds(click.FloatRange):
 
 
 @click.command()
-@click.option("-n", "--namespace", "namespaces", multiple=True, help="Only this namespace; may be repeated.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="The whole cluster, also when a namespace is configured.")
-@click.option("-l", "--selector", help="Only incidents of objects with these labels, for example app=web,tier=front.")
-@click.option("--kind", "kinds", multiple=True, help="Only incidents that concern this kind; may be repeated.")
+@click.option("-n", "--namespace", "namespaces", multiple=True, help="Scan only this namespace; may be repeated.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Scan the whole cluster, even if a namespace is configured.")
+@click.option(
+    "-l", "--selector", help="Show only incidents of objects with these labels, for example app=web,tier=front."
+)
+@click.option("--kind", "kinds", multiple=True, help="Show only incidents of this kind; may be repeated.")
 @click.option(
     "--severity",
     type=click.Choice(["critical", "warning", "info"]),
     default="warning",
     show_default=True,
-    help="The mildest incidents to show.",
+    help="Lowest severity to show.",
 )
-@click.option("--rule", "rules", multiple=True, help="Only this rule of `holmes rules list`; may be repeated.")
+@click.option("--rule", "rules", multiple=True, help="Apply only this rule of `holmes rules list`; may be repeated.")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json", "yaml", "markdown"]), default="table", show_default=True
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "markdown"]),
+    default="table",
+    show_default=True,
+    help="Print the report in this format.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["critical", "warning", "info"]),
-    help="Exit with 1 when there is an incident of this severity or worse; with --baseline, a new one.",
+    help="Exit with code 1 for incidents of this severity or higher; with --baseline, for new ones.",
 )
 @click.option(
     "--baseline",
-    type=click.Path(path_type=Path),
-    help="An earlier report (-o json): says what is new, what remains and what is gone.",
+    type=PATH,
+    help="Compare with this earlier report (-o json), and mark new and resolved incidents.",
 )
 @click.option(
-    "--grace", type=Seconds(min=0), default=60, show_default=True, help="Seconds that a pod may take to start."
+    "--grace", type=Seconds(min=0), default=60, show_default=True, help="Time that a pod may take to start, in seconds."
 )
-@click.option("--timeout", type=Seconds(min=1), default=60, show_default=True, help="Seconds that all lists may take.")
-@click.option("--logs", type=click.IntRange(min=0), default=20, show_default=True, help="The most logs to read.")
-@click.option("--config", type=click.Path(path_type=Path), help="The config file. Default: ~/.holmes/config.yaml.")
+@click.option(
+    "--timeout",
+    type=Seconds(min=1),
+    default=60,
+    show_default=True,
+    help="Time limit for reading the cluster, in seconds.",
+)
+@click.option(
+    "--logs",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Maximum number of container logs to read.",
+)
+@config_option
 @cluster_options
 @verbose_option
 @click.pass_context
@@ -104,45 +129,39 @@ def scan(
     kube_context: str | None,
     **given: object,
 ) -> None:
-    """Find what is broken in the cluster and why, without a model.
+    """Find problems of the cluster and their causes, without an LLM.
 
-    Exit codes: 0 scanned (also when something is broken), 1 something at or above --fail-on was found, 2 wrong usage,
-    3 no cluster, or with --fail-on nothing found although the pods could not be read.
+    Exit codes: 0 scanned, even with incidents; 1 incidents at or above --fail-on; 2 wrong usage; 3 no cluster, or with
+    --fail-on unreadable pods and no incident.
     """
-    options = ScanOptions(**given)  # type: ignore[arg-type]  # click has checked them
+    options = ScanOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_run(options, cluster, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
 
 
 def _run(options: ScanOptions, cluster: ClusterChoice, overrides: dict[str, object]) -> int:
-    """Scan, show, and return the exit code."""
-    # Imported here: `holmes scan --help` does not need them.
-    import asyncio
-
-    from holmes.cli.commands.interrupts import Interrupts
-    from holmes.cli.commands.options import read_settings
-    from holmes.cli.render.scan_text import shown_report
-    from holmes.cli.render.terminal import is_terminal, tolerate_narrow_encodings
-    from holmes.settings.process import process_environment
-
-    tolerate_narrow_encodings()
-    environment = process_environment()
-    settings = read_settings(environment, options.config, overrides)
+    """Scan, show the report, and return the exit code."""
+    settings = read_settings(options.config, overrides)
     baseline = _baseline(options.baseline) if options.baseline else None
     request = _request(options, settings)
-    interrupts = Interrupts()
-    try:
-        report = asyncio.run(_scan(settings, cluster, request, interrupts))
-    except asyncio.CancelledError:
-        click.echo("holmes: interrupted", err=True)
-        return interrupts.exit_code
-    colours = is_terminal(sys.stdout) and not environment.get("NO_COLOR")
+
+    async def work(interrupts: Interrupts) -> int:
+        return _show(await _scan(settings, cluster, request, interrupts), options, baseline)
+
+    return run_until_signal(work)
+
+
+def _show(report: DiagnosisReport, options: ScanOptions, baseline: DiagnosisReport | None) -> int:
+    from holmes.cli.render.scan_text import shown_report
+    from holmes.settings.process import process_environment
+
+    colours = is_terminal(sys.stdout) and not process_environment().get("NO_COLOR")
     narrowed = bool(options.rules or options.kinds or options.selector or options.severity == "critical")
     text = shown_report(report, options.output, baseline=baseline, narrowed=narrowed, colours=colours)
     click.echo(text, color=colours)
     if options.fail_on and _fails(report, baseline, options.fail_on):
         return EXIT_FOUND
     if options.fail_on and any("Pod" in each.kinds for each in report.not_checked):
-        click.echo("holmes: the pods could not be read, so nothing can be promised about --fail-on", err=True)
+        click.echo("holmes: --fail-on cannot be decided, because pods could not be read", err=True)
         return EXIT_UNREAD
     return 0
 
@@ -173,9 +192,9 @@ def _request(options: ScanOptions, settings: Settings) -> ScanRequest:
     from holmes.kubernetes.state_reader import ReadLimits
 
     if options.all_namespaces and options.namespaces:
-        message = "-A and -n exclude each other"
+        message = "-A and -n are mutually exclusive"
         raise click.UsageError(message)
-    chosen_rules(options.rules)  # a typo is told before a cluster is asked
+    chosen_rules(options.rules)  # reports a typo before the cluster is read
     configured = (settings.investigation.namespace,) if settings.investigation.namespace else ()
     return ScanRequest(
         namespaces=() if options.all_namespaces else options.namespaces or configured,
@@ -225,7 +244,7 @@ _LONGEST_NAME = 40
 
 
 class ListProgress:
-    """Shows nothing when the stream is not a terminal."""
+    """Shows progress if the stream is a terminal."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream if stream is not None and is_terminal(stream) else None
@@ -239,7 +258,7 @@ class ListProgress:
         self._write(_ERASE)
 
     def show(self, what: str, done: int, planned: int) -> None:
-        """`what` was just read, which makes `done` of `planned`."""
+        """Show that `what` was read, number `done` of `planned`."""
         self._write(f"{_ERASE}reading the cluster: {done}/{planned} {one_line(what, _LONGEST_NAME)}")
 
     def _write(self, text: str) -> None:

@@ -1,6 +1,6 @@
-"""One conversation: asks its questions one after the other and shows, keeps and reports each.
+"""One conversation: asks questions, and shows, stores and reports each run.
 
-Secrets in what the user typed, piped or attached are hidden before anything is kept.
+Masks secrets in typed, piped and attached text before anything is stored.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from holmes.cli.commands.inputs import Question
 from holmes.cli.commands.interrupts import Interrupted
-from holmes.cli.commands.report_file import make_report, write_report
-from holmes.cli.commands.transcript import RunEnd, Transcript
+from holmes.cli.commands.report_file import RunEnd, Transcript, make_report, write_report
 from holmes.redaction.redactor import redact_off_loop
 from holmes.values.errors import HolmesError
 from holmes.values.events import (
@@ -42,11 +41,11 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message
 
 MaskQuestion: TypeAlias = "Callable[[Question], Coroutine[object, object, Question]]"
-"""The same question without secrets."""
+"""Returns the question without secrets."""
 
 
 def question_mask(redactor: Redactor | None) -> MaskQuestion:
-    """What hides the secrets of a question, off the event loop; does nothing when redaction is switched off."""
+    """Masks the secrets of a question, outside the event loop. Does nothing if redaction is disabled."""
 
     async def mask(question: Question) -> Question:
         if redactor is None:
@@ -59,21 +58,21 @@ def question_mask(redactor: Redactor | None) -> MaskQuestion:
 
 
 Ask: TypeAlias = "Callable[[Question, tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
-"""Starts an investigation of a question that continues these messages."""
+"""Investigates a question that continues these messages."""
 
 Compact: TypeAlias = "Callable[[tuple[Message, ...]], AsyncGenerator[AgentEvent, None]]"
-"""Makes these messages shorter."""
+"""Shortens these messages."""
 
 Measure: TypeAlias = "Callable[[tuple[Message, ...]], Awaitable[ContextUsage]]"
-"""Says how much of the window these messages take."""
+"""Measures how much of the context window these messages use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionParts:
-    """What a session works with.
+    """Dependencies of a session.
 
-    Until the loop's own version takes its place, `kept_attachment_characters` of each attachment are kept on disk.
-    `report_path` gets the report of the question that was asked last.
+    Until the loop replaces the question, `kept_attachment_characters` of each attachment are stored. `report_path` gets
+    the report of the last question.
     """
 
     ask: Ask
@@ -88,7 +87,7 @@ class SessionParts:
 
 
 class Session:
-    """Questions of one conversation."""
+    """The questions of one conversation."""
 
     def __init__(self, parts: SessionParts, conversation: Conversation) -> None:
         self._parts = parts
@@ -96,24 +95,24 @@ class Session:
         self.stats = NOTHING_SPENT
 
     def start_over(self) -> None:
-        """Forget what was said; the old conversation stays on disk."""
+        """Start a new conversation. The old one stays on disk."""
         self._conversation.close()
         self._conversation = self._parts.store.start()
 
     def close(self) -> None:
-        """Close the conversation's file."""
+        """Close the file of the conversation."""
         self._conversation.close()
 
     async def ask(self, question: Question) -> RunEnd:
-        """Investigate until there is an answer, a failure or a signal, and write the report in each case.
+        """Investigate until an answer, a failure or a signal, and write the report.
 
-        Raises `HolmesError` when the report cannot be written, or when the investigation could not even fail properly.
+        Raises `HolmesError` if the report cannot be written, or for an error outside the event stream.
         """
         started_at = time.monotonic()
         renderer, interrupts = self._parts.renderer, self._parts.interrupts
         earlier = self._conversation.messages
         transcript = Transcript(self._conversation, renderer.notice)
-        masked = Question(text="", attachments=())  # what is reported when masking was interrupted
+        masked = Question(text="", attachments=())  # for the report if masking is interrupted
         renderer.start()
         try:
             masked = await interrupts.run(self._parts.mask(question))
@@ -128,20 +127,20 @@ class Session:
             renderer.stop()
             self.stats += transcript.stats
             self._report(masked, transcript, time.monotonic() - started_at)
-        return transcript.end or RunEnd(answer=None, error="the investigation ended without a word", exit_code=1)
+        return transcript.end or RunEnd(answer=None, error="the investigation ended without an answer", exit_code=1)
 
     def staying(self) -> AbstractContextManager[None]:
-        """Within, Ctrl-C ends a question or a command, never the session."""
+        """Within this context, Ctrl-C ends a question or a command, but not the session."""
         return self._parts.interrupts.staying()
 
     async def interruptible(self, work: Coroutine[object, object, None]) -> None:
-        """Do `work`. Raises `Interrupted` when a signal ended it, and what `work` raises."""
+        """Run `work`. Raises `Interrupted` after a signal, and the errors of `work`."""
         await self._parts.interrupts.run(work)
 
     async def compact(self) -> None:
-        """Shorten the conversation now, and show and count what that took. Raises `HolmesError` when it cannot be."""
+        """Shorten the conversation now, and show the result and its cost. Raises `HolmesError` if that fails."""
         if not self._conversation.messages:
-            raise HolmesError("there is nothing to compact yet")
+            raise HolmesError("nothing to compact yet")
         self._parts.renderer.start()
         try:
             await self._compact()
@@ -155,7 +154,7 @@ class Session:
                 async for event in events:
                     cost = total_cost(event, cost)
                     if isinstance(event, CompactionFailed):
-                        failure = event  # said once, below
+                        failure = event  # shown below
                         continue
                     self._parts.renderer.show(event)
                     shorter = shorter or isinstance(event, HistoryCompacted | ToolResultsMasked)
@@ -166,18 +165,18 @@ class Session:
             raise HolmesError(end.error)
         if not isinstance(end, HistoryReplaced) or not shorter:
             if failure is not None:
-                raise HolmesError(f"not compacted, the conversation stays as it is: {failure.reason}")
-            raise HolmesError("not compacted: the conversation is as short as it can be")
+                raise HolmesError(f"not compacted, the conversation is unchanged: {failure.reason}")
+            raise HolmesError("not compacted: the conversation cannot become shorter")
         if failure is not None:
             self._parts.renderer.show(failure)
         self._conversation.replace(end.messages)
 
     async def context_usage(self) -> ContextUsage:
-        """How much of the window the conversation takes."""
+        """How much of the context window the conversation uses."""
         return await self._parts.measure(self._conversation.messages)
 
     async def _follow(self, question: Question, earlier: tuple[Message, ...], transcript: Transcript) -> None:
-        """Hand every event to its readers. Closing the stream ends whatever it started."""
+        """Pass each event to its readers. Closing the stream cancels the run."""
         async with aclosing(self._parts.ask(question, earlier)) as events:
             async for event in events:
                 transcript.note(event)
@@ -188,7 +187,7 @@ class Session:
             write_report(self._parts.report_path, make_report(question.text, transcript, elapsed_seconds))
 
     def _as_message(self, question: Question) -> UserMessage:
-        """What is kept of a question until its run ends; then the loop's own version takes its place."""
+        """The stored form of a question, until the loop replaces it at the end of the run."""
         room = self._parts.kept_attachment_characters
         attachments = [
             Text(text=f"{attachment.name}:\n{shortened(attachment.text, room, mark='')}")

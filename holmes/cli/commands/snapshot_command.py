@@ -1,6 +1,6 @@
 """`holmes snapshot create|serve|show`: clusters as files.
 
-What is said about a recording is safe for a terminal, whoever made it.
+Text of recordings is sanitised for the terminal.
 """
 
 from __future__ import annotations
@@ -8,24 +8,29 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holmes.cli.commands.options import verbose_option
+from holmes.cli.commands.command import (
+    PATH,
+    config_option,
+    live_cluster_options,
+    read_settings,
+    run_until_signal,
+    verbose_option,
+)
 from holmes.cli.render.terminal import sanitized
 from holmes.kubernetes.fields import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from holmes.cli.commands.interrupts import Interrupts
     from holmes.settings.settings import Settings
     from holmes.snapshot.recorder import RecordSummary
     from holmes.snapshot.recording import Recording, Unread
-
-_FOLDER = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +47,26 @@ class CreateOptions:
 
 @click.group()
 def snapshot() -> None:
-    """Record a cluster into files, and look at it later as if it still were there."""
+    """Record a cluster into files, and serve or show a recording."""
 
 
 @snapshot.command()
-@click.argument("folder", type=_FOLDER)
-@click.option("-n", "--namespace", "namespaces", multiple=True, help="Only this namespace; may be repeated.")
-@click.option("-A", "--all-namespaces", is_flag=True, help="The whole cluster, also when a namespace is configured.")
-@click.option("--kubeconfig", type=_FOLDER, help="The kubeconfig file.")
-@click.option("--context", "kube_context", help="The kubeconfig context.")
-@click.option("--logs/--no-logs", default=True, help="Record the logs of pods, or not. Default: record them.")
+@click.argument("folder", type=PATH)
+@click.option("-n", "--namespace", "namespaces", multiple=True, help="Record only this namespace; may be repeated.")
 @click.option(
-    "--tail-lines", type=click.IntRange(min=1), default=1_000, show_default=True, help="The last lines of each log."
+    "-A", "--all-namespaces", is_flag=True, help="Record the whole cluster, even if a namespace is configured."
 )
-@click.option("--openapi", is_flag=True, help="Record the schemas too: some megabytes, for `kubectl explain`.")
-@click.option("--config", type=_FOLDER, help="The config file. Default: ~/.holmes/config.yaml.")
+@live_cluster_options
+@click.option("--logs/--no-logs", default=True, help="Record the logs of pods (default: yes).")
+@click.option(
+    "--tail-lines",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Number of newest lines to record of each log.",
+)
+@click.option("--openapi", is_flag=True, help="Record the schemas for `kubectl explain`, a few megabytes.")
+@config_option
 @verbose_option
 @click.pass_context
 def create(
@@ -64,26 +74,25 @@ def create(
 ) -> None:
     """Record a cluster into FOLDER: objects, events and logs.
 
-    Values of Secrets are never written, and what looks like a secret in anything else is masked. Objects that belong to
-    no namespace, such as nodes and volumes, are recorded with any choice of namespaces.
+    Values of Secrets are never recorded, and other secrets are masked. Objects without a namespace, such as nodes and
+    volumes, are always recorded.
 
-    Exit codes: 0 recorded (also when something could not be read, which the summary says), 1 not written, 2 wrong
-    usage, 3 no cluster.
+    Exit codes: 0 recorded, with unreadable objects listed in the summary; 1 not written; 2 wrong usage; 3 no cluster.
     """
-    options = CreateOptions(**given)  # type: ignore[arg-type]  # click has checked them
+    options = CreateOptions(**given)  # type: ignore[arg-type]  # checked by click
     context.exit(_create(folder, options, {"kubeconfig": kubeconfig, "kube_context": kube_context}))
 
 
 @snapshot.command()
-@click.argument("path", type=_FOLDER)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port on 127.0.0.1. Default: a free one.")
+@click.argument("path", type=PATH)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1. Default: a free port.")
 @verbose_option
 @click.pass_context
 def serve(context: click.Context, path: Path, port: int) -> None:
     """Serve PATH as a read-only Kubernetes API on this machine, until Ctrl-C.
 
-    PATH is a recording, a folder of `kubectl cluster-info dump --output-directory`, or manifests. Prints the line that
-    points kubectl and everything else to it.
+    PATH is a recording, a folder of `kubectl cluster-info dump --output-directory`, or manifests. Prints the `export`
+    line that directs kubectl and other programs to it.
     """
     # Imported here and below: `holmes snapshot --help` does not need them.
     import asyncio
@@ -98,10 +107,10 @@ def serve(context: click.Context, path: Path, port: int) -> None:
 
 
 @snapshot.command()
-@click.argument("path", type=_FOLDER)
+@click.argument("path", type=PATH)
 @verbose_option
 def show(path: Path) -> None:
-    """Say what is in PATH, and what is not and why."""
+    """Show the content of PATH, and what could not be recorded."""
     from holmes.cli.render.terminal import tolerate_narrow_encodings
     from holmes.snapshot.sources import load_snapshot
 
@@ -110,27 +119,17 @@ def show(path: Path) -> None:
 
 
 def _create(folder: Path, options: CreateOptions, overrides: dict[str, object]) -> int:
-    """Record, show what was recorded, and return the exit code."""
-    import asyncio
-
-    from holmes.cli.commands.interrupts import Interrupts
-    from holmes.cli.commands.options import read_settings
-    from holmes.cli.render.terminal import tolerate_narrow_encodings
-    from holmes.settings.process import process_environment
-
+    """Record the cluster, show a summary, and return the exit code."""
     if options.all_namespaces and options.namespaces:
-        message = "-A and -n exclude each other"
+        message = "-A and -n are mutually exclusive"
         raise click.UsageError(message)
-    tolerate_narrow_encodings()
-    settings = read_settings(process_environment(), options.config, overrides)
-    interrupts = Interrupts()
-    try:
-        summary = asyncio.run(_record(folder, options, settings, interrupts))
-    except asyncio.CancelledError:
-        click.echo("holmes: interrupted, nothing was kept", err=True)
-        return interrupts.exit_code
-    click.echo(summary_lines(summary))
-    return 0
+    settings = read_settings(options.config, overrides)
+
+    async def work(interrupts: Interrupts) -> int:
+        click.echo(summary_lines(await _record(folder, options, settings, interrupts)))
+        return 0
+
+    return run_until_signal(work, "interrupted, nothing was written")
 
 
 async def _record(folder: Path, options: CreateOptions, settings: Settings, interrupts: Interrupts) -> RecordSummary:
@@ -165,7 +164,8 @@ async def _serve(path: Path, port: int, interrupts: Interrupts) -> None:
             write_line(sys.stdout, f"export KUBECONFIG={shlex.quote(str(server.kubeconfig))}")
             write_line(
                 sys.stderr,
-                f"serving {path}, recorded {timestamp(server.recorded_at)}, read-only, at {server.url}; Ctrl-C ends it",
+                f"serving {path}, recorded {timestamp(server.recorded_at)}, read-only, at {server.url}; "
+                "press Ctrl-C to stop",
             )
             await asyncio.Event().wait()
 
@@ -174,19 +174,19 @@ _SHOWN_NOTES = 20
 
 
 def summary_lines(summary: RecordSummary) -> str:
-    """What was recorded just now."""
+    """The summary of a new recording."""
     size = f"{summary.size_bytes / 1_000_000:.1f} MB"
     lines = [
         f"recorded at {timestamp(summary.recorded_at)} into {summary.folder}, {size}",
         *_counts(summary.objects, summary.logs),
         *_notes(summary.unread),
-        f"look at it with: holmes snapshot serve {summary.folder}",
+        f"serve it with: holmes snapshot serve {summary.folder}",
     ]
     return _shown(lines)
 
 
 def contents_lines(recording: Recording) -> str:
-    """What is in a recording."""
+    """The content of a recording."""
     counts = [(recorded.type.qualified, len(recorded.items)) for recorded in recording.objects.values()]
     scope = ", ".join(recording.namespaces) or "all namespaces"
     lines = [
@@ -198,7 +198,7 @@ def contents_lines(recording: Recording) -> str:
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """A recording from somebody else may hold anything, but no line of its own making and no terminal sequence."""
+    """Text from a foreign recording, without line breaks and terminal sequences."""
     return "\n".join(sanitized(" ".join(line.split("\n"))) for line in lines)
 
 
@@ -214,7 +214,7 @@ def _number(count: int, noun: str) -> str:
 
 def _notes(unread: Sequence[Unread]) -> list[str]:
     if not unread:
-        return ["nothing was left out"]
+        return ["everything was recorded"]
     shown = [f"  {_note(each)}" for each in unread[:_SHOWN_NOTES]]
     more = [f"  and {len(unread) - _SHOWN_NOTES} more, see recording.json"] if len(unread) > _SHOWN_NOTES else []
     return ["not recorded:", *shown, *more]

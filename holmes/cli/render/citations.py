@@ -1,7 +1,7 @@
-"""How citations show for people: `[1]`, `[2 cited]` or `[3 not found there: OOMKilled]`, and where each of them leads.
+"""Shows citations as `[1]`, `[2 cited]` or `[3 not found there: OOMKilled]`, with a list of their sources.
 
-Programs read the markers themselves in `--json-output-file`. Only what the loop has judged becomes a number, so nothing
-is read here; where citations are switched off, a text stays as the model wrote it.
+Programs read the original markers in `--json-output-file`. Only citations that the loop has checked are shortened. If
+citations are disabled, text is unchanged.
 """
 
 from __future__ import annotations
@@ -28,20 +28,19 @@ _OUTCOMES: Final = {"checked": "checked", "cited": "cited, not checked", "not_fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CitedSource:
-    """What a result id stands for: the call that returned it, and its file when the store has files."""
+    """The source of a result id: its tool call, and its file if the store has files."""
 
     description: str
     path: str | None
 
 
 class CitedSources:
-    """Collects from the events what results there are, for all questions of a session."""
+    """Collects the results of all questions of a session from the events."""
 
     def __init__(self) -> None:
         self.by_id: dict[ResultId, CitedSource] = {}
 
     def note(self, event: AgentEvent) -> None:
-        """Remember the results that `event` tells of."""
         if isinstance(event, ToolCallFinished):
             self._add(event.description, event.message.stored)
         elif isinstance(event, AnswerFinished):
@@ -57,14 +56,14 @@ class CitedSources:
 
 
 class ShortCitations:
-    """The markers of one text as numbers, in the order in which they first stand there."""
+    """Numbers the markers of one text in the order of their first use."""
 
     def __init__(self, sources: Mapping[ResultId, CitedSource]) -> None:
         self._sources = sources
         self._numbers: dict[Marker, int] = {}
 
     def shorten(self, text: str, checked: Collection[Marker] | None = None) -> str:
-        """`text`, or the next part of it, with `[1]` in place of each marker, or of each that is in `checked`."""
+        """`text`, or its next part, with `[1]` for each marker, or for each marker in `checked`."""
         if "[[" not in text:
             return text
         return "".join(
@@ -72,13 +71,13 @@ class ShortCitations:
         )
 
     def peek(self, text: str) -> str:
-        """The same for text that may still change; may be called from another thread."""
+        """Like `shorten`, for text that may still change. Thread-safe."""
         draft = ShortCitations(self._sources)
         draft._numbers = dict(self._numbers)
         return draft.shorten(text)
 
     def lines(self) -> tuple[str, ...]:
-        """For each number one line: the call, the lines of its result, where it lies, and what came of the check."""
+        """One line for each number: the call, the lines of its result, its path and the outcome of the check."""
         return tuple(
             f"[{number}] {self._where(marker)} · {_OUTCOMES[marker.outcome]}"
             for marker, number in self._numbers.items()
@@ -107,13 +106,13 @@ class ShortCitations:
 def render_citations(
     text: str, sources: Mapping[ResultId, CitedSource], checked: Iterable[Citation]
 ) -> tuple[str, tuple[str, ...]]:
-    """A whole text with its `checked` citations short, and the lines that belong below it; none when it has none."""
+    """A complete text with its `checked` citations shortened, and the lines to show below it."""
     citations = ShortCitations(sources)
     return citations.shorten(text, frozenset(map(marker_of, checked))), citations.lines()
 
 
 def _with_tilde(path: str) -> str:
-    """`path` below the home directory as `~/…`."""
+    """`path` with `~` for the home directory."""
     try:
         return str("~" / Path(path).relative_to(Path("~").expanduser()))
     except (ValueError, RuntimeError):

@@ -1,13 +1,13 @@
-"""What each event says in plain lines. Both renderers print these; how text streams and spins is theirs."""
+"""Turns each event into plain lines, and a run into its cost line. Both renderers print them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from holmes.cli.render.terminal import one_line, sanitized
-from holmes.cli.render.wording import counted, duration, price, size, tokens, usage
+from holmes.cli.render.terminal import cost_line, counted, duration, one_line, price, sanitized, size, tokens, usage
 from holmes.values.events import (
+    AgentEvent,
     AnswerFinished,
     ApprovalRequired,
     AssistantReplied,
@@ -30,6 +30,7 @@ from holmes.values.events import (
     TurnStarted,
 )
 from holmes.values.messages import Image
+from holmes.values.stats import RequestStats
 from holmes.values.tools import output_text
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from holmes.values.messages import ToolMessage
 
 _NAMES_CHARACTERS = 120
-_MASKS = {"fingerprint": "a line each", "preview": "previews", "path": "paths"}
+_MASKS = {"fingerprint": "one line each", "preview": "previews", "path": "paths"}
 _COMPACTIONS = {
     "summarize": "older messages summarised",
-    "truncate": "older messages cut off",
+    "truncate": "older messages removed",
     "emergency": "conversation cut to fit",
 }
 
@@ -49,7 +50,7 @@ Style: TypeAlias = Literal["good", "bad", "warning", "dim"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line for people; already safe to show."""
+    """A sanitised line."""
 
     text: str
     style: Style
@@ -57,14 +58,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detail:
-    """How much is shown: whole tool results, and what each reply of the model cost."""
+    """Whether to show complete tool results, and the cost of each model reply."""
 
     tool_output: bool = False
     reply_costs: bool = False
 
 
 def event_lines(event: AgentEvent, detail: Detail) -> tuple[Line, ...]:
-    """The lines that an event adds to the record of the run; many add none."""
+    """The lines of an event; many events have none."""
     match event:
         case ToolCallFinished():
             return _finished_lines(event, detail)
@@ -112,7 +113,7 @@ def _finished_lines(event: ToolCallFinished, detail: Detail) -> tuple[Line, ...]
 
 
 def _amount(message: ToolMessage) -> str:
-    """How much a call returned. The text of a pointer is not the output, so there the stored size stands."""
+    """The size of a result. For a stored result, the stored size, not that of its preview."""
     if message.spilled and message.stored:
         return f"{size(sum(stored.size_bytes for stored in message.stored))}, stored"
     pictures = sum(isinstance(part, Image) for part in message.parts)
@@ -127,8 +128,8 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
             limit = one_line(event.limit) or f"the limit is {event.cap_tokens:,} tokens"
             text = f"  result of {one_line(event.call.name)} is too large: {tokens(event.tokens)} tokens, {limit}; "
             if event.stored:
-                return Line(text=f"{text}stored, the model sees a preview", style="dim")
-            return Line(text=f"{text}it could not be stored, the model is told to ask for less", style="warning")
+                return Line(text=f"{text}stored, the model gets a preview", style="dim")
+            return Line(text=f"{text}it cannot be stored, so the model must request less", style="warning")
         case ApprovalRequired():
             return Line(text=f"  needs approval: {one_line(event.description)}", style="warning")
         case _:
@@ -136,7 +137,7 @@ def _tool_line(event: ToolResultSpilled | ApprovalRequired) -> Line:
 
 
 def _summary_costs(event: AgentEvent) -> tuple[Line, ...]:
-    """What each model that wrote a summary cost."""
+    """The cost of each model that wrote a summary."""
     if not isinstance(event, HistoryCompacted | CompactionFailed):
         return ()
     spends = event.stats.summaries
@@ -153,8 +154,8 @@ def _history_line(
         case CompactionStarted():
             limit = tokens(event.trigger_tokens)
             sizes = f"{tokens(event.tokens)} tokens, compacted above {limit}"
-            if event.tokens <= event.trigger_tokens:  # a number of messages, a hook or a person wants it
-                sizes = f"{tokens(event.tokens)} of the {limit} tokens that it may have"
+            if event.tokens <= event.trigger_tokens:  # triggered by messages, a hook or a user
+                sizes = f"{tokens(event.tokens)} of at most {limit} tokens"
             text = f"compacting the conversation: {sizes}"
         case HistoryCompacted():
             return Line(text=f"  {_compacted(event)}", style="warning" if event.lost else "dim")
@@ -169,7 +170,7 @@ def _history_line(
 
 
 def _compacted(event: HistoryCompacted) -> str:
-    """What was done, what it left, what it cost, and what the reader should know about it."""
+    """The method, the sizes, the cost and the warnings of a compaction."""
     parts = [
         f"{_COMPACTIONS[event.strategy]}: {tokens(event.tokens_before)} → {tokens(event.tokens_after)} tokens",
         f"{event.messages_before} → {event.messages_after} messages",
@@ -178,10 +179,10 @@ def _compacted(event: HistoryCompacted) -> str:
         parts.append(price(event.stats))
     text = ", ".join(parts)
     if event.flagged:
-        text += f"; {counted(len(event.flagged), 'name')} not in the source: "
+        text += f"; {counted(len(event.flagged), 'name')} not found in the source: "
         text += one_line(", ".join(event.flagged), _NAMES_CHARACTERS)
     if event.lost:
-        text += "; what was removed could not be stored and is lost"
+        text += "; removed messages could not be stored and are lost"
     return text
 
 
@@ -191,14 +192,45 @@ def _model_line(event: AttemptDiscarded | ModelSwitched | PromptShortened | Hook
             text = f"hook {one_line(event.hook_id)}: {one_line(event.text)}"
         case PromptShortened():
             sizes = f"{tokens(event.reported_tokens)} of about {tokens(event.estimated_tokens)} tokens"
-            text = f"{one_line(event.model)} counted only {sizes}: it may not have read the whole conversation"
+            text = f"{one_line(event.model)} counted only {sizes}: it may have ignored a part of the conversation"
         case AttemptDiscarded():
             wait = event.retry_in_seconds
-            when = f"trying again in {duration(wait)}" if wait else "trying again at once"
+            when = f"retrying in {duration(wait)}" if wait else "retrying now"
             text = f"{one_line(event.model)} failed, {when}: {one_line(event.reason)}"
         case ModelSwitched():
-            text = f"going on with {one_line(event.to_model)}: {one_line(event.from_model)} failed: "
+            text = f"continuing with {one_line(event.to_model)}: {one_line(event.from_model)} failed: "
             text += one_line(event.reason)
         case _:
             assert_never(event)
     return Line(text=f"  {text}", style="dim")
+
+
+class RunSummary:
+    """Steps, calls, model and cost of one run."""
+
+    def __init__(self, started_at_seconds: float) -> None:
+        self._started_at_seconds = started_at_seconds
+        self._steps = 0
+        self._tool_calls = 0
+        self._model = ""
+        self._stats = RequestStats()
+
+    def note(self, event: AgentEvent) -> None:
+        match event:
+            case TurnStarted():
+                self._steps = event.step
+            case ToolCallFinished():
+                self._tool_calls += 1
+            case AssistantReplied():
+                self._model = event.model
+            case AnswerFinished() | RunFailed():
+                self._stats = event.stats
+            case _:
+                pass
+
+    def cost_line(self, now_seconds: float) -> str:
+        """The cost line of a finished run; empty if no model was called."""
+        if not self._stats.calls:
+            return ""
+        elapsed_seconds = now_seconds - self._started_at_seconds
+        return cost_line(self._model, self._steps, self._tool_calls, self._stats, elapsed_seconds)

@@ -1,7 +1,7 @@
-"""The moving picture on a terminal: a line for each running tool call, the answer as it is written.
+"""The live view on a terminal: a line for each running tool call, and the answer while it is written.
 
-What is finished is printed once and scrolls away. Only the foot of the screen is drawn again: running calls, the
-status, and the last lines of the text that is being written. Everything that comes from outside is sanitised first.
+Finished lines are printed once and scroll away. Only the end of the screen is redrawn: running calls, the status, and
+the last lines of the current text. Text from outside is sanitised first.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from holmes.cli.render.citations import CitedSources, ShortCitations, render_citations
-from holmes.cli.render.event_lines import event_lines
+from holmes.cli.render.event_lines import RunSummary, event_lines
 from holmes.cli.render.markdown import MarkdownBlocks, as_renderable, markdown_console, markdown_lines, print_markdown
-from holmes.cli.render.run_summary import RunSummary
-from holmes.cli.render.terminal import one_line, sanitized, write_line
-from holmes.cli.render.wording import duration
+from holmes.cli.render.terminal import duration, one_line, sanitized, write_line
 from holmes.values.events import (
     AnswerFinished,
     AssistantReplied,
@@ -51,7 +49,7 @@ _TAIL_CHARACTERS = 8_000
 
 
 class _Moving:
-    """A line with a spinner and the time it has taken."""
+    """A line with a spinner and its elapsed time."""
 
     def __init__(self, text: str, style: str, since_seconds: float) -> None:
         self.text = text
@@ -60,14 +58,14 @@ class _Moving:
         self._spinner = Spinner("dots")
 
     def frame(self, now_seconds: float) -> RenderableType:
-        """The line as it looks now."""
+        """The line at this time."""
         text = f"{self.text} · {duration(now_seconds - self._since_seconds)}"
         self._spinner.update(text=Text(text, style=self._style, overflow="ellipsis", no_wrap=True))
         return self._spinner
 
 
 class LiveRenderer:
-    """Draws on standard output when the answer goes to the same terminal (`answer_is_live`), else on standard error."""
+    """Draws on standard output if the answer goes to the same terminal (`answer_is_live`), else on standard error."""
 
     def __init__(self, detail: Detail, *, answer_is_live: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._detail = detail
@@ -89,7 +87,7 @@ class LiveRenderer:
         self._citations = ShortCitations(self._sources.by_id)
 
     def start(self) -> None:
-        """Show that something happens, before the first event."""
+        """Show activity before the first event."""
         self._summary = RunSummary(self._clock())
         self._calls.clear()
         self._blocks, self._reply_text, self._answer_shown = MarkdownBlocks(), "", ""
@@ -98,7 +96,6 @@ class LiveRenderer:
         self._open()
 
     def show(self, event: AgentEvent) -> None:
-        """Show an event."""
         if self._held is not None:
             self._held.append(event)
             return
@@ -123,25 +120,25 @@ class LiveRenderer:
             self._console.print(Text(line.text, style=_STYLES[line.style]))
 
     def stop(self) -> None:
-        """Take the foot of the screen away."""
+        """Remove the live view."""
         if self._live is not None:
             self._live.stop()
             self._live = None
 
     def pause(self) -> None:
-        """Take the foot away and hold events back until `resume`."""
+        """Remove the live view and hold back events until `resume`."""
         self._held = []
         self.stop()
 
     def resume(self) -> None:
-        """Show what was held back, and draw the foot again."""
+        """Show the events that were held back, and draw the live view again."""
         held, self._held = self._held or (), None
         for event in held:
             self.show(event)
         self._open()
 
     def notice(self, text: str) -> None:
-        """A dim line above the foot."""
+        """Print a dim line above the live view."""
         self._console.print(Text(sanitized(text), style="dim"))
 
     def _open(self) -> None:
@@ -156,7 +153,7 @@ class LiveRenderer:
             self._live.start()
 
     def _follow(self, event: AgentEvent) -> None:
-        """Keep the foot up to date."""
+        """Update the live view."""
         match event:
             case TurnStarted():
                 self._thinking = "thinking" if event.step == 1 else f"step {event.step} · thinking"
@@ -190,12 +187,12 @@ class LiveRenderer:
 
     def _discard_text(self) -> None:
         if self._reply_is_on_screen:
-            self.notice("  the text above was cut off and does not count")
+            self.notice("  the text above is incomplete and was discarded")
         self._blocks, self._reply_text, self._reply_is_on_screen = MarkdownBlocks(), "", False
         self._citations = ShortCitations(self._sources.by_id)
 
     def _finish_reply(self, event: AssistantReplied) -> None:
-        """Print what is left of the reply; a reply that was not streamed is printed whole."""
+        """Print the rest of the reply, or the complete reply if it was not streamed."""
         rest = self._blocks.finish()
         self._reply_is_checked = event.checked
         if self._answer_is_live:
@@ -221,13 +218,13 @@ class LiveRenderer:
         self._print_cost()
 
     def _print_evidence(self) -> None:
-        """Where the numbers of the reply lead. The next reply counts from 1 again."""
+        """Print the sources of the citations. The next reply starts at 1."""
         for line in self._citations.lines():
             self._console.print(Text(line, style="dim"))
         self._citations = ShortCitations(self._sources.by_id)
 
     def _shown(self, text: str) -> str:
-        """A part of the reply as people see it: safe, and with short citations if they were checked."""
+        """Sanitised text, with short citations if they are checked."""
         return self._citations.shorten(sanitized(text)) if self._reply_is_checked else sanitized(text)
 
     def _print_cost(self) -> None:
@@ -235,7 +232,7 @@ class LiveRenderer:
             self.notice(line)
 
     def _foot(self) -> RenderableType:
-        """What moves. Never taller than the screen, or it would leave copies of itself behind."""
+        """The live view, never taller than the screen: a taller one would leave copies behind."""
         now = self._clock()
         room = max(self._console.height - 2, 1)
         moving = list(self._calls.values())[: max(room - 1, 1)]
@@ -247,7 +244,7 @@ class LiveRenderer:
         return Group(*foot)
 
     def _text_tail(self, height: int) -> RenderableType | None:
-        """The last `height` lines of the block that is being written."""
+        """The last `height` lines of the current block."""
         text = sanitized(self._blocks.rest[-_TAIL_CHARACTERS:])
         text = (self._citations.peek(text) if self._reply_is_checked else text).strip("\n")
         if not text.strip():

@@ -1,6 +1,6 @@
-"""Markdown on a terminal: sanitised, as lines of the screen, and cut into blocks while it is being streamed.
+"""Markdown on a terminal: rendered as lines, and split into blocks while it is streamed.
 
-A finished block is printed once and scrolls away like any output; only the rest, a few lines, is drawn again and again.
+A finished block is printed once. Only the rest, a few lines, is redrawn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _LeftHeading(Heading):
-    """A heading where the text below it begins; rich would put it in the middle of a wide screen."""
+    """A left-aligned heading; rich centres headings."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield self.text
@@ -28,12 +28,12 @@ class _Markdown(Markdown):
 
 
 def markdown_console(stream: TextIO) -> Console:
-    """A console that shows text as it is: no markup, no emoji codes, no guessing of what could be coloured."""
+    """A console that prints text unchanged: no markup, no emoji codes, no highlighting."""
     return Console(file=stream, markup=False, emoji=False, highlight=False)
 
 
 def markdown_lines(console: Console, text: str) -> list[list[Segment]]:
-    """Sanitised Markdown as lines of the screen. Links are spelled out: what is shown is where they lead."""
+    """Sanitised Markdown as lines of the screen. Links show their URL."""
     lines = console.render_lines(_Markdown(text, hyperlinks=False), pad=False)
     while lines and _is_blank(lines[-1]):
         lines.pop()
@@ -43,7 +43,6 @@ def markdown_lines(console: Console, text: str) -> list[list[Segment]]:
 
 
 def as_renderable(lines: list[list[Segment]]) -> Segments:
-    """Lines that the console can print."""
     return Segments([segment for line in lines for segment in (*line, Segment.line())])
 
 
@@ -62,7 +61,7 @@ _LIST_ITEM = re.compile(r"([-*+]|\d{1,9}[.)])(\s|$)")
 
 
 class MarkdownBlocks:
-    """Collects pieces of text and gives back what is complete."""
+    """Collects pieces of text and returns complete blocks."""
 
     def __init__(self) -> None:
         self._open: list[str] = []
@@ -72,17 +71,17 @@ class MarkdownBlocks:
 
     @property
     def rest(self) -> str:
-        """The text that may still change."""
+        """Text that may still change."""
         return "\n".join([*self._open, self._partial_line])
 
     def feed(self, piece: str) -> list[str]:
-        """Add a piece; returns the blocks that it completed."""
+        """Add a piece. Returns the blocks that it completes."""
         *lines, self._partial_line = (self._partial_line + piece).split("\n")
         finished = [block for line in lines for block in self._take_line(line)]
         return [block for block in finished if block.strip()]
 
     def finish(self) -> str:
-        """The rest, which is now complete too."""
+        """The rest, as a complete block."""
         rest = self.rest
         self._open, self._partial_line, self._fence, self._blank_seen = [], "", "", False
         return rest
@@ -101,7 +100,7 @@ class MarkdownBlocks:
         return finished
 
     def _continues(self, line: str) -> bool:
-        """Whether `line` belongs to the block before the blank line: indented, or the next item of its list."""
+        """Whether `line` continues the block before the blank line: it is indented, or the next item of a list."""
         if line[0] in " \t":
             return True
         first = next((text for text in self._open if text.strip()), "")

@@ -1,7 +1,7 @@
-"""Chooses how an investigation is shown; shows it in plain lines where nothing may move: logs, pipes, dumb terminals.
+"""Chooses a renderer. Contains the plain one, for logs, pipes and dumb terminals.
 
-The answer belongs to standard output, everything else to standard error, so `holmes ask … | less` is the answer only.
-On a terminal both are one picture (`live_renderer`): spinners, then the answer as it is written.
+The answer goes to standard output, everything else to standard error, so that `holmes ask … | less` shows only the
+answer. On a terminal, `live_renderer` shows both.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from holmes.cli.render.citations import CitedSources, ShortCitations, render_citations
-from holmes.cli.render.event_lines import event_lines
-from holmes.cli.render.run_summary import RunSummary
+from holmes.cli.render.event_lines import RunSummary, event_lines
 from holmes.cli.render.terminal import is_terminal, one_line, sanitized, write_line
 from holmes.values.events import AnswerFinished, AssistantReplied, RunFailed, ToolCallStarted
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PlainRenderer:
-    """Progress on standard error, the answer on standard output when it is complete."""
+    """Shows progress on standard error, and the complete answer on standard output."""
 
     def __init__(
         self, detail: Detail, *, pretty_answer: bool = False, clock: Callable[[], float] = time.monotonic
@@ -37,11 +36,9 @@ class PlainRenderer:
         self._held: list[AgentEvent] | None = None
 
     def start(self) -> None:
-        """Start the clock."""
         self._summary = RunSummary(self._clock())
 
     def show(self, event: AgentEvent) -> None:
-        """Print what the event says."""
         if self._held is not None:
             self._held.append(event)
             return
@@ -62,25 +59,23 @@ class PlainRenderer:
             case _:
                 pass
 
-    def stop(self) -> None:
-        """Nothing is open."""
+    def stop(self) -> None: ...
 
     def pause(self) -> None:
-        """Hold events back until `resume`."""
+        """Hold back events until `resume`."""
         self._held = []
 
     def resume(self) -> None:
-        """Show what was held back."""
+        """Show the events that were held back."""
         held, self._held = self._held or (), None
         for event in held:
             self.show(event)
 
     def notice(self, text: str) -> None:
-        """A line on standard error."""
         write_line(sys.stderr, sanitized(text))
 
     def _print_thought(self, text: str, *, checked: bool) -> None:
-        """What the model says before it calls tools, and below it where its citations lead."""
+        """Print the text of the model before its tool calls, with the sources of its citations."""
         citations = ShortCitations(self._sources.by_id)
         self.notice(citations.shorten(text) if checked else text)
         for line in citations.lines():
@@ -102,30 +97,28 @@ class PlainRenderer:
 
 
 class Renderer(Protocol):
-    """Shows one investigation after the other."""
+    """Shows one run after the other."""
 
     def start(self) -> None:
-        """A question is being asked."""
+        """A run starts."""
         ...
 
-    def show(self, event: AgentEvent) -> None:
-        """Show an event."""
-        ...
+    def show(self, event: AgentEvent) -> None: ...
 
     def stop(self) -> None:
-        """The question is answered, or its investigation is over; may be called twice."""
+        """The run has ended. May be called twice."""
         ...
 
     def notice(self, text: str) -> None:
-        """Say one line that is not part of the stream."""
+        """Show a line that does not belong to the event stream."""
         ...
 
     def pause(self) -> None:
-        """Leave the terminal alone: a person is being asked."""
+        """Stop drawing while a person is asked."""
         ...
 
     def resume(self) -> None:
-        """The person has answered."""
+        """Continue after the person has answered."""
         ...
 
 

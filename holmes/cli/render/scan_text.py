@@ -1,4 +1,4 @@
-"""A diagnosis as text: for people at a terminal, for a ticket, for programs."""
+"""The report of a scan as text: for a terminal, a ticket or a program."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holmes.cli.render.terminal import sanitized
-from holmes.cli.render.wording import counted
+from holmes.cli.render.terminal import counted, sanitized
 from holmes.diagnosis.reports import compare
 from holmes.kubernetes.fields import duration, moment
 from holmes.values.findings import SEVERITIES
@@ -40,7 +39,7 @@ def shown_report(
 ) -> str:
     """The report in the format `output`: `table`, `json`, `yaml` or `markdown`.
 
-    A baseline shows in the two for people; `narrowed` says that only some rules, kinds or objects were asked for.
+    Only `table` and `markdown` show the baseline. `narrowed`: the scan was limited to some rules, kinds or objects.
     """
     match output:
         case "json":
@@ -58,7 +57,7 @@ def shown_report(
 
 
 def headline(report: DiagnosisReport, *, narrowed: bool = False) -> str:
-    """`3 incidents (2 critical, 1 warning) in namespace shop`; never a word that could be taken for "all healthy"."""
+    """`3 incidents (2 critical, 1 warning) in namespace shop`. Never claims that all objects are healthy."""
     where = f"in {counted(len(report.namespaces), 'namespace')} {', '.join(report.namespaces)}"
     place = where.replace("1 namespace", "namespace") if report.namespaces else "in the whole cluster"
     if not report.incidents:
@@ -95,7 +94,7 @@ def _table(
     for line in _gone(report, baseline, narrowed=narrowed):
         yield sanitized(line)
     yield ""
-    yield from _labelled("looked at", (_counts(report),) if report.checked else ())
+    yield from _labelled("checked", (_counts(report),) if report.checked else ())
     yield from _labelled("not checked", tuple(_gaps(report)))
 
 
@@ -116,27 +115,27 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narr
         if incident.affected:
             yield f"- affects: {_names(incident)}"
         for change in incident.changed_before:
-            yield f"- changed just before ({change.at}): {change.object}: {change.what}"
+            yield f"- recent change ({change.at}): {change.object}: {change.what}"
         for check in incident.next_checks[:2]:
             yield f"- next: {check}"
     yield from _gone(report, baseline, narrowed=narrowed)
     yield ""
     if report.checked:
-        yield f"Looked at: {_counts(report)}."
+        yield f"Checked: {_counts(report)}."
     for gap in _gaps(report):
         yield f"- not checked: {gap}"
 
 
 def _gaps(report: DiagnosisReport) -> Iterator[str]:
-    """What was not checked; JSON and YAML name every kind."""
+    """The gaps of the scan, at most 60 of them."""
     for gap in report.not_checked[:_MOST_GAPS]:
         yield f"{gap.what}: {gap.why}"
     if len(report.not_checked) > _MOST_GAPS:
-        yield f"{len(report.not_checked) - _MOST_GAPS:,} more, which -o json names"
+        yield f"{len(report.not_checked) - _MOST_GAPS:,} more; see -o json"
 
 
 def _labelled(label: str, texts: tuple[str, ...]) -> Iterator[str]:
-    """The texts beside their label, wrapped, the label once."""
+    """Wrapped texts with a label before the first one."""
     indent = " " * (_LABEL_WIDTH + 4)
     for index, text in enumerate(texts):
         start = f"  {label if index == 0 else '':{_LABEL_WIDTH + 1}} "
@@ -163,7 +162,7 @@ def _short(value: str) -> str:
 
 
 def _consequences(incident: Incident) -> tuple[str, ...]:
-    """What follows from the cause, each workload with its worst symptom."""
+    """The consequences of the cause: each workload with its worst symptom."""
     told: dict[str, str] = {}
     for symptom in incident.symptoms:
         where = symptom.culprit if symptom.subject.kind in {"Pod", "ReplicaSet"} else symptom.subject
@@ -212,7 +211,7 @@ def _gone(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narrowed
     compared = compare(baseline, report, narrowed=narrowed)
     for title, incidents in (
         (f"Gone since the baseline of {baseline.taken_at}:", compared.gone),
-        (f"Not looked at this time, in the baseline of {baseline.taken_at}:", compared.unknown),
+        (f"Not scanned this time, in the baseline of {baseline.taken_at}:", compared.unknown),
     ):
         if incidents:
             yield ""

@@ -1,60 +1,198 @@
-"""What reaches a terminal: text that is safe to show, on streams that may be terminals, pipes, files, or closed.
+"""Text for a terminal: safe to show, with numbers that people read, and the context bar.
 
-Every string that Holmes did not write itself goes through here. A log line can hold sequences that move the cursor, set
-the window's title or hide what follows; none reaches the terminal. What is stored or sent to the model is not touched.
+Every string from outside is sanitised here. A log line can contain sequences that move the cursor, set the title of the
+window or hide text; none reaches the terminal. Stored text and text for the model are not changed.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO, assert_never
+
+import click
 
 from holmes.values.texts import shortened
+
+if TYPE_CHECKING:
+    from holmes.core.upkeep import ContextUsage
+    from holmes.values.stats import RequestStats
 
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, clear
     r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC: title, links, clipboard
     r"|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f])[^\x1b\x9c]*(?:\x1b\\|\x9c)"  # DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]"  # the short ones
+    r"|\x1b[ -/]*[0-~]"  # short sequences
 )
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def sanitized(text: str) -> str:
-    """`text` without terminal sequences, control characters and marks that reorder what is read.
+    """`text` without terminal sequences, control characters and marks that reorder text.
 
-    Newlines and tabs stay, Windows line ends become newlines. Applying it again changes nothing.
+    Keeps newlines and tabs; Windows line ends become newlines. Idempotent.
     """
     if text.isascii() and text.isprintable():
         return text
     text = _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
     before = None
-    while before != text:  # a sequence may be built of the pieces around another one
+    while before != text:  # removing a sequence may join the parts of another one
         before, text = text, _ESCAPE_SEQUENCE.sub("", text)
     return _CONTROL_CHARACTER.sub("", text)
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """`text` sanitised on one line of at most `limit` characters."""
+    """`text` sanitised, on one line of at most `limit` characters."""
     return shortened(" ".join(sanitized(text).split()), limit)
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Whether `stream` is open and a terminal."""
     return stream is not None and not stream.closed and stream.isatty()
 
 
 def write_line(stream: TextIO | None, text: str) -> None:
-    """Write a line at once; a stream that was closed before we started swallows it."""
+    """Write a line and flush. Does nothing for a closed stream."""
     if stream is not None:
         stream.write(f"{text}\n")
         stream.flush()
 
 
 def tolerate_narrow_encodings() -> None:
-    """Show `?` for characters that the user's terminal cannot show, instead of failing."""
+    """Replace characters that the terminal cannot show with `?`, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 step`, `3 steps`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def tokens(count: int) -> str:
+    """`950`, `23.4k`, `1.2M`."""
+    if count < 1_000:
+        return str(count)
+    if count < 999_950:
+        return f"{count / 1_000:.1f}".removesuffix(".0") + "k"
+    return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
+
+
+def size(size_bytes: int) -> str:
+    """`950 B`, `1.2 KB`, `20 MB`."""
+    value, units = float(size_bytes), ["B", "KB", "MB"]
+    while value >= 999.95 and len(units) > 1:
+        value, units = value / 1_000, units[1:]
+    return f"{value:,.1f}".removesuffix(".0") + f" {units[0]}"
+
+
+def duration(seconds: float) -> str:
+    """`3.2 s`, `34 s`, `2 min 5 s`."""
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def dollars(cost: float) -> str:
+    """`$0.012`, `$1.50`; tiny amounts keep two digits."""
+    if cost == 0 or cost >= 0.995:
+        return f"${cost:.2f}"
+    digits = 2
+    while round(cost, digits) < 10 * 10**-digits and digits < 8:
+        digits += 1
+    return f"${cost:.{digits}f}"
+
+
+def price(stats: RequestStats) -> str:
+    """The cost of the calls with known prices."""
+    if not stats.unpriced_calls:
+        return dollars(stats.cost)
+    if stats.cost == 0:
+        return "price unknown"
+    return f"at least {dollars(stats.cost)} (price of {counted(stats.unpriced_calls, 'call')} unknown)"
+
+
+def usage(stats: RequestStats) -> str:
+    """Tokens and price: `23.4k tokens (18k cached) · $0.012`."""
+    notes = [f"{tokens(stats.cached_tokens)} cached"] if stats.cached_tokens else []
+    notes += ["estimated"] if stats.estimated else []
+    suffix = f" ({', '.join(notes)})" if notes else ""
+    about = "about " if stats.estimated else ""
+    return f"{about}{tokens(stats.total_tokens)} tokens{suffix} · {price(stats)}"
+
+
+def _compaction_share(stats: RequestStats) -> str:
+    """The share of summaries in tokens and price; `free` if none was written."""
+    if not stats.compaction_tokens:
+        return "free"
+    share = f"{tokens(stats.compaction_tokens)} tokens · {dollars(stats.compaction_cost)} of it"
+    if len(stats.summaries) == 1:
+        return f"{share} by {stats.summaries[0].model}"
+    models = ", ".join(f"{each.model} {usage(each.stats)}" for each in stats.summaries)
+    return f"{share}: {models}" if models else share
+
+
+def spending(stats: RequestStats) -> str:
+    """Tokens and price, including the share of compaction, even of failed summaries."""
+    if stats.compactions:
+        return f"{usage(stats)} · {counted(stats.compactions, 'compaction')} ({_compaction_share(stats)})"
+    if stats.compaction_tokens:
+        return f"{usage(stats)} · failed summaries ({_compaction_share(stats)})"
+    return usage(stats)
+
+
+def cost_line(model: str, steps: int, tool_calls: int, stats: RequestStats, elapsed_seconds: float) -> str:
+    """The last line of an answer: `gpt-4.1 · 5 steps · 9 tool calls · 23.4k tokens (18k cached) · $0.012 · 34 s`."""
+    parts = [model] if model else []
+    parts += [counted(steps, "step"), counted(tool_calls, "tool call"), spending(stats)]
+    return " · ".join([*parts, duration(elapsed_seconds)])
+
+
+_BAR_CELLS = 40
+# (up to this share of the window, word, colour); 214 is orange.
+_LEVELS: tuple[tuple[float, str, str | int], ...] = (
+    (0.50, "PEAK", "green"),
+    (0.70, "GOOD", "yellow"),
+    (0.85, "DEGRADING", 214),
+)
+_FULL: tuple[str, str | int] = ("POOR", "red")
+
+
+def context_lines(usage: ContextUsage, *, color: bool) -> tuple[str, ...]:
+    """The bar, its composition, and the time of the next compaction."""
+    word, shade = _level(usage.used_share)
+    filled = min(_BAR_CELLS, round(usage.used_share * _BAR_CELLS))
+    bar = "█" * filled + "░" * (_BAR_CELLS - filled)
+    sizes = f"{tokens(usage.used_tokens)} of {tokens(usage.window_tokens)} tokens"
+    head = f"{bar} {usage.used_share:.0%} {word}"
+    parts = [f"{role} {tokens(count)}" for role, count in (*usage.by_role, ("tools", usage.schema_tokens)) if count]
+    return (
+        click.style(head, fg=shade) if color else head,
+        f"{one_line(usage.model)}: {sizes} in {counted(usage.messages, 'message')}; {' · '.join(parts)}",
+        f"policy {usage.policy}: {_when(usage)}; {tokens(usage.reserve_tokens)} are reserved for the reply",
+    )
+
+
+def _when(usage: ContextUsage) -> str:
+    """When the conversation is compacted next."""
+    match usage.compaction:
+        case "off":
+            return "compaction is off, except after the provider rejects a request as too long"
+        case "due":
+            return "next compaction before the next step"
+        case "resting":
+            return "just compacted, not again for some steps"
+        case "later":
+            after = f"next compaction in {tokens(max(0, usage.trigger_tokens - usage.used_tokens))} tokens"
+            return after if usage.messages_left is None else f"{after} or {counted(usage.messages_left, 'message')}"
+        case _:
+            assert_never(usage.compaction)
+
+
+def _level(share: float) -> tuple[str, str | int]:
+    """Below 50% PEAK, up to 70% GOOD, up to 85% DEGRADING, above that POOR."""
+    if share < _LEVELS[0][0]:
+        return _LEVELS[0][1:]
+    return next((level[1:] for level in _LEVELS[1:] if share <= level[0]), _FULL)

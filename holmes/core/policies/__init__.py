@@ -1,7 +1,7 @@
-"""The named policies: one file for each published system and one for our own, found by the name of its file.
+"""The named policies: `balanced`, and one for each published system. A policy is found by the name of its file.
 
-A file holds one value, `POLICY`, with the numbers of the system's documents; what a document leaves open is as in
-`balanced`, except that nothing is switched on that the document does not have. Refuses a name that has no file.
+A file has one value, `POLICY`, with the documented numbers of the system. Numbers that the document does not give are
+those of `balanced`; features that it does not have are disabled.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ POLICY_NAMES: tuple[str, ...] = tuple(sorted(module.name for module in pkgutil.i
 
 
 def named_policy(name: str) -> ContextPolicy:
-    """The policy of this name. Raises `ConfigError` when there is none."""
+    """The policy with this name. Raises `ConfigError` for an unknown name."""
     if name not in POLICY_NAMES:
-        message = f"There is no context policy {name!r}: choose one of {', '.join(POLICY_NAMES)}."
+        message = f"unknown context policy {name!r}; available policies: {', '.join(POLICY_NAMES)}"
         raise ConfigError(message)
     policy: ContextPolicy = import_module(f"{__name__}.{name}").POLICY
     return policy

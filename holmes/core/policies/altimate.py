@@ -1,8 +1,8 @@
-"""altimate as documented: old outputs become fingerprints, then everything becomes one summary.
+"""The documented policy of altimate: old results become fingerprints, then the history becomes one summary.
 
-Fingerprints leave the 2 newest turns, the newest 40,000 tokens of tool output and skills alone, and come only when
-20,000 tokens are freed, whatever the window. The summary is due when fewer than max(20,000, the model's output) tokens
-are left, and nothing else stays. Three compactions in a row end the turn. Tokens are estimated.
+Fingerprints spare the 2 newest turns, the newest 40,000 tokens of results, and skills. They are used only if they free
+20,000 tokens. A summary follows if fewer than max(20,000, output limit of the model) tokens are free, and replaces
+everything. Three compactions in a row end the turn. Tokens are estimated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Our own policy, and the default: HolmesGPT's triggers and caps, and the decisions of docs/context-management.md.
+"""The default policy: triggers and limits of HolmesGPT, with the decisions of docs/context-management.md.
 
-Its numbers are the defaults of `holmes.core.policy`, so they stand in one place only.
+Its numbers are the defaults of `holmes.core.policy`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Digitorn as documented: a hook compacts above a pressure of 0.75, and a reminder follows.
+"""The documented policy of Digitorn: a hook compacts above a pressure of 0.75, and a reminder follows.
 
-A result keeps of its beginning what fits into half of the available context: of a JSON array the first items, of other
-texts the first characters. A summary has at most 1,024 tokens and leaves the last 10
-messages; then there is no compaction for 2 turns. Tokens are estimated. An overflow cuts to half of the window.
+A result is cut to half of the available context: the first items of a JSON array, or the first characters of another
+text. A summary has at most 1,024 tokens and keeps the last 10 messages. The next compaction waits for 2 turns. Tokens
+are estimated. An overflow cuts the history to half of the context window.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POLICY = ContextPolicy(
     name="digitorn",
     spill=SpillPolicy(
         max_pct=50.0,
-        max_tokens=1_000_000,  # only the share counts
+        max_tokens=1_000_000,  # only the share applies
         available_share=0.50,
         round_factor=None,
         preview_share=1.0,

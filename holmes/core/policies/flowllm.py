@@ -1,7 +1,7 @@
-"""FlowLLM's ContextOffloadOp as documented: above 20,000 tokens, previews first, then summaries of groups.
+"""The documented policy of ContextOffloadOp of FlowLLM: above 20,000 tokens, previews and then summaries of groups.
 
-Compaction leaves a preview of each tool message above 2,000 tokens, the last message excepted. If more than 0.75 of
-the tokens are left after it, compression summarises everything but system messages and the last two.
+Compaction replaces each tool message above 2,000 tokens, except the last message, with a preview. If more than 0.75 of
+the tokens remain, compression summarises everything except system messages and the last two messages.
 """
 
 from __future__ import annotations

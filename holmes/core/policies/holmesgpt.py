@@ -1,7 +1,7 @@
-"""HolmesGPT as documented: large results are spilled, and above 95 % the conversation becomes one summary.
+"""The documented policy of HolmesGPT: large results are stored, and above 95% the conversation becomes one summary.
 
-Afterwards there are the system prompt, the summary and the last user message: no tail, no masking, no reminder, no
-cooldown. Loop stop and emergency stay as a safety net.
+The system prompt, the summary and the last user message remain: no tail, no masking, no reminder, no cooldown. Loop
+stop and emergency truncation remain as a safety net.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Octo as documented: results are cut at 20,000 characters and age after 10 messages; above 70 % comes a summary.
+"""The documented policy of Octo: results are cut at 20,000 characters, masked after 10 messages, summarised above 70%.
 
-Of a larger result the beginning stays, with the note of where the rest lies 20,000 characters, or half a window if that
-is less. Older results above 4,000 characters become a path before every request. The summary is due at 70 %, at 100,000
-tokens or at 100 messages, and leaves the newest 20 messages, of which at most 20,000 tokens stay (half of the usable
-window where that is less). Where there is no summary, trimming keeps the newest 40 % of the history.
+The preview of a large result is its beginning: 20,000 characters including the path of the stored result, or half a
+context window if that is less. Before each request, older results above 4,000 characters become a path. The summary
+follows at 70% of the window, 100,000 tokens or 100 messages. It keeps the newest 20 messages, at most 20,000 tokens
+(and at most half of the usable window). Without a summary, the newest 40% of the history remain.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from holmes.core.policy import (
 POLICY = ContextPolicy(
     name="octo",
     spill=SpillPolicy(
-        max_pct=50.0,  # the cap is in characters; half a window is where a small model would be in danger
+        max_pct=50.0,  # the limit is in characters; half a window protects small models
         char_limit=20_000,
         round_factor=None,
         preview_share=1.0,
-        preview_max_tokens=20_000,  # as many as there can be characters
+        preview_max_tokens=20_000,  # not more tokens than characters
         preview="head",
         user_message_char_limit=30_000,
     ),

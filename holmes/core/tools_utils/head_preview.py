@@ -1,7 +1,7 @@
-"""The beginning of a stored result, for policies that show that and nothing else.
+"""The beginning of a stored result, for policies that show nothing else of it.
 
-A JSON array keeps its first items and stays valid JSON; any other text is cut at the last line that fits, or where the
-room ends. Says how much of how much that is.
+A JSON array keeps its first items and stays valid JSON. Any other text is cut at the last line that fits, or at the
+last character.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE_CHARACTERS = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadRoom:
-    """How much may be shown. `characters_per_token` is a first guess that saves counting."""
+    """The limits of a preview. `characters_per_token` is a first guess that saves counting."""
 
     tokens: int
     characters: int | None
@@ -35,13 +35,13 @@ class HeadRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The beginning; `items` counts those of a JSON array, 0 for a text that was cut."""
+    """The beginning. `items` is the number of items of a JSON array, 0 for text."""
 
     text: str
     items: int
 
     def shown_of(self, whole: str) -> str:
-        """`showing 200 of 5,000 items`: items of an array, else lines, else characters. `whole` begins like this."""
+        """`showing 200 of 5,000 items`: the items of an array, else lines, else characters."""
         total = _count_items(whole) if self.items else 0
         if total >= self.items > 0:
             return f"showing {self.items:,} of {total:,} items"
@@ -52,8 +52,8 @@ class Head:
 
 
 def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
-    """As much of the beginning of `text` as `room` has place for; empty when that is nothing."""
-    array = _OPENING.match(text) is not None  # then the closing bracket needs room, too
+    """The beginning of `text` that fits `room`, possibly empty."""
+    array = _OPENING.match(text) is not None  # the closing bracket needs room, too
     most = len(text) if room.characters is None else max(0, room.characters - len(_CLOSING) * array)
     tokens = max(0, room.tokens - _CLOSING_TOKENS * array)
     length = prefix_that_fits(text[:most], tokens, counter, characters_per_token=room.characters_per_token)
@@ -65,8 +65,8 @@ def head_that_fits(text: str, room: HeadRoom, counter: TokenCounter) -> Head:
 
 
 def _count_items(text: str) -> int:
-    """How many items a JSON array has, however large it is; 0 when it breaks off."""
-    import ijson  # as the outline does: only a result that is too large needs it
+    """The number of items of a JSON array of any size, 0 if the array is incomplete."""
+    import ijson  # only for a result that is too large
 
     events = ijson.sendable_list()
     parser = ijson.items_coro(events, "item")
@@ -83,9 +83,9 @@ def _count_items(text: str) -> int:
 
 
 def _first_items(text: str) -> tuple[int, int]:
-    """How many items the beginning of an array holds whole, and where the last of them ends.
+    """The number of complete items at the beginning of an array, and the end of the last one.
 
-    No items when the array ends here: what is shortened goes on, so then it is a text like `[1] started`.
+    No items if the array ends here. The text was shortened and must continue, so it is a line like `[1] started`.
     """
     opening = _OPENING.match(text)
     position = opening.end() if opening is not None else len(text)

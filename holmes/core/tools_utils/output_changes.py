@@ -1,11 +1,9 @@
-"""What changed between two outputs of the same call.
+"""Compares two outputs of the same call, in bounded time.
 
-Pure CPU work, bounded. Lines that differ only in what a clock changes are the same: ages in tables, `(5m ago)`,
-heartbeat times. Careful on purpose: only what stands where kubectl writes an age is one, and an age that went down is
-news, because the thing was made anew. A `timeout: 30s` is no age.
-
-Texts of ordinary size are compared in order, with context; where that would take too long, lines are compared as sets,
-with their numbers.
+Lines that differ only in clock values are equal: ages in tables, `(5m ago)`, heartbeat times. Only values at the places
+where kubectl writes an age count as ages; `timeout: 30s` does not. An age that went down is a change, because the
+object was created again. Outputs of ordinary size are compared in order, with context. Larger outputs are compared as
+sets of lines, with line numbers.
 """
 
 from __future__ import annotations
@@ -34,21 +32,21 @@ _MAX_LINE_CHARACTERS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedLine:
-    """`key` is the line without what a clock changes: `ages_seconds`, in order, and a heartbeat if `has_time`."""
+    """`key` is the line without its clock values: `ages_seconds`, in order, and a heartbeat if `has_time`."""
 
     key: str
     ages_seconds: tuple[int, ...] = ()
     has_time: bool = False
 
     def is_later(self, earlier: ComparedLine) -> bool:
-        """Whether this may be `earlier` some time later: the same line, and no age went down."""
+        """Whether this can be `earlier` at a later time: the same line, and no age went down."""
         return self.key == earlier.key and all(
             new >= old for new, old in zip(self.ages_seconds, earlier.ages_seconds, strict=True)
         )
 
 
 def compared_lines(lines: Iterable[str]) -> list[ComparedLine]:
-    """`lines` of one output, ready to be compared with those of another."""
+    """The lines of one output, prepared for a comparison."""
     columns: tuple[int, ...] = ()
     compared: list[ComparedLine] = []
     for line in lines:
@@ -98,9 +96,9 @@ _MAX_PAIRS = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChange:
-    """`diff` is empty when nothing worth telling differs. `changed_lines` is the larger of removed and added lines.
+    """`diff` is empty without a relevant difference. `changed_lines` is the larger of removed and added lines.
 
-    `left_out` names what differs and is not in the diff: `ages`, `heartbeat times`, `spacing`; empty when nothing is.
+    `left_out` names the differences that the diff leaves out: `ages`, `heartbeat times` or `spacing`.
     """
 
     diff: str
@@ -110,7 +108,7 @@ class OutputChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Output:
-    """The lines of one output, as they are and as they are compared."""
+    """The lines of one output, original and prepared."""
 
     lines: list[str]
     compared: list[ComparedLine]
@@ -132,7 +130,7 @@ class _Hunk:
 
 
 def output_change(old_text: str, new_text: str) -> OutputChange | None:
-    """What a reader of `old_text` must know to know `new_text`; None when that cannot be said in bounded time."""
+    """The difference from `old_text` to `new_text`, None if it cannot be computed in bounded time."""
     if len(old_text) + len(new_text) > MAX_COMPARED_CHARACTERS:
         return None
     old, new = _Output.of(old_text), _Output.of(new_text)
@@ -150,7 +148,7 @@ def output_change(old_text: str, new_text: str) -> OutputChange | None:
 
 
 def _common_ends(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> tuple[int, int]:
-    """How many lines are the same at the beginning and, of the rest, at the end."""
+    """The number of equal lines at the beginning and, of the rest, at the end."""
     shorter = min(len(old), len(new))
     head = next((index for index in range(shorter) if not new[index].is_later(old[index])), shorter)
     rest = shorter - head
@@ -159,7 +157,7 @@ def _common_ends(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> tu
 
 
 def _pairs(old: Sequence[ComparedLine], new: Sequence[ComparedLine]) -> int:
-    """How much work the comparison in order is: pairs of equal lines, and the lines themselves."""
+    """The cost of a comparison in order: pairs of equal lines, and the lines themselves."""
     counts = Counter(line.key for line in old)
     return len(old) + len(new) + sum(counts[line.key] for line in new)
 
@@ -186,7 +184,7 @@ def _shifted(hunk: _Hunk, lines: int) -> _Hunk:
 
 
 def _rendered(old: _Output, new: _Output, hunks: Sequence[_Hunk]) -> Iterator[str]:
-    """The hunks as a unified diff with two lines of context, headed by the line numbers of the new output."""
+    """The hunks as a unified diff with two lines of context and the line numbers of the new output."""
     shown = 0
     for index, hunk in enumerate(hunks):
         start = max(shown, hunk.new_start - _CONTEXT_LINES)
@@ -201,7 +199,7 @@ def _rendered(old: _Output, new: _Output, hunks: Sequence[_Hunk]) -> Iterator[st
 
 
 def _compared_as_sets(old: _Output, new: _Output, head: int, tail: int) -> OutputChange | None:
-    """Lines that only one of the outputs has, with their numbers there; None when only their order differs."""
+    """The lines that only one output has, with their numbers. None if only the order differs."""
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for index in range(head, len(old.lines) - tail):
         waiting[old.compared[index].key].append(index)
@@ -222,7 +220,7 @@ def _compared_as_sets(old: _Output, new: _Output, head: int, tail: int) -> Outpu
 
 
 def _left_out(old: _Output, new: _Output) -> str:
-    """What the comparison does not look at, of what differs between lines that only one output has."""
+    """The differences that the comparison ignores, in the lines that only one output has."""
     before = set(old.lines)
     now = {line.key for text, line in zip(new.lines, new.compared, strict=True) if text not in before}
     quiet = [line for line in old.compared if line.key in now]

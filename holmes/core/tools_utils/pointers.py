@@ -1,7 +1,7 @@
 """The texts that replace a result: pointers to stored results, and notes about results that could not be stored.
 
-Every text fits its cap by the real tokenizer, however small the cap. If room is short, the preview goes first, then the
-explanations, then everything but the id.
+Every text fits its cap by the real tokenizer, however small the cap is. If room is short, the preview is dropped first,
+then the explanations, then everything but the id.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PARSED_PREVIEW = re.compile(r"^(Preview\b[^\n]*|The whole text):\n", re.MULTILI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """What a message weighs."""
+    """The size of a message."""
 
     tokens: int
     text_tokens: int
@@ -56,12 +56,12 @@ class Measure:
 
     @property
     def characters_per_token(self) -> float:
-        """About how many characters of this text make a token."""
+        """The approximate number of characters of this text in a token."""
         return max(0.25, self.size_bytes / max(1, self.text_tokens))
 
 
 def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter: TokenCounter) -> Measure:
-    """Count `message`. A text far above the cap is only sampled, and counting ends soon after the cap."""
+    """Count `message`. A text far above the cap is sampled, and counting ends soon after the cap."""
     text = message.text
     sampled = len(text) > max(_SAMPLED_FROM_CHARACTERS, cap_tokens * _PROBABLY_OVER_CHARACTERS_PER_TOKEN)
     text_tokens = counter.estimate_text(text) if sampled else 0
@@ -76,7 +76,7 @@ def measure_message(message: ToolMessage | UserMessage, cap_tokens: int, counter
 
 
 def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> int:
-    """Exact when at most `cap_tokens`; above, what was counted until then stands for the rest."""
+    """The exact count up to `cap_tokens`. Above the cap, the rest is extrapolated."""
     tokens = characters = 0
     for text in texts:
         counted = counter.count_text_up_to(text, cap_tokens - tokens)
@@ -87,13 +87,13 @@ def _count_texts(texts: list[str], cap_tokens: int, counter: TokenCounter) -> in
 
 
 def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
-    """The clause that names the cap of a single result."""
+    """The cap of a single result, as a clause for the model."""
     characters = f" and {char_limit:,} characters" if char_limit is not None else ""
     return f"the limit is {cap_tokens:,} tokens{characters}"
 
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
-    """The clause that names the cap of a round."""
+    """The cap of a turn, as a clause for the model."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
 
 
@@ -113,7 +113,7 @@ class PointerLimits:
 
     @classmethod
     def of_result(cls, cap_tokens: int, policy: SpillPolicy, text: str | None = None) -> Self:
-        """The limits of one tool result; `text` names another limit than its own."""
+        """The limits of one tool result. `text` replaces the name of its own limit."""
         return cls(
             cap_tokens=cap_tokens,
             preview_tokens=min(int(cap_tokens * policy.preview_share), policy.preview_max_tokens),
@@ -134,8 +134,8 @@ class PointerLimits:
 class Pointer:
     """The short form of a stored result: its size, its ids, how to read it back, and a preview.
 
-    `error` is the beginning of an error result, which stays in the conversation. `heading` announces `preview`; `json`
-    says that the preview is JSON. `lines` is None and `preview` empty where a parsed pointer does not show them.
+    `error` is the beginning of an error result, which stays in the conversation. `heading` announces `preview`; `json`:
+    the preview is JSON. A parsed pointer without them has `lines` None and an empty `preview`.
     """
 
     stored: tuple[StoredResult, ...] = ()
@@ -155,7 +155,6 @@ class Pointer:
         limits: PointerLimits,
         counter: TokenCounter,
     ) -> Self:
-        """The pointer to a tool result."""
         view = readable_json(output_text(message))  # the tools over stored results number these lines
         lines = count_lines(view)
         bare = cls(
@@ -188,7 +187,7 @@ class Pointer:
         limits: PointerLimits,
         counter: TokenCounter,
     ) -> Self:
-        """The pointer to the text of a user message, with both ends of the text."""
+        """A pointer with both ends of the text of a user message."""
         room = limits.preview_tokens
         per_token = min(_MAX_CHARACTERS_PER_TOKEN, 0.95 * measure.characters_per_token)
         if limits.char_limit is not None:
@@ -291,8 +290,8 @@ def _how_to_read(stored: tuple[StoredResult, ...], *, json: bool) -> list[str]:
 def dropped_text(
     message: ToolMessage | UserMessage, measure: Measure, cap_tokens: int, reason: str, counter: TokenCounter
 ) -> str:
-    """What replaces data that could not be stored (T10). Of a user's message both ends stay."""
-    lost = f"{_size_text(measure, count_lines(message.text), limit_text(cap_tokens))} It could not be kept: {reason}."
+    """The replacement of data that could not be stored. A user message keeps both ends."""
+    lost = f"{_size_text(measure, count_lines(message.text), limit_text(cap_tokens))} It could not be stored: {reason}."
     ask = "The data was dropped. Narrow the query (a pattern, a selector, a namespace, a time range) and call again."
     if isinstance(message, UserMessage):
         room = min(cap_tokens * 3 // 4, cap_tokens - 200)
@@ -306,7 +305,7 @@ def dropped_text(
 
 
 def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCounter) -> str:
-    """Both ends of a result around nothing, and `note`, in a message of at most `cap_tokens`."""
+    """Both ends of a result, and `note`, in a message of at most `cap_tokens`."""
     room = cap_tokens - MESSAGE_OVERHEAD_TOKENS
     ends = head_and_tail(output_text(message), max(0, room - counter.count_text(note) - 32), counter).render()
     both, error, last = f"{ends}\n{note}", inline_error(message), "[cut: too large]"
@@ -316,7 +315,7 @@ def cut_text(message: ToolMessage, cap_tokens: int, note: str, counter: TokenCou
 
 
 def inline_error(message: ToolMessage) -> str:
-    """The beginning of an error result, which stays in the conversation (T11)."""
+    """The beginning of an error result, which stays in the conversation."""
     if message.status != "error" or not message.text:
         return ""
     return shortened(message.text, INLINE_ERROR_CHARACTERS, mark="").rstrip() + _ERROR_END

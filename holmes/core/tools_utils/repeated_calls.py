@@ -1,8 +1,8 @@
 """Answers a repeated call with "unchanged since step 7", a diff, or the whole result.
 
-A repeated call of another reply really runs, so polling works. An answer only refers to results that the model can
-still see. Errors are never answered from memory, small results stay as they are, and no answer is larger than the
-result. The full result is in the store, under the id that the answer names.
+A repeated call of another reply really runs, so polling works. An answer refers only to results that the model can
+still see. Errors are never answered from memory, small results stay unchanged, and no answer is larger than the result.
+The full result is in the store, under the id in the answer.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ANSWERED = re.compile(r"(?:Unchanged|Changed) since step \d+\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierResult:
-    """The last result of a call that stands whole, or as a pointer, in the conversation.
+    """The last result of a call that the conversation shows, whole or as a pointer.
 
-    `latest` is the answer that last described it or what changed since, with its step, None when there was none.
+    `latest` is the latest answer about it, with its step, or None.
     """
 
     message: ToolMessage
@@ -48,7 +48,7 @@ async def answer_repeated(
 ) -> ToolMessage:
     """`message`, the new result of `call`, or a shorter one that refers to a result that `history` still shows.
 
-    Call id, status and stored results are those of `message`.
+    Keeps the call id, the status and the stored results of `message`.
     """
     if message.masked or message.status != earlier.message.status:
         return message
@@ -75,7 +75,7 @@ def _answer(earlier: EarlierResult, message: ToolMessage, read_id: str | None, c
 
 
 def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """The answer when `message` says what the model sees already: in the whole result, or there and in a diff."""
+    """The answer if the model can already see the content of `message`, as a result or as a result and a diff."""
     if _same(earlier.message, message):
         if message.spilled:
             return f"Unchanged since step {earlier.step}: same as result {message.stored[0].id}."
@@ -86,7 +86,7 @@ def _unchanged_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
-    """What changed since the whole result. Lines of a diff that only grew older are left out of it."""
+    """The changes since the whole result, without lines whose ages only increased."""
     change = output_change(output_text(earlier.message), output_text(message))
     if change is None:
         return None
@@ -98,9 +98,9 @@ def _changed_text(earlier: EarlierResult, message: ToolMessage) -> str | None:
 
 
 def _with_text(message: ToolMessage, text: str, ids: tuple[str, ...], read_id: str | None) -> ToolMessage:
-    """`message` with `text` in place of its output, and the ids under which that is in the store.
+    """`message` with `text` in place of its output, and the ids under which the output is stored.
 
-    `read_id` is the stored result that the output is a part of, for tools that read one.
+    `read_id` is the stored result that a reading tool read from.
     """
     label = label_of(message)
     if label is None and ids:
@@ -119,12 +119,12 @@ def _same(one: ToolMessage, other: ToolMessage) -> bool:
 
 
 def _stands_for_other(one: ToolMessage, other: ToolMessage) -> bool:
-    """Whether the text of one of them is not its whole output, so that comparing the texts says nothing."""
+    """Whether one text is not the whole output, so that a comparison of the texts means nothing."""
     return one.spilled or other.spilled or bool(_pictures(one)) or bool(_pictures(other))
 
 
 def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
-    """Whether `history` still holds `wanted` as it was: not masked, not cut, not removed."""
+    """Whether `history` still has `wanted` unchanged: not masked, cut or removed."""
     return any(
         isinstance(message, ToolMessage) and message.call_id == wanted.call_id and message == wanted
         for message in reversed(history)
@@ -132,7 +132,7 @@ def _shows(history: Sequence[Message], wanted: ToolMessage) -> bool:
 
 
 def _read_id(call: ToolCall) -> str | None:
-    """The stored result that `call` reads, None for other tools."""
+    """The id of the stored result that `call` reads, None for other tools."""
     if call.name not in RESULT_TOOLS or call.malformed is not None:
         return None
     read_id = json.loads(call.arguments or "{}").get("result_id")

@@ -1,10 +1,9 @@
-"""Stores each result, and moves one that is too large out of the conversation with a pointer in its place.
+"""Stores each result, and replaces a result that is too large with a pointer.
 
-`spill_oversized_tool_result` looks at the message of a result (`tool_result_message`) before it joins the history;
-`spill_oversized_user_message` at a user's message when it is admitted. Both look at one message and never at the
-conversation (context.md, T1 to T17). Counting and encoding of large texts run off the event loop. Neither ever raises
-because of storage: what fits stays as it is, and a result that is too large to stay is dropped while the model is told
-to narrow its query.
+`spill_oversized_tool_result` checks the message of a result before it joins the history, and
+`spill_oversized_user_message` a user message on admission. Both look at one message only. `cap_round` limits all
+results of one turn together. Large texts are counted and encoded outside the event loop. A storage failure never
+raises an error: messages that fit stay, and a result that is too large is dropped with a request for a narrower query.
 """
 
 from __future__ import annotations
@@ -15,15 +14,24 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 from holmes.core.policy import SpillPolicy
-from holmes.core.tools_utils.pointers import Pointer, PointerLimits, dropped_text, measure_message
+from holmes.core.tools_utils.pointers import (
+    Pointer,
+    PointerLimits,
+    cut_text,
+    dropped_text,
+    measure_message,
+    round_limit_text,
+)
 from holmes.previews import is_json
 from holmes.tokens import message_overhead_tokens, upper_bound_tokens
 from holmes.values.errors import ResultStoreError
 from holmes.values.events import ToolResultSpilled
 from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage, UserMessage
-from holmes.values.tools import label_of, result_label
+from holmes.values.tools import RESULT_TOOLS, label_of, result_label
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.core.tools_utils.pointers import Measure
     from holmes.tokens import TokenCounter
     from holmes.tokens.history import History
@@ -33,7 +41,7 @@ if TYPE_CHECKING:
 
 PIECE_CHARACTERS = 262_144
 INLINE_CHARACTERS = 16_384
-"""A text of at most this length is handled on the event loop: a thread would take longer."""
+"""Texts up to this length are processed on the event loop, because a thread would take longer."""
 MAX_LABEL_BYTES = 80
 _DEFAULT_POLICY = SpillPolicy()
 
@@ -42,9 +50,9 @@ _DEFAULT_POLICY = SpillPolicy()
 class SpillOutcome:
     """The message that joins the history.
 
-    `tokens` is the size of the original: exact up to the cap, an upper bound where that is below the cap already,
-    extrapolated for large texts. `spilled` says that a pointer or a note about the loss took its place; `stored` that
-    its content is in the store. `limit` is a clause that names what a spilled result was over.
+    `tokens` is the size of the original: exact up to the cap, an upper bound for small results, extrapolated for large
+    texts. `spilled`: a pointer or a note about the loss replaced it. `stored`: its content is in the store. `limit`
+    names the exceeded limit of a spilled result.
     """
 
     message: ToolMessage
@@ -63,17 +71,17 @@ async def spill_oversized_tool_result(
     policy: SpillPolicy = _DEFAULT_POLICY,
     label: bool = False,
 ) -> SpillOutcome:
-    """Store `message`; when it is above `cap_tokens` or the policy's `char_limit`, a pointer within both stands for it.
+    """Store `message`, and replace it with a pointer if it exceeds `cap_tokens` or the policy's `char_limit`.
 
-    A result that fits keeps its text, with `label` followed by the part `[result <id>]` if that fits too. `store` is
-    None when storage is switched off: then, and when storing fails, what fits simply stays, and what does not is
-    dropped with status `error` and a request for a narrower query. What is a pointer or mask already comes back as it
-    is (T12). What its bytes do not settle is counted exactly, also by a counter that estimates.
+    A result that fits keeps its text. With `label`, the part `[result <id>]` follows if it fits too. `store` is None
+    when storage is off. Without storage, results that fit stay, and others are dropped with status `error` and a
+    request for a narrower query. Pointers and masks stay unchanged. If the size in bytes does not decide, tokens are
+    counted exactly, even by a counter that estimates.
     """
     if message.spilled or message.masked:
         tokens = upper_bound_tokens(message)
         return SpillOutcome(message=message, tokens=tokens, spilled=False, stored=bool(message.stored))
-    if message.status == "approval_required":  # nothing ran, so there is no output
+    if message.status == "approval_required":  # the call did not run, so it has no output
         stored: tuple[StoredResult, ...] | ResultStoreError = ()
     else:
         stored = await store_tool_message(message, store)
@@ -93,7 +101,7 @@ async def spill_oversized_tool_result(
 def _kept(
     message: ToolMessage, stored: tuple[StoredResult, ...] | ResultStoreError, tokens: int, *, label: bool
 ) -> SpillOutcome:
-    """A result that stays whole. It is the same object when it neither was stored nor gets a label."""
+    """A result that stays whole. The same object if it was neither stored nor labelled."""
     if isinstance(stored, ResultStoreError) or not stored:
         return SpillOutcome(message=message, tokens=tokens, spilled=False, stored=False)
     kept = message if message.stored == stored else replace(message, stored=stored)
@@ -114,7 +122,7 @@ async def _replaced(
     counter: TokenCounter,
     policy: SpillPolicy,
 ) -> SpillOutcome:
-    """A pointer to what is stored, or the words for what is lost."""
+    """A pointer to the stored result, or a note about the lost one."""
     limits = PointerLimits.of_result(cap_tokens, policy)
     if isinstance(stored, ResultStoreError):
         text = await asyncio.to_thread(dropped_text, message, measure, cap_tokens, str(stored), counter)
@@ -129,11 +137,11 @@ async def _replaced(
 async def spill_oversized_user_message(
     message: UserMessage, *, cap_tokens: int, char_limit: int, counter: TokenCounter, store: ResultStore | None
 ) -> UserMessage:
-    """`message` itself, or a pointer with both ends of its text when it is above `cap_tokens` or `char_limit` (T16).
+    """`message`, or a pointer with both ends of its text if it exceeds `cap_tokens` or `char_limit`.
 
-    The kinds that Holmes makes itself are never spilled: they are bounded where they are made. A pointer stays as it
-    is. When it cannot be stored, it stays as it is if it is within `cap_tokens`; else both ends stay and say that the
-    middle is lost: a question is never dropped.
+    Pointers and messages that Holmes itself writes stay unchanged, because their size is limited already. A question is
+    never dropped. If it cannot be stored, it stays whole within `cap_tokens`. Above, both ends stay, with a note that
+    the middle is lost.
     """
     if message.kind not in {"request", "attachment"} or message.stored:
         return message
@@ -162,7 +170,7 @@ async def spill_oversized_user_message(
 def _without_small_pictures(
     message: UserMessage, cap_tokens: int, counter: TokenCounter
 ) -> tuple[UserMessage, tuple[Part, ...]]:
-    """`message` without the pictures that may stay in sight: all of them, if they take at most half of the cap."""
+    """`message` without the images that may stay visible: all of them, if they take at most half of the cap."""
     pictures = tuple(part for part in message.parts if isinstance(part, Image))
     if sum(counter.image_tokens(picture) for picture in pictures) > cap_tokens // 2:
         return message, ()
@@ -171,7 +179,7 @@ def _without_small_pictures(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutcome:
-    """Small enough for a journal, since large data is in the store."""
+    """The outcome of a call, small enough for a journal, because large data is in the store."""
 
     spill: SpillOutcome
     cap_tokens: int
@@ -187,7 +195,7 @@ class ToolOutcome:
         return cls(spill=spill, cap_tokens=0, invocation=None, error=error, elapsed_seconds=0.0)
 
     def spilled(self, call: ToolCall) -> ToolResultSpilled | None:
-        """The event for a result that was too large, None for one that was not."""
+        """The event for a result that was too large."""
         if not self.spill.spilled:
             return None
         return ToolResultSpilled(
@@ -202,7 +210,7 @@ class ToolOutcome:
 async def store_tool_message(
     message: ToolMessage, store: ResultStore | None
 ) -> tuple[StoredResult, ...] | ResultStoreError:
-    """Where the parts of a result lie, or why they could not be stored. What is stored already is not stored again."""
+    """The stored parts of a result, or the error. Stored results are not stored again."""
     if message.stored:
         return message.stored
     try:
@@ -214,9 +222,9 @@ async def store_tool_message(
 async def store_parts(
     message: ToolMessage | UserMessage, store: ResultStore | None, *, tool_name: str, call_id: ToolCallId
 ) -> tuple[StoredResult, ...]:
-    """Put the text, if any, and every picture into the store. Raises `ResultStoreError`."""
+    """Store the text, if any, and every image. Raises `ResultStoreError`."""
     if store is None:
-        raise ResultStoreError("storage of tool results is switched off")
+        raise ResultStoreError("storage of tool results is disabled")
     stored: list[StoredResult] = []
     text = message.text
     if text:
@@ -233,10 +241,7 @@ async def store_parts(
 
 
 def _encoded(text: str) -> tuple[bytes, str]:
-    """UTF-8 and the media type.
-
-    A toolset that decoded with `surrogateescape` gets back the very bytes, and no text makes this fail.
-    """
+    """UTF-8 and the media type. Restores the bytes that `surrogateescape` decoded, and never fails."""
     media_type = "application/json" if is_json(text) else "text/plain"
     try:
         return _in_pieces(text, "surrogateescape"), media_type
@@ -250,11 +255,11 @@ def _in_pieces(text: str, errors: str) -> bytes:
     content = BytesIO()
     for start in range(0, len(text), PIECE_CHARACTERS):
         content.write(text[start : start + PIECE_CHARACTERS].encode("utf-8", errors))
-    return content.getvalue()  # shares its bytes until someone writes again
+    return content.getvalue()  # shares its bytes until the next write
 
 
 async def store_results(history: History, store: ResultStore | None) -> History:
-    """`history` with every result stored that was not, or the same object. Texts and token counts do not change."""
+    """`history` with all results stored, or the same object. Texts and token counts do not change."""
     if store is None:
         return history
     stored: dict[int, Message] = {}
@@ -263,9 +268,87 @@ async def store_results(history: History, store: ResultStore | None) -> History:
             continue
         put = await store_tool_message(message, store)
         if isinstance(put, ResultStoreError):
-            break  # a full disk stays full: asking once is enough
+            break  # a full disk stays full, so one attempt is enough
         if put:
             stored[index] = replace(message, stored=put)
     if not stored:
         return history
     return history.with_replaced(stored)
+
+
+SMALLEST_RESULT_TOKENS = 60
+_READ_AGAIN = (
+    "[Cut: the results of this step are too large together. Ask again for this part alone, or for less of it.]"
+)
+_LOST = (
+    "[Cut: the results of this step are too large together, and the middle of this one could not be stored: {reason}. "
+    "Call again with a narrower query.]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """The room of one result of a turn, and the limits of its pointer."""
+
+    tokens: int
+    limits: PointerLimits
+
+
+async def cap_round(
+    messages: Sequence[ToolMessage],
+    cap_tokens: int,
+    counter: TokenCounter,
+    policy: SpillPolicy,
+    store: ResultStore | None,
+) -> tuple[ToolMessage, ...]:
+    """Replace the largest of `messages` until all together take at most `cap_tokens`.
+
+    The result has the same objects if they fit already. No result shrinks below 60 tokens, so a turn of very many
+    results can stay above the cap. Without a store the middle of a large result is lost, and its text says so.
+    """
+    counter = counter.exact
+    weights = await asyncio.to_thread(lambda: [counter.count_message(message) for message in messages])
+    total = sum(weights)
+    share = _share(cap_tokens, len(messages), policy)
+    capped = list(messages)
+    for index in sorted(range(len(messages)), key=weights.__getitem__, reverse=True):
+        if total <= cap_tokens or weights[index] <= share.tokens:
+            break
+        capped[index] = await _within(messages[index], share, counter, store)
+        total += await asyncio.to_thread(counter.count_message, capped[index]) - weights[index]
+    return tuple(capped)
+
+
+def _share(cap_tokens: int, results: int, policy: SpillPolicy) -> _Share:
+    """An equal share of the cap. The turn fits if every larger result shrinks to it."""
+    tokens = max(SMALLEST_RESULT_TOKENS, cap_tokens // max(1, results))
+    limits = PointerLimits.of_result(tokens, policy, round_limit_text(results, cap_tokens))
+    return _Share(tokens=tokens, limits=limits)
+
+
+async def _within(message: ToolMessage, share: _Share, counter: TokenCounter, store: ResultStore | None) -> ToolMessage:
+    """`message` within its share: a shorter pointer, a new pointer, or a cut text."""
+    if message.spilled or message.masked:
+        if not message.stored:
+            text = await asyncio.to_thread(cut_text, message, share.tokens, "[cut]", counter)
+        else:
+            text = await asyncio.to_thread(Pointer.shorten, message, share.tokens, counter)
+        return replace(message, parts=(Text(text=text),))
+    if message.tool_name in RESULT_TOOLS and not message.stored:
+        text = await asyncio.to_thread(cut_text, message, share.tokens, _READ_AGAIN, counter)
+        return replace(message, parts=(Text(text=text),))
+    stored = await store_tool_message(message, store)
+    if isinstance(stored, ResultStoreError):
+        note = _LOST.format(reason=stored)
+        text = await asyncio.to_thread(cut_text, message, share.tokens, note, counter)
+        return replace(message, parts=(Text(text=text),))
+    return await asyncio.to_thread(_pointer, message, stored, share, counter)
+
+
+def _pointer(
+    message: ToolMessage, stored: tuple[StoredResult, ...], share: _Share, counter: TokenCounter
+) -> ToolMessage:
+    output = message if label_of(message) is None else replace(message, parts=message.parts[:-1])
+    measure = measure_message(output, share.tokens, counter)
+    text = Pointer.of_result(output, measure, stored, share.limits, counter).render(share.limits, counter)
+    return replace(message, parts=(Text(text=text),), stored=stored, spilled=True)

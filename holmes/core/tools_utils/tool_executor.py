@@ -1,7 +1,7 @@
-"""Runs the tool calls of a reply: which of them run, who must approve them, and what comes back.
+"""Runs the tool calls of a reply: which calls run, who approves them, and their results.
 
-`bound_reply` limits how many calls of one reply run, and runs identical ones once. `ApprovalGate` and `RunningLimit`
-wrap toolsets: a call waits for a person first, then for a free slot. `ToolExecutor` is the one place where exceptions
+`bound_reply` limits how many calls of one reply run, and runs identical calls once. `ApprovalGate` and `RunningLimit`
+wrap toolsets: a call waits for approval first, then for a free slot. `ToolExecutor` is the only place where exceptions
 become results.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 MAX_RUNNING_CALLS = 32
 MAX_ANSWERED_CALLS = 32
-"""Calls that do not run and stay in the message, at most."""
+"""Maximum number of calls that stay in the message without running."""
 IDENTICAL_CALL = "Identical to the call"
-"""The first words of the result of a call that another call of the same reply answers."""
+"""The first words of the result of a call that repeats another call of the same reply."""
 MAX_CONCURRENT_TOOL_CALLS = 16
-# More than the calls of one reply: each is asked about several times before and after it runs.
+# More than the calls of one reply, because each call is looked up several times before and after it runs.
 _REMEMBERED_CALLS = 64
 
 _KEYS_KEPT = 64
@@ -47,7 +47,7 @@ _CallKey: TypeAlias = tuple[str, str]
 
 @lru_cache(maxsize=_KEYS_KEPT)
 def call_key(call: ToolCall) -> _CallKey:
-    """The call without its id; how the model wrote the JSON of its arguments does not matter."""
+    """The call without its id and without the formatting of its JSON arguments."""
     if call.malformed is not None:
         return call.name, call.malformed
     try:
@@ -58,19 +58,18 @@ def call_key(call: ToolCall) -> _CallKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundedReply:
-    """The reply as it joins the history. `answers` has the result of each of its calls, None for those that run."""
+    """The reply as it joins the history. `answers` has the result of each call, None for calls that run."""
 
     message: AssistantMessage
     answers: tuple[ToolMessage | None, ...]
 
     @property
     def running(self) -> tuple[ToolCall, ...]:
-        """The calls that run."""
         return tuple(call for call, answer in zip(self.message.tool_calls, self.answers, strict=True) if answer is None)
 
 
 def bound_reply(message: AssistantMessage) -> BoundedReply:
-    """`message` with at most 32 calls that run and 32 that do not; the same object when it has no more."""
+    """`message` with at most 32 calls that run and 32 that do not, or the same object if it has no more."""
     if len(message.tool_calls) < 2:
         return BoundedReply(message=message, answers=(None,) * len(message.tool_calls))
     first_ids: dict[_CallKey, ToolCallId] = {}
@@ -97,9 +96,11 @@ def bound_reply(message: AssistantMessage) -> BoundedReply:
 
 
 def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> ToolMessage | None:
-    """The result of a call that does not run, None for one that does."""
+    """The result of a call that does not run, None for a call that runs."""
     if first_id is not None:
-        text = f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once: its result is the result of this call."
+        text = (
+            f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once. Its result is also the result of this call."
+        )
         return ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=text),))
     if running < MAX_RUNNING_CALLS:
         return None
@@ -110,31 +111,30 @@ def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> 
 def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | None:
     if answer is None:
         return None
-    note = f"{removed:,} more calls of this reply were not run either, and were removed from the conversation."
+    note = f"{removed:,} more calls of this reply did not run and were removed from the conversation."
     return replace(answer, parts=(*answer.parts, Text(text=note)))
 
 
 class Approver(Protocol):
-    """A person, or somebody who answers in a person's place."""
+    """A person who decides about calls, or a program in a person's place."""
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool | None:
-        """True to run the call, None when nobody is here after all. May wait as long as the person needs."""
+        """True to run the call, None if no person is available. Waits as long as the person needs."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalGate(WrapperToolset):
-    """Asks before it runs a call whose tool name matches one of `patterns` (shell globs)."""
+    """Asks for approval of calls whose tool name matches one of `patterns` (shell globs)."""
 
     patterns: tuple[str, ...]
     approver: Approver | None
 
     def needs_approval(self, invocation: ToolInvocation) -> bool:
-        """Whether a pattern matches."""
         return any(fnmatchcase(invocation.tool.name, pattern) for pattern in self.patterns)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """The wrapped result, or status `approval_required` when nobody is there or the person refused."""
+        """The wrapped result, or status `approval_required` if the call was not approved."""
         name = invocation.tool.name
         if not self.needs_approval(invocation):
             return await self.inner.call(invocation)
@@ -142,7 +142,7 @@ class ApprovalGate(WrapperToolset):
         if self.approver is not None:
             decision = await self.approver.decide(invocation, self.inner.describe(invocation))
         if decision is None:
-            reason = f"{name!r} needs the approval of a person, and none is here."
+            reason = f"{name!r} requires approval, and no person is available to approve it."
             return ToolResult(status="approval_required", error=reason)
         if not decision:
             return ToolResult(status="approval_required", error=f"The user refused to run {name!r}. Find another way.")
@@ -151,28 +151,27 @@ class ApprovalGate(WrapperToolset):
 
 @dataclass(frozen=True, slots=True)
 class RunningLimit(WrapperToolset):
-    """Runs a call of the wrapped toolset as soon as one of `slots`, which toolsets share, is free."""
+    """Runs a call of the wrapped toolset as soon as one of the shared `slots` is free."""
 
     slots: Semaphore
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """The wrapped result."""
         async with self.slots:
             return await self.inner.call(invocation)
 
 
 def limit_running(toolset: Toolset, slots: Semaphore) -> WrapperToolset:
-    """`toolset` with the limit inside of all its wrappers."""
+    """`toolset` with the limit inside all its wrappers."""
     if isinstance(toolset, WrapperToolset):
         return replace(toolset, inner=limit_running(toolset.inner, slots))
     return RunningLimit(toolset, slots)
 
 
 class ToolExecutor:
-    """All tools by name. At most 16 tools run at once, however many replies or investigations share the executor.
+    """All tools by name. At most 16 tools run at once, for all runs that share the executor.
 
-    A call that waits for a person is not running yet, and does not count.
-    `mask` hides secrets in what a tool's failure says; None when redaction is off. Results are masked by wrappers.
+    A call that waits for approval does not count. `mask` hides secrets in error texts, None when redaction is off.
+    Wrappers mask the results.
     """
 
     def __init__(
@@ -199,16 +198,15 @@ class ToolExecutor:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Every tool, in the order of the toolsets, which is the order the provider sees; always the same object."""
+        """Every tool, in the order of the toolsets, which providers also see. Always the same object."""
         return self._tools
 
     def toolset_name(self, call: ToolCall) -> str | None:
-        """The toolset that runs `call`, None for an unknown tool."""
         toolset = self._toolset_by_tool.get(call.name)
         return toolset.name if toolset is not None else None
 
     def describe(self, call: ToolCall) -> str:
-        """One line for people; the bare call when the arguments cannot be read."""
+        """One line for people: the bare call if its arguments cannot be read."""
         try:
             invocation = self._prepare(call)
             line = self._toolset_by_tool[call.name].describe(invocation)
@@ -217,7 +215,7 @@ class ToolExecutor:
         return " ".join(line.split())
 
     def problem(self, call: ToolCall) -> str | None:
-        """Why `call` cannot run: an unknown tool, or arguments that do not fit. None when it can."""
+        """Why `call` cannot run: an unknown tool, or invalid arguments. None if it can run."""
         try:
             self._prepare(call)
         except Exception as error:  # noqa: BLE001  as in `run`
@@ -225,17 +223,17 @@ class ToolExecutor:
         return None
 
     def needs_approval(self, call: ToolCall) -> bool:
-        """Whether a person is asked before `call` runs. A call that cannot run needs nobody."""
+        """Whether a person must approve `call`. A call that cannot run needs no approval."""
         if self.problem(call) is not None:
             return False
         return self._toolset_by_tool[call.name].needs_approval(self._prepare(call))
 
     async def run(self, call: ToolCall, handed_over: HandedOver = NOTHING_HANDED_OVER) -> ToolResult:
-        """Run `call`. Every failure, also a bug in a toolset, is a result with status `error`."""
+        """Run `call`. Every failure, including a bug in a toolset, is a result with status `error`."""
         try:
             invocation = replace(self._prepare(call), handed_over=handed_over)
             return await self._toolset_by_tool[call.name].call(invocation)
-        except Exception as error:  # noqa: BLE001  a broken toolset must not end the investigation
+        except Exception as error:  # noqa: BLE001  a broken toolset must not end the run
             return self._failure(call, error)
 
     def _failure(self, call: ToolCall, error: Exception) -> ToolResult:
@@ -261,12 +259,14 @@ class ToolExecutor:
 
     def _unknown_tool(self, name: str) -> str:
         nearest = difflib.get_close_matches(name, self._tool_by_name, n=3, cutoff=0.4)
-        hint = f"The nearest are {', '.join(nearest)}" if nearest else f"There are {', '.join(self._tool_by_name)}"
-        return f"There is no tool {name!r}. {hint}."
+        hint = (
+            f"Did you mean {', '.join(nearest)}?" if nearest else f"Available tools: {', '.join(self._tool_by_name)}."
+        )
+        return f"Unknown tool {name!r}. {hint}"
 
 
 def tool_result_message(call: ToolCall, result: ToolResult) -> ToolMessage:
-    """The message for `call`: the plain output on success, else one line that says what happened, then the output."""
+    """The message for `call`: the output on success, else a line about the failure and then the output."""
     parts: tuple[Part, ...] = (Text(text=_result_text(result)), *result.images)
     return ToolMessage(call_id=call.id, tool_name=call.name, status=result.status, parts=parts)
 
@@ -276,11 +276,11 @@ def _result_text(result: ToolResult) -> str:
         return result.data
     if result.status == "error":
         code = f" (exit code {result.return_code})" if result.return_code else ""
-        lines = [f"Error{code}: {result.error or 'the tool gave no reason'}", result.data]
+        lines = [f"Error{code}: {result.error or 'the tool returned no error message'}", result.data]
     elif result.status == "approval_required":
-        lines = [f"Not run: {result.error or 'this call needs the approval of a person.'}", result.data]
+        lines = [f"Not run: {result.error or 'this call requires approval.'}", result.data]
     else:
         lines = [result.error or "The tool ran and returned no output.", result.data]
     if result.invocation and result.status != "success":
-        lines.append(f"It ran: {result.invocation}")
+        lines.append(f"Command: {result.invocation}")
     return "\n".join(line for line in lines if line)

@@ -1,7 +1,7 @@
-"""Replaces old messages by a summary that the model writes.
+"""Replaces old messages with a summary that the model writes.
 
-Decides nothing about when. What is removed is stored before it goes (K11). Refuses a summary that failed or that does
-not make the history shorter (K16), so that the caller can truncate instead.
+Stores the removed messages first. Rejects a failed summary and one that does not make the history shorter, so that the
+caller can truncate instead. The caller decides when to compact.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING
 from holmes.core.truncation.context import SMALLEST_SUMMARY_TOKENS
 from holmes.core.truncation.entity_check import NOTEWORTHY_SCORE, mark_invented, survey
 from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.removed import store_groups, store_removed, where_removed_lie
 from holmes.core.truncation.summary import removed_groups, request_summary
 from holmes.core.truncation.summary_message import (
     SUMMARY_HEADING,
     StandIn,
     largest_message_tokens,
     ledger_room_tokens,
+    store_groups,
+    store_removed,
     summary_message,
+    where_removed_lie,
 )
 from holmes.core.truncation.summary_request import SummaryJob
 from holmes.evidence.verification import ledger_of
@@ -42,11 +44,12 @@ _SUMMARY_SHARE_OF_REMOVED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionAttempt:
-    """`history` is None when nothing was adopted, then `failure` says why. `stats` is what it cost either way.
+    """The outcome. `history` is None if nothing was adopted, and `failure` is the reason.
 
-    `flagged` are names in the summary that what it stands for never had (N8). `removed` is where the removed messages
-    lie, None when they could not be stored, and `lost` says that there were some; `groups` are the same as one text for
-    each group, if the policy has groups.
+    `stats` is the cost in both cases.
+    `flagged` are names in the summary that the removed messages do not have. `removed` is where these messages are
+    stored. `lost`: there were some, and they could not be stored. `groups` are the same messages as one text for each
+    group.
     """
 
     history: History | None = None
@@ -60,10 +63,9 @@ class CompactionAttempt:
 
 
 async def compact_conversation_history(history: History, context: CompactionContext) -> CompactionAttempt:
-    """System prompt, task, summary, last user message, tail of whole rounds (K1 and section 2 of context.md).
+    """Keep the system prompt, the task, a summary, the last user message and a tail of whole turns.
 
-    Does not ask the model when less than 10% of the history would come free, or no more than the policy's
-    `compress_above_tokens` (K10).
+    Does not ask the model if that frees less than 10% of the history, or at most the policy's `compress_above_tokens`.
     """
     budget = context.budget
     room = Room.of(budget, largest_message_tokens(budget.summary_tokens))
@@ -84,7 +86,7 @@ async def compact_conversation_history(history: History, context: CompactionCont
 
 
 def summary_cap_tokens(plan: Plan, budget: HistoryBudget) -> int:
-    """The longest summary that is asked for: the budget's, but at most a third of what it stands for."""
+    """The cap of a summary: that of the budget, and at most a third of the removed messages."""
     return min(budget.summary_tokens, max(SMALLEST_SUMMARY_TOKENS, plan.removed_tokens // _SUMMARY_SHARE_OF_REMOVED))
 
 
@@ -94,7 +96,7 @@ def _least_removed_tokens(history: History, cap_tokens: int, context: Compaction
 
 
 async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
-    """The compacted history, or a failure when it is not short enough."""
+    """The compacted history, or a failure if it is not short enough."""
     history, context = job.history, job.context
     removed = await store_removed(plan.removed, context, step="summary-removed")
     ledger = await ledger_of(job.removed, context.verifier)
@@ -120,7 +122,7 @@ async def _adopted(job: SummaryJob, plan: Plan, text: str) -> CompactionAttempt:
 def _stand_in(
     job: SummaryJob, text: str, removed: StoredResult | None, ledger: Ledger
 ) -> tuple[UserMessage, tuple[str, ...]]:
-    """The message that stands for what is removed, and the names in it that were never there."""
+    """The message in place of the removed messages, and the invented names in it."""
     context, found = job.context, job.survey
     invented = found.invented_in(text) if found else ()
     missing = found.missing_from(text) if found else ()
@@ -137,7 +139,7 @@ def _stand_in(
 
 
 def _wants_groups(context: CompactionContext) -> bool:
-    """Whether the policy is one that keeps the groups as files of their own (K10)."""
+    """Whether the policy stores the groups as separate files."""
     summary = context.policy.summary
     return any(
         setting is not None

@@ -1,8 +1,8 @@
-"""The budget of a model's window, the parts of a compaction, and what keeps compaction from running forever.
+"""The budget of a model's window, the parts of a compaction, and the limits that keep it from running forever.
 
-Only sums here: the stages decide about messages. All sizes are in our own tokens, which already include what a provider
-counts differently. `CompactionGuard` ends a run whose attempts gain nothing. After a compaction a conversation rests.
-The summary message holds that state as a mark, so it outlives a restart.
+Contains only sums: the stages decide about messages. All sizes are in our own tokens, which already include what a
+provider counts differently. `CompactionGuard` stops a run whose attempts gain nothing. After a compaction, the next one
+waits. The summary message holds that state as a mark, so it survives a restart.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LOW_GAINS_THAT_END_IT = 2
 
 
 class CompactionGuard:
-    """Counts attempts of one run.
+    """Counts the compaction attempts of one run.
 
-    Attempts in a row start again at zero with each reply of the model; attempts that gained little are remembered
-    until one gains more, since a history that cannot shrink would otherwise be compacted at every step.
+    Each reply of the model resets the attempts in a row. Attempts with a low gain are remembered until one gains more,
+    because a history that cannot shrink would be compacted at every step.
     """
 
     def __init__(self) -> None:
@@ -39,11 +39,11 @@ class CompactionGuard:
 
     @property
     def is_futile(self) -> bool:
-        """Whether the last attempts freed so little that another one is no use below the hard limit."""
+        """Whether the last attempts freed so little that another one below the hard limit is useless."""
         return self._low_gains >= LOW_GAINS_THAT_END_IT
 
     def begin(self, safety: SafetyPolicy, window_tokens: int) -> None:
-        """Count an attempt. Raises `CompactionInsufficientError` when there were too many in a row (S2)."""
+        """Count an attempt. Raises `CompactionInsufficientError` after too many in a row."""
         if self._attempts >= safety.max_attempts:
             raise CompactionInsufficientError(
                 f"the conversation was compacted {self._attempts} times in a row and is still too long for the model's "
@@ -53,20 +53,20 @@ class CompactionGuard:
         self._attempts += 1
 
     def record(self, before_tokens: int, after_tokens: int, safety: SafetyPolicy) -> None:
-        """Note what an attempt gained."""
+        """Record the gain of an attempt."""
         gained = before_tokens - after_tokens
         is_low = gained < before_tokens * safety.least_progress
         self._low_gains = self._low_gains + 1 if is_low else 0
 
     def step_succeeded(self) -> None:
-        """The model answered."""
+        """Reset the attempts in a row: the model answered."""
         self._attempts = 0
 
 
 def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
-    """Whether the last compaction is too recent for another one (S1): too few rounds or too few new tokens since.
+    """Whether the last compaction is too recent: too few turns or too few new tokens since.
 
-    The caller lets the hard limit go before it.
+    The caller checks the hard limit first.
     """
     rounds = 0
     for message in reversed(history):
@@ -107,7 +107,7 @@ class HistoryBudget:
 
     @property
     def history_limit_tokens(self) -> int:
-        """A history above this is compacted: the smallest of the triggers that are set (C2), at most the hard limit."""
+        """A history above this size is compacted: the lowest trigger that is set, at most the hard limit."""
         trigger = self.policy.trigger
         totals = [self.window_tokens - self.reserve_tokens]
         if trigger.threshold_pct is not None:  # (total + reserve) > window * threshold
@@ -119,29 +119,29 @@ class HistoryBudget:
         if trigger.pressure is not None:
             totals.append(int((self.window_tokens - self.reserve_tokens) * trigger.pressure))
         if trigger.reserved is not None:
-            # More than half of a window for the reply would make a small window compact for ever.
+            # A reserve above half of a small window would make it compact forever.
             reserved = min(max(trigger.reserved, self.max_output_tokens), self.window_tokens // 2)
             totals.append(self.window_tokens - reserved)
         return min(totals) - self.schema_tokens
 
     @property
     def hard_limit_tokens(self) -> int:
-        """A history above this cannot be sent at all."""
+        """A history above this size cannot be sent."""
         return self.window_tokens - self.reserve_tokens - self.schema_tokens
 
     @property
     def usable_tokens(self) -> int:
-        """What is left for the conversation: window minus reserve, system prompt and schemas."""
+        """The room for the conversation: window minus reserve, system prompt and schemas."""
         return max(0, self.hard_limit_tokens - self.system_tokens)
 
     @property
     def target_tokens(self) -> int:
-        """What a history should have at most after a compaction, schemas not counted (invariant 11)."""
+        """The maximum size of a history after a compaction, without schemas."""
         return self._share_of_limit(self.policy.safety.compaction_target_share)
 
     @property
     def mask_is_enough_tokens(self) -> int:
-        """What a history should have at most after masking, so that no summary is needed."""
+        """The maximum size of a history after masking that makes a summary unnecessary."""
         return self._share_of_limit(self.policy.safety.mask_is_enough_share)
 
     def _share_of_limit(self, share: float) -> int:
@@ -150,17 +150,17 @@ class HistoryBudget:
 
     @property
     def tail_tokens(self) -> int:
-        """What the rounds that stay verbatim may take."""
+        """The room for the turns that stay verbatim."""
         return min(int(self.usable_tokens * self.policy.keep.tail_share), self.policy.keep.tail_tokens)
 
     @property
     def newest_round_tokens(self) -> int:
-        """What the newest round may take, since the model has not seen its results yet."""
+        """The room for the newest turn, whose results the model has not seen yet."""
         return max(self.tail_tokens, int(self.usable_tokens * self.policy.keep.newest_round_share))
 
     @property
     def summary_tokens(self) -> int:
-        """The longest summary that is asked for (K5)."""
+        """The cap of a summary."""
         wanted = self.policy.summary.max_tokens or min(MAX_SUMMARY_TOKENS, self.usable_tokens // 8)
         return max(SMALLEST_SUMMARY_TOKENS, min(wanted, self.usable_tokens // 4))
 
@@ -197,7 +197,6 @@ class CompactionContext:
 
     @property
     def policy(self) -> ContextPolicy:
-        """The policy of the budget."""
         return self.budget.policy
 
     def request_tokens(self, history: History) -> int:

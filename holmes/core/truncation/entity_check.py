@@ -1,7 +1,7 @@
-"""Compares a summary with what it stands for: what is missing (N7), and what was never there (N8).
+"""Compares a summary with its source: which names are missing, and which are invented.
 
-`survey` is called by `summary` in a thread before the model is asked; the comparison itself is cheap. Deterministic.
-Reads a bounded number of characters of each message, newest messages first, and never judges prose: only entities.
+`survey` runs in a thread before the model is asked; the comparison itself is cheap. Deterministic. Reads a limited
+number of characters of each message, newest messages first. Judges only names and numbers, never prose.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _SAID_BY_USER = 3.0
 _ON_SEVERE_LINE = 2.5
 _MOST_FOR_FREQUENCY = 1.5
 _CROWD = 16
-# What a summary may rightly say in other words is never called invented.
+# A summary may use other words for these kinds, so they never count as invented.
 _NEVER_INVENTED: frozenset[EntityKind] = frozenset({"phrase", "quantity"})
-# Kinds that fill a log: counted only where they stand on a severe line or in what somebody wrote.
+# Kinds that fill a log. They count only on a severe line or in a text by the user or the model.
 _ONLY_WHERE_IT_MATTERS: frozenset[EntityKind] = frozenset({"time", "id", "path", "version"})
 _SEVERE_WORDS = (
     "error", "fatal", "panic", "fail", "exception", "kill", "crash", "refused", "timeout", "timed out", "denied",
@@ -77,9 +77,9 @@ _SENTENCES = re.compile(r"(?<=[.!?\])])\s+(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedEntity:
-    """An entity of the source, how much it matters, and a line in which it stands.
+    """An entity of the source, its importance, and a line that contains it.
 
-    `said`: by the user, the model or an earlier summary, and not only shown by a tool.
+    `said`: the user, the model or an earlier summary wrote it, not only a tool.
     """
 
     entity: Entity
@@ -90,7 +90,7 @@ class RankedEntity:
 
 @dataclass(slots=True)
 class _Sightings:
-    """What is known about one entity while the source is read."""
+    """The facts about one entity while the source is read."""
 
     line: str
     count: int = 0
@@ -102,10 +102,10 @@ class _Sightings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSurvey:
-    """What a summary is compared with.
+    """The source of a comparison.
 
-    `ranked` are the entities of the removed messages that nothing kept mentions, the most important first. `source` is
-    the text of everything the model was shown, in lower case.
+    `ranked` are the entities of the removed messages that no kept message mentions, the most important first. `source`
+    is the text of everything that the model has seen, in lower case.
     """
 
     ranked: tuple[RankedEntity, ...]
@@ -117,11 +117,11 @@ class SourceSurvey:
         return tuple(ranked for ranked in self.ranked if not is_mentioned(ranked.entity, text))
 
     def invented_in(self, summary: str) -> tuple[Entity, ...]:
-        """The entities of `summary` that the source never had, in order of appearance."""
+        """The entities of `summary` that the source does not have, in order of appearance."""
         return tuple(entity for entity in checkable_entities(summary) if not is_mentioned(entity, self.source))
 
     def is_fabricated(self, summary: str) -> bool:
-        """Whether most of what can be checked was never there."""
+        """Whether more than half of the checkable entities are invented."""
         checkable = checkable_entities(summary)
         return len(checkable) >= _LEAST_CHECKED_FOR_FABRICATION and 2 * len(self.invented_in(summary)) > len(checkable)
 
@@ -129,9 +129,9 @@ class SourceSurvey:
 def survey(
     removed: Sequence[Message], kept: Sequence[Message], shown: Sequence[Message], tools: Sequence[Tool] = ()
 ) -> SourceSurvey:
-    """Read `removed` for what matters in it and is not in `kept`.
+    """Find the important entities of `removed` that `kept` does not have.
 
-    `shown` is every message that the writer of the summary may have seen, `tools` what it knows besides.
+    `shown` is every message that the writer of the summary may have seen, `tools` its other knowledge.
     """
     kept_texts = _lowered(kept)
     request = _lowered(message for message in kept if _is_user(message, "request"))
@@ -155,7 +155,7 @@ def survey(
 
 
 def checkable_entities(text: str) -> tuple[Entity, ...]:
-    """The entities of a summary that must come from its source, in order of appearance, each text once."""
+    """The entities of a summary that must come from its source, in order of appearance, without duplicates."""
     found = sorted(
         ((position, entity) for piece in pieces_of(text) for entity, position in find_entities(piece)),
         key=lambda item: (item[0], -len(item[1].value), item[1]),
@@ -168,14 +168,14 @@ def checkable_entities(text: str) -> tuple[Entity, ...]:
 
 
 def is_mentioned(entity: Entity, lowered_texts: Sequence[str]) -> bool:
-    """Whether one of the texts, which are in lower case, has this entity, if need be written differently."""
+    """Whether one of the lower-case texts has this entity, in any spelling."""
     value = entity.value.lower()
     spellings = ((value,), *_other_spellings(entity.kind, value))
     return any(all(_is_in_any(part, lowered_texts) for part in parts) for parts in spellings)
 
 
 def _is_in_any(value: str, texts: Sequence[str]) -> bool:
-    """Whether `value` stands in one of the texts and is not a part of a longer word or number."""
+    """Whether a text contains `value`, and not as a part of a longer word or number."""
     for text in texts:
         start = text.find(value)
         while start >= 0:
@@ -188,7 +188,7 @@ def _is_in_any(value: str, texts: Sequence[str]) -> bool:
 
 
 def mark_invented(summary: str, invented: Sequence[Entity]) -> str:
-    """`summary` with a note behind the first mention of each invented entity (N8)."""
+    """`summary` with a note after the first mention of each invented entity."""
     for entity in invented:
         position = summary.find(entity.value)
         end = position + len(entity.value)
@@ -217,7 +217,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
     if by_assistant and isinstance(message, UserMessage):
         piece = _without_lists(piece)
     for entity, position in find_entities(piece):
-        if entity.kind == "citation":  # the ledger carries them
+        if entity.kind == "citation":  # the ledger has them
             continue
         seen = found.get(entity)
         if seen is None or (not seen.severe and seen.count < _LOOKED_AT):
@@ -239,7 +239,7 @@ def _read_piece(piece: str, message: Message, recency: float, found: dict[Entity
 
 
 def _without_lists(text: str) -> str:
-    """An earlier summary without what it only lists: names seen, and what was checked."""
+    """An earlier summary without its lists of names and checks."""
     return _LISTS.sub("", text)
 
 
@@ -251,12 +251,12 @@ def _is_severe(line: str) -> bool:
 
 
 def _sentence_around(line: str, value: str) -> str:
-    """The sentence of `line` that has `value`."""
+    """The sentence of `line` that contains `value`."""
     return next((each for each in _SENTENCES.split(line) if value in each), line)
 
 
 def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int) -> float:
-    """One of a `crowd` of its kind that nobody has named says less than the only one."""
+    """The importance. An unnamed member of a `crowd` of its kind matters less than a single entity."""
     score = _WEIGHTS[entity.kind] + seen.recency + min(_MOST_FOR_FREQUENCY, math.log2(seen.count) / 4)
     score += _SAID_BY_ASSISTANT if seen.by_assistant else 0.0
     score += _SAID_BY_USER if seen.by_user or is_mentioned(entity, request) else 0.0
@@ -266,7 +266,7 @@ def _score(entity: Entity, seen: _Sightings, request: Sequence[str], crowd: int)
 
 
 def _without_duplicates(ranked: Iterable[RankedEntity]) -> tuple[RankedEntity, ...]:
-    """Each text once, under the kind that matters most."""
+    """Each text once, under its most important kind."""
     kept: dict[str, RankedEntity] = {}
     for item in ranked:
         kept.setdefault(item.entity.value.lower(), item)
@@ -287,12 +287,12 @@ def _both_ends(text: str, most_characters: int) -> str:
         return text
     half = max(0, most_characters // 2)
     head, tail = text[:half], text[len(text) - half :] if half else ""
-    # Half a name is another name: whole lines, where there are lines.
+    # Half a name is another name, so keep whole lines if possible.
     return head[: head.rfind("\n") + 1 or half] + "\n" + tail[tail.find("\n") + 1 :]
 
 
 def _line_around(piece: str, position: int) -> str:
-    """The line of `position`, at most 240 characters of it around the position."""
+    """The line at `position`, at most 240 characters of it."""
     start = piece.rfind("\n", max(0, position - _LINE_CHARACTERS // 2), position) + 1
     start = start or max(0, position - _LINE_CHARACTERS // 2)
     end = piece.find("\n", position, position + _LINE_CHARACTERS // 2)
@@ -300,7 +300,7 @@ def _line_around(piece: str, position: int) -> str:
 
 
 def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...]:
-    """Other ways to write `value`, each as parts that must all be there: name and tag may stand in two columns."""
+    """Other spellings of `value`, each as parts that must all be present: name and tag may be in two columns."""
     if kind == "image":
         name, separator, tag = value.partition("@") if "@" in value else value.rpartition(":")
         return ((name, tag),) if separator and name and tag else ()
@@ -316,16 +316,16 @@ def _other_spellings(kind: EntityKind, value: str) -> tuple[tuple[str, ...], ...
 
 
 def with_distinct_lines(items: Sequence[RankedEntity]) -> tuple[RankedEntity, ...]:
-    """`items` without those that the line of an earlier one shows, and of what a tool repeats with other numbers two.
+    """`items` without repetitions: each line once, and at most two lines that differ only in numbers.
 
-    A log says the same hundreds of times, and each time there is another address in it.
+    A log repeats a message hundreds of times, each time with another address.
     """
     kept: list[RankedEntity] = []
     shapes: Counter[str] = Counter()
     for item in items:
         if any(item.entity.value in each.line for each in kept):
             continue
-        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # a line of a log stays one when a summary quotes it
+        if not item.said or item.line.lstrip("- ")[:1].isdigit():  # a log line in a summary is still a log line
             shape = _WITH_NUMBER.sub("#", item.line)
             shapes[shape] += 1
             if shapes[shape] > _MOST_OF_A_SHAPE:

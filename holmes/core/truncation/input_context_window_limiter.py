@@ -66,7 +66,7 @@ async def compact_if_necessary(history: History, context: CompactionContext) -> 
 
 
 def _may_wait(before_ageing: History, history: History, context: CompactionContext) -> bool:
-    """Whether a triggered history that still fits stays as it is.
+    """Whether a triggered history that still fits stays unchanged.
 
     It does after a recent compaction, when it cannot get shorter, when ageing freed enough, or when it is too small to
     be worth a summary.
@@ -98,9 +98,9 @@ async def compact_on_request(
 ) -> CompactionOutcome:
     """Compact for `/compact` or a hook, as if the window were just full, so that any size is worth it.
 
-    `summarise` requests a summary even where masking is enough. A failure leaves the history unchanged, because nobody
-    asked to cut messages off. Not an attempt of the loop. Raises `CompactionInsufficientError` only for a history that
-    cannot fit the real window.
+    `summarise` requests a summary even where masking is enough. A failure leaves the history unchanged, because the
+    request was not to cut messages off. Does not count as an attempt of the loop. Raises `CompactionInsufficientError`
+    only for a history that cannot fit the real window.
     """
     context = await asyncio.to_thread(measured, history, context)
     budget = context.budget
@@ -115,7 +115,7 @@ async def compact_on_request(
         return await _compact_now(history, wanted, request)
     except CompactionInsufficientError as insufficient:
         spent = insufficient.stats or RequestStats()
-        await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=spent))
+        await context.emit(CompactionFailed(reason="no message could be shortened", stats=spent))
         return CompactionOutcome(history=history, stats=spent)
 
 
@@ -163,7 +163,7 @@ async def _shorten(history: History, context: CompactionContext, request: _Reque
     wants_summary = request is not None and request.summarise
     if policy.mode == "compact" or (not wants_summary and _is_enough(history, plan, budget)):
         masked = await _mask(history, plan, context)
-        # A disk that is full by now leaves results whole. Then masking was not enough.
+        # A full disk leaves results whole. Then masking was not enough.
         limit = budget.hard_limit_tokens if policy.mode == "compact" else budget.history_limit_tokens
         if not await asyncio.to_thread(masked.exceeds, limit):
             return CompactionOutcome(history=masked)
@@ -233,13 +233,13 @@ async def _truncate(
     room = await asyncio.to_thread(truncation_room, history, context.budget)
     spent = failed.stats if failed else RequestStats()
     if failed:
-        await context.emit(CompactionFailed(reason=f"{failed.failure}; cutting older messages off", stats=failed.stats))
+        await context.emit(CompactionFailed(reason=f"{failed.failure}; truncating older messages", stats=failed.stats))
     outcome = await _truncated(history, context, room, "truncate")
     if outcome is not None:
         return replace(outcome, stats=spent + outcome.stats)
     if history.exceeds(context.budget.hard_limit_tokens):
         raise insufficient(history, context.budget, context.counter, spent)
-    await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=RequestStats()))
+    await context.emit(CompactionFailed(reason="no message could be shortened", stats=RequestStats()))
     return CompactionOutcome(history=history, stats=spent)
 
 

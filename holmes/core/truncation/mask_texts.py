@@ -1,7 +1,7 @@
-"""The text of a mask: which call it stands for, how much came back, how it began, and where it is stored.
+"""The text of a mask: the call, the size of its result, how the result began, and where it is stored.
 
 A fingerprint is one line, a preview also shows the result, a path also shows its first characters. A result that was
-spilled or cut before is described as the tool returned it, as far as the message still shows.
+stored or cut before is described as the tool returned it, as far as the message still shows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERED_FIRST_LINE = re.compile(r"^(?:\[[^\]\n]*\] )?1\| ([^\n]*)", re.MULTILI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFacts:
-    """`call` as people write it. `lines` is None where it is not known; `first_line` is empty where there is none."""
+    """`call` is the call for people. `lines` is None if unknown, `first_line` is empty without one."""
 
     call: str
     size_bytes: int
@@ -53,7 +53,7 @@ class ResultFacts:
 
 
 def calls_of_results(messages: Sequence[Message]) -> dict[int, ToolCall]:
-    """The call of each result, by the position of the result. A result that nobody called for is left out."""
+    """The call of each result, by the position of the result. Results without a call are left out."""
     found: dict[int, ToolCall] = {}
     waiting: dict[str, ToolCall] = {}
     for position, message in enumerate(messages):
@@ -86,7 +86,7 @@ def describe_result(message: ToolMessage, call: ToolCall | None) -> ResultFacts:
 
 
 def beginning_of_output(message: ToolMessage) -> str:
-    """How the output of `message` begins: all that it shows of it, or the preview in its pointer."""
+    """The visible beginning of the output of `message`: its text, or the preview in its pointer."""
     text = output_text(message)
     if not message.spilled:
         return text
@@ -168,7 +168,7 @@ _SMALLEST_PREVIEW_TOKENS = 16
 def preview_text(
     facts: ResultFacts, stored: tuple[StoredResult, ...], text: str, cap_tokens: int, counter: TokenCounter
 ) -> str:
-    """One line that says what was moved where, then a view of `text` of at most `cap_tokens`."""
+    """One line about the call and the store, then a preview of `text` of at most `cap_tokens`."""
     where = ", ".join(result.id if result.path is None else f"{result.id} (file {result.path})" for result in stored)
     line = f"[Tool output moved to the store — {facts.call} returned {facts.amount}; full output: {where}]"
     if not text.strip() or cap_tokens < _SMALLEST_PREVIEW_TOKENS:
@@ -181,9 +181,9 @@ _SHOWN_CHARACTERS = 500
 
 
 def path_text(facts: ResultFacts, stored: tuple[StoredResult, ...], output: str) -> str:
-    """The paths, or the result ids when the store is no folder, and the first 500 characters of `output`.
+    """The paths and the first 500 characters of `output`. Without files, the result ids.
 
-    The tools over stored results take both.
+    The tools over stored results accept both.
     """
     where = ", ".join(result.path or result.id for result in stored)
     line = f"[Tool output moved to {where} — {facts.call} returned {facts.amount}"
@@ -203,24 +203,24 @@ def masked_message(
     policy: ContextPolicy,
     counter: TokenCounter,
 ) -> ToolMessage:
-    """`message` with the mask of the policy in place of text and pictures; `stored` is where the output lies."""
+    """`message` with the policy's mask in place of text and images. `stored` is where the output is."""
     text = _mask_text(message, call, stored, policy, counter)
     return replace(message, parts=(Text(text=text),), stored=stored, masked=True)
 
 
 def fingerprinted(message: ToolMessage, call: ToolCall | None) -> ToolMessage:
-    """`message`, which is stored, as a fingerprint whatever the policy says."""
+    """`message`, which is stored, as a fingerprint under any policy."""
     text = fingerprint_text(describe_result(message, call), message.stored)
     return replace(message, parts=(Text(text=text),), masked=True)
 
 
 def looks_masked(text: str) -> bool:
-    """Whether `text` is a mask, for conversations that come from a format without a field that says so."""
+    """Whether `text` is a mask, for conversation formats without a field for it."""
     return _MASK.match(text) is not None
 
 
 def preview_cap_tokens(policy: ContextPolicy) -> int:
-    """The largest view of a masked result: the share and the limit of a spilled one, of what masking lets stay."""
+    """The cap of a preview: the share and the limit of a stored result, of the size that masking keeps."""
     share = int(policy.masking.max_tool_message_tokens * policy.spill.preview_share)
     return min(share, policy.spill.preview_max_tokens)
 

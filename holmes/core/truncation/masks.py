@@ -1,8 +1,8 @@
-"""Ages old tool results: plans which ones a mask replaces, and puts the masks in place, in one batch.
+"""Ages old tool results: plans which results a mask replaces, and replaces them in one batch.
 
-A mask is a fingerprint, a preview or a path (`mask_texts`). Results that are masked already, protected tools, and masks
-that would not be smaller are left alone. A result that cannot be stored stays whole, so masking loses nothing. On small
-windows `shrink_to_pointers` shrinks the stored results of kept rounds. Never touches what the user or the model said.
+A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results, protected tools, and masks that would not
+be smaller are skipped. A result that cannot be stored stays whole, so masking loses nothing. On small windows,
+`shrink_to_pointers` shrinks the stored results of kept turns. Never changes what the user or the model wrote.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from holmes.values.messages import Message, ToolCall
     from holmes.values.tools import ResultStore
 
-# Ids are made by the store; until a result is there, one of the usual length stands in while it is counted.
+# The store creates the ids. Before that, an id of the usual length is counted in its place.
 _UNKNOWN = StoredResult(id=ResultId("0f1e2d3c4b5a"), path=None, size_bytes=0, media_type="text/plain")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedMask:
-    """The result at `position` becomes `masked`; `is_stored` is false when it must be stored first."""
+    """The result at `position` becomes `masked`. `is_stored` is false if it must be stored first."""
 
     position: int
     call: ToolCall | None
@@ -45,10 +45,9 @@ class PlannedMask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskPlan:
-    """All masks of one batch, in order. Empty when the policy asks for none. Only good for the history it was made of.
+    """All masks of one batch, in order. Empty if the policy needs none. Valid only for its history.
 
-    `policy` is the one that made it. `freed_tokens` is exact for results that are stored; the id of others is not known
-    before they are.
+    `freed_tokens` is exact for stored results. The id of other results is unknown until they are stored.
     """
 
     policy: ContextPolicy
@@ -56,20 +55,19 @@ class MaskPlan:
 
     @property
     def kind(self) -> MaskKind:
-        """Which kind of mask it is."""
         return self.policy.masking.kind
 
     @property
     def freed_tokens(self) -> int:
-        """What the history will be smaller by."""
+        """The number of tokens that the history loses."""
         return sum(mask.freed_tokens for mask in self.masks)
 
 
 def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = True) -> MaskPlan:
-    """What the masking policy of `budget` would replace in `history` now.
+    """The masks that the policy of `budget` needs for `history` now.
 
-    With `can_store=False` (no store), results that are not stored yet stay whole. Tokenizes what `history` has not
-    counted yet and the masks: call it off the event loop.
+    With `can_store=False` (no store), results that are not stored yet stay whole. Tokenizes new messages and the masks,
+    so call it outside the event loop.
     """
     policy = budget.policy
     if not policy.masking.enabled or policy.mode == "compress":
@@ -88,7 +86,7 @@ def plan_masks(history: History, budget: HistoryBudget, *, can_store: bool = Tru
 def _plan_one(
     position: int, message: Message, call: ToolCall | None, weight: int, policy: ContextPolicy, counter: TokenCounter
 ) -> PlannedMask | None:
-    """The mask of one result of `weight` tokens, or None when it would not be smaller."""
+    """The mask of one result of `weight` tokens, None if it would not be smaller."""
     if not isinstance(message, ToolMessage):
         return None
     masked = masked_message(message, call, message.stored or (_UNKNOWN,), policy, counter)
@@ -100,7 +98,7 @@ def _plan_one(
 
 
 def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget) -> Iterable[int]:
-    """Positions of the results that the policy counts as old, in order."""
+    """Positions of the results that are old under the policy, in order."""
     policy = budget.policy.masking
     candidates = [
         position
@@ -120,9 +118,9 @@ def _old_results(messages: Sequence[Message], weights: Sequence[int], budget: Hi
 
 
 def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
-    if message.status == "approval_required":  # nothing ran: there is no output, only what a person decided
+    if message.status == "approval_required":  # the call did not run, so it has no output
         return False
-    # A pointer without anything stored is the notice of a loss, and a pointer is a preview with a file already.
+    # A pointer without a stored result reports a loss, and a pointer already has a preview and a file.
     if message.spilled and (not message.stored or policy.kind == "preview"):
         return False
     return not message.masked and message.tool_name not in policy.protected_tools
@@ -131,10 +129,10 @@ def _may_be_masked(message: ToolMessage, policy: MaskingPolicy) -> bool:
 def _beyond_newest_tokens(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], budget: HistoryBudget
 ) -> list[int]:
-    """P4 and P5. A result that only begins within the protected tokens stays whole: they are what always stays."""
+    """The results beyond the newest protected tokens. A result that only begins within them stays whole."""
     policy = budget.policy.masking
     protected_tokens = min(policy.protect_tokens, int(budget.usable_tokens * policy.protect_share))
-    counted = budget.policy.keep.messages or 0  # who wants so many messages to stay wants them as they are
+    counted = budget.policy.keep.messages or 0  # messages that the policy keeps stay unchanged
     end = min(_start_of_newest_rounds(messages, policy.protect_rounds), len(messages) - counted)
     newer_tokens = 0
     old: list[int] = []
@@ -146,7 +144,7 @@ def _beyond_newest_tokens(
 
 
 def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
-    """Where the newest `rounds` replies of the model begin."""
+    """The position of the first of the newest `rounds` replies."""
     replies = [position for position, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     if rounds <= 0:
         return len(messages)
@@ -156,7 +154,7 @@ def _start_of_newest_rounds(messages: Sequence[Message], rounds: int) -> int:
 def _large_in_a_large_history(
     candidates: Sequence[int], messages: Sequence[Message], weights: Sequence[int], policy: MaskingPolicy
 ) -> list[int]:
-    """P2. System messages are no recent messages."""
+    """Large results in a large history. System messages never count as recent messages."""
     if sum(weights) <= policy.max_total_tokens:
         return []
     others = [position for position, message in enumerate(messages) if not isinstance(message, SystemMessage)]
@@ -165,7 +163,7 @@ def _large_in_a_large_history(
 
 
 def _least_freed_tokens(budget: HistoryBudget) -> int:
-    """P6: less than this is not worth a batch."""
+    """The minimum gain of a batch."""
     policy = budget.policy.masking
     if policy.kind != "fingerprint":
         return 1
@@ -173,21 +171,21 @@ def _least_freed_tokens(budget: HistoryBudget) -> int:
 
 
 def _characters(message: Message) -> int:
-    """The length of a result as P1 measures it; a picture counts with its bytes."""
+    """The length of a result, with the bytes of its images."""
     if not isinstance(message, ToolMessage):
         return 0
     return len(output_text(message)) + sum(len(part.data) for part in message.parts if isinstance(part, Image))
 
 
 StoreResult: TypeAlias = Callable[[ToolMessage], Awaitable[tuple[StoredResult, ...] | str]]
-"""Stores a result and tells where it lies, or why that failed."""
+"""Stores a result. Returns its place, or the reason of the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutcome:
-    """`history` is the same object when nothing changed. Tokens are of all messages, without tool schemas.
+    """`history` is the same object if nothing changed. Tokens are those of all messages, without tool schemas.
 
-    `failure` says why results were left whole that could not be stored; None when all could.
+    `failure` is the reason why results were not stored and stayed whole.
     """
 
     history: History
@@ -198,7 +196,7 @@ class MaskOutcome:
 
 
 async def mask_old_results(history: History, plan: MaskPlan, context: CompactionContext) -> MaskOutcome:
-    """`history` with the masks of `plan`, which was made of it. Storing one result is one durable step."""
+    """`history` with the masks of `plan`, which belongs to it. Each stored result is one durable step."""
 
     async def store(message: ToolMessage) -> tuple[StoredResult, ...] | str:
         step_name = f"{context.step_name}/store/{message.call_id}"
@@ -208,13 +206,13 @@ async def mask_old_results(history: History, plan: MaskPlan, context: Compaction
 
 
 async def stored_or_reason(message: ToolMessage, store: ResultStore | None) -> tuple[StoredResult, ...] | str:
-    """Where the result lies now, or why it could not be stored."""
+    """The stored result, or the reason why it could not be stored."""
     stored = await store_tool_message(message, store)
     return str(stored) if isinstance(stored, ResultStoreError) else stored
 
 
 async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> MaskOutcome:
-    """The same with any way to store."""
+    """`history` with the masks of `plan`, stored by `store`."""
     messages = list(history.messages())
     count = 0
     failure: str | None = None
@@ -234,7 +232,7 @@ async def apply_masks(history: History, plan: MaskPlan, store: StoreResult) -> M
 async def _ready_mask(
     message: Message, mask: PlannedMask, plan: MaskPlan, counter: TokenCounter, store: StoreResult
 ) -> ToolMessage | str | None:
-    """The mask, why there is none, or None when it turned out not to be smaller."""
+    """The mask, the reason why it is missing, or None if it is not smaller."""
     if mask.is_stored or not isinstance(message, ToolMessage):
         return mask.masked
     stored = message.stored or await store(message)
@@ -250,9 +248,9 @@ async def _ready_mask(
 def shrink_to_pointers(
     messages: Sequence[Message], cap_tokens: int, counter: TokenCounter, *, protected_tools: Sequence[str] = ()
 ) -> tuple[Message, ...]:
-    """`messages` with stored results as fingerprints, oldest first, until all together are at most `cap_tokens`.
+    """`messages` with stored results as fingerprints, oldest first, until all together take at most `cap_tokens`.
 
-    Ends above the cap when everything that may shrink has shrunk. Messages that stay are the same objects.
+    The result can stay above the cap. Messages that do not change stay the same objects.
     """
     weights = [counter.count_message(message) for message in messages]
     excess = sum(weights) - cap_tokens

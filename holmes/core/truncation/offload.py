@@ -1,9 +1,9 @@
-"""Moves large tool results of any conversation into a store, and summarises what is old, in one library call (K15).
+"""Moves large tool results of any conversation into a store and summarises old messages, in one library call.
 
-Does what the document of FlowLLM's ContextOffloadOp says: `compact` leaves a preview of each large result (P2),
-`compress` puts a summary in the place of everything but system and recent messages (K10), `auto` compacts first and
-compresses when more than 0.75 of the tokens are left (C5). Calls and results stay together (K9). What moves is stored
-first; what cannot be stored stays, and a summary that fails changes nothing: nothing is ever cut off here.
+Follows the document of FlowLLM's ContextOffloadOp. `compact` leaves a preview of each large result. `compress` replaces
+everything but system and recent messages with a summary. `auto` compacts first, and compresses if more than 0.75 of the
+tokens are left. Calls and results stay together. Everything is stored before it moves. Nothing is ever cut off: results
+that cannot be stored stay, and a failed summary changes nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 from holmes.core.policies.flowllm import POLICY
 from holmes.core.truncation.context import SMALLEST_SUMMARY_TOKENS, CompactionContext, HistoryBudget, measured
 from holmes.core.truncation.masks import apply_masks, plan_masks, stored_or_reason
-from holmes.core.truncation.pairing import repair_pairing
-from holmes.core.truncation.plan import split_rounds
-from holmes.core.truncation.removed import store_removed
+from holmes.core.truncation.plan import repair_pairing, split_rounds
 from holmes.core.truncation.summary import request_summary, split_groups
+from holmes.core.truncation.summary_message import store_removed
 from holmes.core.truncation.summary_request import Summary, SummaryJob
 from holmes.tokens import TokenCounter
 from holmes.tokens.history import History
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 OFFLOAD_PROMPT = (
-    "Write down where this conversation stands, for somebody who goes on from what you write and knows nothing else: "
-    "what was asked, what was done with which arguments and what came of it, facts and names word for word, decisions, "
-    "what is open. Write only what the conversation shows."
+    "Summarise this conversation for a reader who continues from your text and knows nothing else. Include the "
+    "question, every action with its arguments and its result, facts and names word for word, decisions, and open "
+    "points. Write only what the conversation shows."
 )
 _HEADING = "Summary of the earlier part of this conversation. Its messages were removed to save space."
 _KEEP_WHEN_COMPACTING, _KEEP_WHEN_COMPRESSING = 1, 2
@@ -48,13 +47,12 @@ _KEEP_WHEN_COMPACTING, _KEEP_WHEN_COMPRESSING = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadOptions:
-    """How much is moved; the defaults are the documented ones. All sizes in tokens.
+    """The limits, with the documented defaults. All sizes in tokens.
 
-    Nothing happens while the conversation has at most `max_total_tokens`; for `compress`, system and recent messages
-    are left out of that total. `max_tool_message_tokens` is the largest result that stays whole.
-    `group_token_threshold` splits what is compressed; None and 0 mean one group. `keep_recent_count` messages at the
-    end stay as they are; None means 1 for compaction and 2 for compression. `chat_id` names the stored groups; None
-    means a new UUID.
+    A conversation of at most `max_total_tokens` stays unchanged; for `compress`, system and recent messages do not
+    count. `max_tool_message_tokens` is the largest result that stays whole. `group_token_threshold` splits the
+    compressed messages; None and 0 mean one group. `keep_recent_count` messages at the end stay; None means 1 for
+    compaction and 2 for compression. `chat_id` names the stored groups; None means a new UUID.
     """
 
     mode: Mode = "auto"
@@ -67,7 +65,7 @@ class OffloadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedResult:
-    """A tool result that left the conversation. `position` is that of its message in what was given, from 0."""
+    """A tool result that left the conversation. `position` is that of its original message, from 0."""
 
     position: int
     tool_name: str
@@ -78,9 +76,9 @@ class MovedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadMetadata:
-    """What happened. `groups` are the parts that summaries took the place of, each with where it lies in full.
+    """The report. `groups` are the summarised parts, with the full text of each.
 
-    `failure` says what was wanted and could not be done; None when everything was. `stats` is what summaries cost.
+    `failure` is None if everything was done. `stats` is the cost of the summaries.
     """
 
     mode: Mode
@@ -97,7 +95,7 @@ class OffloadMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffloadOutcome:
-    """`messages` to go on with; those that did not change are the same objects."""
+    """The resulting `messages`. Those that did not change are the same objects."""
 
     messages: tuple[Message, ...]
     metadata: OffloadMetadata
@@ -111,10 +109,9 @@ async def offload_context(
     model: ChatModel | None = None,
     prompt: str = OFFLOAD_PROMPT,
 ) -> OffloadOutcome:
-    """`messages` with large results, and then old messages, moved into `store`.
+    """Move large results, and then old messages, into `store`.
 
-    Raises `ConfigError` for options that make no sense, and for mode `compress` without a model. `prompt` is what a
-    summary is asked for with.
+    Raises `ConfigError` for invalid options and for mode `compress` without a model. `prompt` asks for a summary.
     """
     options = options or OffloadOptions()
     _check(options, model)
@@ -137,7 +134,7 @@ async def offload_context(
 
 
 async def _untouched(history: History, options: OffloadOptions) -> OffloadOutcome:
-    """What comes back when there is nothing to do."""
+    """The outcome if nothing has to be done."""
     tokens = await asyncio.to_thread(history.tokens)
     metadata = OffloadMetadata(
         mode=options.mode,
@@ -153,7 +150,7 @@ async def _untouched(history: History, options: OffloadOptions) -> OffloadOutcom
 async def _compact(
     outcome: OffloadOutcome, history: History, options: OffloadOptions, store: ResultStore
 ) -> OffloadOutcome:
-    """P2, by the stages that age the results of an investigation."""
+    """Leave previews, with the stages that age the results of a run."""
     plan = await asyncio.to_thread(plan_masks, history, _budget(_policy(options)))
     masked = await apply_masks(history, plan, lambda message: stored_or_reason(message, store))
     metadata = replace(outcome.metadata, tokens_after=masked.tokens_after, moved=_moved(history, masked.history))
@@ -173,12 +170,11 @@ def _policy(options: OffloadOptions) -> ContextPolicy:
 
 
 def _budget(policy: ContextPolicy) -> HistoryBudget:
-    """Previews look at the policy only: there is no window here."""
+    """A budget without a window: previews need only the policy."""
     return HistoryBudget(window_tokens=0, reserve_tokens=0, max_output_tokens=0, policy=policy)
 
 
 def _moved(before: History, after: History) -> tuple[MovedResult, ...]:
-    """Each result that was masked."""
     pairs = zip(before, after, before.token_counts(), after.token_counts(), strict=True)
     return tuple(
         MovedResult(
@@ -199,7 +195,7 @@ def _is_still_large(metadata: OffloadMetadata) -> bool:
 
 
 def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
-    """What compression may remove: all but system messages and the rounds that hold the recent messages."""
+    """The messages that compression may remove: all but system messages and the turns with recent messages."""
     keep = _KEEP_WHEN_COMPRESSING if options.keep_recent_count is None else options.keep_recent_count
     others = [position for position, message in enumerate(history) if not isinstance(message, SystemMessage)]
     rounds = split_rounds(history, others)
@@ -212,7 +208,7 @@ def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
 def _with_summaries(
     outcome: OffloadOutcome, history: History, old: tuple[int, ...], written: GroupSummaries
 ) -> OffloadOutcome:
-    """`outcome` with the summaries in the place of the `old` messages, if that makes it shorter (K16)."""
+    """`outcome` with the summaries in place of the `old` messages, if that is shorter."""
     outcome = replace(outcome, metadata=replace(outcome.metadata, stats=written.stats))
     if written.failure is not None:
         return _failed(outcome, f"no summary was written: {written.failure}")
@@ -238,7 +234,7 @@ def _with_summaries(
 
 
 def _failed(outcome: OffloadOutcome, reason: str) -> OffloadOutcome:
-    """`outcome` with one more reason; messages stay as they are."""
+    """`outcome` with another reason. The messages stay."""
     earlier = outcome.metadata.failure
     failure = f"{earlier}; {reason}" if earlier else reason
     return replace(outcome, metadata=replace(outcome.metadata, failure=failure))
@@ -247,11 +243,11 @@ def _failed(outcome: OffloadOutcome, reason: str) -> OffloadOutcome:
 def _check(options: OffloadOptions, model: ChatModel | None) -> None:
     """Raises `ConfigError`."""
     if options.mode == "compress" and model is None:
-        raise ConfigError("mode 'compress' writes summaries and needs a model: name one, or use mode 'compact'")
+        raise ConfigError("mode 'compress' needs a model for its summaries: specify a model, or use mode 'compact'")
     for option in fields(options):
         value = getattr(options, option.name)
         if isinstance(value, int) and value < 0:
-            raise ConfigError(f"{option.name} is {value} and must be at least 0")
+            raise ConfigError(f"{option.name} must be at least 0, not {value}")
 
 
 _LARGEST_SHARE_OF_GROUP = 0.25
@@ -259,7 +255,7 @@ _LARGEST_SHARE_OF_GROUP = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWriter:
-    """Who writes the summaries, what it is asked with, and where the messages go, under names with `chat_id`."""
+    """The model and the prompt of the summaries, and the store for the messages, under names with `chat_id`."""
 
     model: ChatModel
     prompt: str
@@ -269,7 +265,7 @@ class GroupWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenGroup:
-    """Messages that a summary took the place of: how many, their tokens and those of the summary, where they lie."""
+    """Summarised messages: their number and tokens, the tokens of the summary, and the stored text."""
 
     messages: int
     tokens_before: int
@@ -279,7 +275,7 @@ class WrittenGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummaries:
-    """One text for each group, or why there is none. `stats` is what it cost either way."""
+    """One text for each group, or the failure. `stats` is the cost in both cases."""
 
     texts: tuple[str, ...] = ()
     groups: tuple[WrittenGroup, ...] = ()
@@ -290,7 +286,11 @@ class GroupSummaries:
 async def summarise_groups(
     history: History, old: tuple[int, ...], threshold_tokens: int | None, writer: GroupWriter
 ) -> GroupSummaries:
-    """Summaries of the messages at the positions `old` of `history`; None and 0 as a threshold mean one group."""
+    """Summarise the messages at the positions `old` of `history`. The threshold None or 0 means one group.
+
+    Each group is stored in full before the model is asked, so a full disk costs nothing. The first failed group ends
+    it, and no summary is used.
+    """
     messages, weights = history.messages(), history.token_counts()
     groups = split_groups([messages[p] for p in old], [weights[p] for p in old], threshold_tokens, len(old))
     stored: list[StoredResult] = []
@@ -298,7 +298,7 @@ async def summarise_groups(
     for number, group in enumerate(groups, start=1):
         lies = await store_removed(group, replace(context, step_name=f"{writer.chat_id}-{number}"))
         if lies is None:
-            return GroupSummaries(failure="what it would stand for could not be stored")
+            return GroupSummaries(failure="the removed messages could not be stored")
         stored.append(lies)
     written = GroupSummaries()
     for number, (group, lies) in enumerate(zip(groups, stored, strict=True), start=1):
@@ -319,7 +319,7 @@ async def summarise_groups(
 
 
 async def _summarise(history: History, group: tuple[Message, ...], context: CompactionContext) -> Summary:
-    """A summary of `group`, which is all that the model sees."""
+    """A summary of `group`, the only messages that the model sees."""
     alone = history.replaced(repair_pairing(group))
     context = await asyncio.to_thread(measured, alone, context)
     cap_tokens = min(context.budget.summary_tokens, int(alone.tokens() * _LARGEST_SHARE_OF_GROUP))
@@ -333,11 +333,11 @@ async def _summarise(history: History, group: tuple[Message, ...], context: Comp
 
 
 async def _context(history: History, writer: GroupWriter) -> CompactionContext:
-    """The same model twice: a summary model is sent plain text, which needs neither tools nor the whole history."""
+    """A context whose summary model is the same model: a summary model gets plain text, without tools and history."""
     limits = await asyncio.to_thread(lambda: writer.model.limits)
 
     async def nobody_listens(_: AgentEvent) -> None:
-        """There is no stream of events here; what it costs is in the stats."""
+        """Ignore the events. The stats have the costs."""
 
     return CompactionContext(
         model=writer.model,

@@ -1,11 +1,9 @@
-"""Decides which messages stay and which go, for every stage that shortens a history.
+"""Decides which messages stay and which are removed, for every stage that shortens a history.
 
-The shape of a compacted history is (context.md, section 2): system prompt; the original task; one user message that
-stands for what was removed; the last user message if it is older than the tail; the tail in order. Works on whole
-rounds, so a call is never separated from its results (K9). Removes and cuts; never writes a summary.
-
-A kept round that is too large is shrunk: only results and their pictures are cut, never what the model or the user
-said, and what is in the store keeps its pointer.
+A compacted history has, in order: the system prompt, the original task, one user message in place of the removed
+messages, the last user message if it is older than the tail, and the tail. Works on whole turns, so a call always
+stays with its results. `repair_pairing` restores that rule in conversations from elsewhere. In a kept turn that is too
+large, only results and their images are cut, and stored results keep their pointer.
 """
 
 from __future__ import annotations
@@ -17,9 +15,20 @@ from holmes.core.truncation.masks import shrink_to_pointers
 from holmes.previews import first_that_fits, head_and_tail
 from holmes.previews.excerpts import DEFAULT_CHARACTERS_PER_TOKEN
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS, message_overhead_tokens
-from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage
+from holmes.values.messages import (
+    AssistantMessage,
+    Image,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolCallId,
+    ToolMessage,
+    UserMessage,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from holmes.tokens import TokenCounter
     from holmes.values.messages import Message
 
@@ -29,10 +38,10 @@ _A_LITTLE_LESS = 0.95
 
 
 def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenCounter) -> tuple[Message, ...]:
-    """`messages` with its largest results cut until all together are at most `cap_tokens`.
+    """Cut the largest results of `messages` until all together take at most `cap_tokens`.
 
-    Small results stay whole: what they do not use is shared by the large ones. A round whose reply alone is above the
-    cap stays above it; the caller decides what that means.
+    Small results stay whole and leave their unused share to the large ones. A turn whose reply alone exceeds the cap
+    stays above it.
     """
     counter = counter.exact
     weights = [counter.count_message(message) for message in messages]
@@ -53,7 +62,7 @@ def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenC
 
 
 def cut_tool_message(message: ToolMessage, cap_tokens: int, counter: TokenCounter) -> ToolMessage:
-    """`message` with both ends of its text, at most `cap_tokens`, and how to get the rest."""
+    """Both ends of the text of `message` in at most `cap_tokens`, with how to get the rest."""
     counter = counter.exact
     weight = counter.count_message(message)
     if weight <= cap_tokens:
@@ -91,11 +100,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Sizes in tokens: of the rounds that stay verbatim, of the newest round, and of the whole history.
+    """The room for the turns that stay verbatim, for the newest turn, and for the whole history, in tokens.
 
-    `tail_messages` also limits the tail to so many messages, rounded up to whole rounds (K2); `newest_round` says
-    whether a round that the model has not seen stays in any case. `pointers` lets older rounds stay with pointers for
-    their results, but not those of `protected_tools`.
+    `tail_messages` also limits the tail to that many messages, rounded up to whole turns. `newest_round`: a turn that
+    the model has not seen always stays. `pointers`: older turns may stay with pointers for their results, but not for
+    those of `protected_tools`.
     """
 
     tail_tokens: int
@@ -108,7 +117,7 @@ class Room:
 
     @classmethod
     def of(cls, budget: HistoryBudget, stand_in_tokens: int) -> Room:
-        """The room that a policy gives when `stand_in_tokens` go to what stands for the removed messages."""
+        """The room under a policy, with `stand_in_tokens` for the message in place of the removed ones."""
         return cls(
             tail_tokens=budget.tail_tokens,
             newest_round_tokens=budget.newest_round_tokens,
@@ -120,7 +129,7 @@ class Room:
         )
 
     def halved(self, history_tokens: int) -> Room:
-        """Half of what usually stays, for the emergency (S3)."""
+        """Half of the usual room, for an emergency."""
         return replace(
             self,
             tail_tokens=self.tail_tokens // 2,
@@ -132,7 +141,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What stays of a history, and what a summary must stand for: `removed`, in order, which frees `removed_tokens`."""
+    """The messages that stay, and the `removed` ones, in order, which free `removed_tokens`."""
 
     system: tuple[Message, ...]
     task: tuple[Message, ...]
@@ -142,15 +151,15 @@ class Plan:
     removed_tokens: int
 
     def assemble(self, *stand_in: UserMessage) -> tuple[Message, ...]:
-        """The compacted history, with `stand_in` in the place of what was removed."""
+        """The compacted history, with `stand_in` in place of the removed messages."""
         return (*self.system, *self.task, *stand_in, *self.last_request, *self.tail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tail:
-    """Positions of the messages at the end that stay: whole rounds, the newest round, notes of the loop after it.
+    """Positions of the messages at the end that stay: whole turns, the newest turn, and notes after it.
 
-    `pointed` are rounds before them whose results stay as pointers; `shrunk` are their messages.
+    `pointed` are earlier turns whose results stay as pointers; `shrunk` are their messages.
     """
 
     kept: tuple[int, ...]
@@ -161,7 +170,7 @@ class _Tail:
 
 
 def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[tuple[int, ...]]:
-    """`positions` grouped: a reply with its results is one round, any other message stands alone."""
+    """`positions` in groups: a reply with its results is one turn, any other message is a group of its own."""
     rounds: list[tuple[int, ...]] = []
     for position in positions:
         message = messages[position]
@@ -173,10 +182,10 @@ def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[
 
 
 def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
-    """Keep the rounds at the end that fit the room's tail, and the newest one if the model has not seen it.
+    """Keep the last turns that fit the room's tail, and the newest turn if the model has not seen it.
 
-    That one is cut to `room.newest_round_tokens` if it is larger. Where task and last request leave less of
-    `room.history_tokens` than the tail would take, the tail gets what is left.
+    A larger newest turn is cut to `room.newest_round_tokens`. If task and last request leave less of
+    `room.history_tokens` than the tail needs, the tail gets the rest.
     """
     messages, weights = history.messages(), history.token_counts()
     system = [index for index, message in enumerate(messages) if isinstance(message, SystemMessage)]
@@ -231,9 +240,9 @@ def _choose_tail(
 def _pointed_rounds(
     messages: Sequence[Message], rounds: list[tuple[int, ...]], room: Room, counter: TokenCounter
 ) -> tuple[tuple[int, ...], tuple[Message, ...]]:
-    """Up to two rounds that do not fit whole and do fit with their results as pointers: what was just done stays known.
+    """Up to two turns that fit only with pointers for their results, so that the latest steps stay known.
 
-    That matters where one large result would push all others out, as on small windows.
+    On small windows, one large result would otherwise push out all others.
     """
     left = room.tail_tokens
     positions: tuple[int, ...] = ()
@@ -260,3 +269,66 @@ def _is_user(message: Message, kind: str) -> bool:
 
 def _sum(weights: Sequence[int], positions: Iterable[int]) -> int:
     return sum(weights[position] for position in positions)
+
+
+MISSING_RESULT = "the call was interrupted; no result"
+
+
+def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """`messages` with exactly one result for every call, in call order.
+
+    Providers reject any other conversation. A missing result becomes an error, a result without a call is dropped, and
+    a repeated call id is renamed together with its result. Unchanged messages stay the same objects, and a second
+    repair changes nothing.
+    """
+    reserved = {call.id for message in messages if isinstance(message, AssistantMessage) for call in message.tool_calls}
+    used: set[ToolCallId] = set()
+    repaired: list[Message] = []
+    position = 0
+    while position < len(messages):
+        message = messages[position]
+        position += 1
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AssistantMessage) or not message.tool_calls:
+            repaired.append(message)
+            continue
+        results: list[ToolMessage] = []
+        while position < len(messages) and isinstance(result := messages[position], ToolMessage):
+            results.append(result)
+            position += 1
+        repaired.extend(_repair_round(message, results, used, reserved))
+    return tuple(repaired)
+
+
+def _repair_round(
+    message: AssistantMessage, results: list[ToolMessage], used: set[ToolCallId], reserved: set[ToolCallId]
+) -> list[Message]:
+    """The turn with unique ids and one result for each call. The n-th result of an id belongs to its n-th call."""
+    waiting: dict[ToolCallId, list[ToolMessage]] = {}
+    for result in results:
+        waiting.setdefault(result.call_id, []).append(result)
+    calls: list[ToolCall] = []
+    answers: list[Message] = []
+    for call in message.tool_calls:
+        new_id = _unused_id(call.id, used, reserved)
+        used.add(new_id)
+        calls.append(call if new_id == call.id else replace(call, id=new_id))
+        found = waiting.get(call.id)
+        answer = found.pop(0) if found else _missing_result(call)
+        answers.append(answer if answer.call_id == new_id else replace(answer, call_id=new_id))
+    unchanged = tuple(calls) == message.tool_calls
+    return [message if unchanged else replace(message, tool_calls=tuple(calls)), *answers]
+
+
+def _unused_id(call_id: ToolCallId, used: set[ToolCallId], reserved: set[ToolCallId]) -> ToolCallId:
+    if call_id not in used:
+        return call_id
+    number = 2
+    while (candidate := ToolCallId(f"{call_id}-{number}")) in used or candidate in reserved:
+        number += 1
+    return candidate
+
+
+def _missing_result(call: ToolCall) -> ToolMessage:
+    return ToolMessage(call_id=call.id, tool_name=call.name, status="error", parts=(Text(text=MISSING_RESULT),))

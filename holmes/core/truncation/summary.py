@@ -1,9 +1,9 @@
-"""Writes the summary of what is about to be removed, in groups of whole rounds where it is large (K9, K10).
+"""Writes the summary of the messages to remove, in groups of whole turns if they are large.
 
-The first request has the shape of the agent's own (system prompt, tools, history, one more user message), so the
-provider's cache serves it (S9); a summary model of its own is sent the removed messages as plain text (K12). What fails
-is asked for once more as plain text, in pieces that build on each other. No request is larger than the window of its
-model (invariant 15). Refuses what is no summary, or mostly invented (N8); repairs what left out too much (N7).
+The first request is the agent's own request plus one user message, so the provider's cache serves it. A separate
+summary model gets the removed messages as plain text. A failed request is repeated as plain text, in pieces that build
+on each other. No request exceeds the window of its model. Rejects a text that is not a summary or is mostly invented,
+and repairs one that left out too much.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 def split_groups(
     messages: Sequence[Message], weights: Sequence[int], threshold_tokens: int | None, most_groups: int
 ) -> tuple[tuple[Message, ...], ...]:
-    """Groups of at most `threshold_tokens`, in order; a round above it is its own group.
+    """Groups of at most `threshold_tokens`, in order. A larger turn is a group of its own.
 
-    None or 0 means one group. `weights` are the tokens of the messages. Where that makes more than `most_groups`, the
-    threshold is doubled until it does not: every group costs a request and a share of the summary.
+    None or 0 means one group. `weights` are the tokens of the messages. Each group costs a request and a share of the
+    summary, so the threshold is doubled until there are at most `most_groups`.
     """
     if not messages:
         return ()
@@ -66,7 +66,7 @@ def _pack(sizes: Sequence[int], threshold_tokens: int) -> list[list[int]]:
     return groups
 
 
-# Another provider counts differently; so much more than we think is taken for granted (K12).
+# Another provider counts differently. This margin covers the difference.
 OTHER_PROVIDER_MARGIN = 1.35
 SMALLEST_GROUP_SUMMARY_TOKENS = 128
 _SUMMARY_MODEL_PIECES = 8
@@ -77,7 +77,7 @@ _FIRST_LINE_TOKENS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Writer:
-    """Who writes from plain text: the model, its window in our tokens, and what it may write."""
+    """The writer of a summary from plain text: the model, its window in our tokens, and its output limit."""
 
     model: ChatModel
     window_tokens: int
@@ -87,10 +87,10 @@ class _Writer:
 
 
 async def request_summary(job: SummaryJob) -> Summary:
-    """A summary of `job.removed`, checked and repaired.
+    """A checked and repaired summary of `job.removed`.
 
-    Costs at most nine requests with a summary model and six without, plus one for each group and the repair, all of
-    them in `stats`.
+    Takes at most nine requests with a summary model and six without, plus the repair and one for each group. `stats`
+    has them all.
     """
     stats = RequestStats()
     groups = removed_groups(job)
@@ -106,12 +106,12 @@ async def request_summary(job: SummaryJob) -> Summary:
     second = await _again(job, first)
     stats += second.stats
     if second.text is None:
-        return Summary(failure=f"{first.failure}; asked again: {second.failure}", stats=stats)
+        return Summary(failure=f"{first.failure}; second attempt: {second.failure}", stats=stats)
     return await _repaired(job, replace(second, stats=stats))
 
 
 def removed_groups(job: SummaryJob) -> tuple[tuple[Message, ...], ...]:
-    """What is removed, in the groups of the policy (K10); one group when it sets no threshold."""
+    """The removed messages in the groups of the policy, one group without a threshold."""
     weights = _exact_weights(job, job.removed)
     most = job.cap_tokens // SMALLEST_GROUP_SUMMARY_TOKENS
     return split_groups(job.removed, weights, job.context.policy.summary.group_token_threshold, most)
@@ -126,7 +126,7 @@ async def _repaired(job: SummaryJob, summary: Summary) -> Summary:
 
 
 async def _in_place(job: SummaryJob) -> Summary:
-    """The agent's own request plus one user message."""
+    """Ask with the agent's own request plus one user message."""
     context = job.context
     request = await asyncio.to_thread(_in_place_request, job)
     if request is None:
@@ -152,7 +152,7 @@ def _in_place_request(job: SummaryJob) -> ModelRequest | None:
 
 
 def _in_place_messages(job: SummaryJob) -> Iterator[tuple[Message, ...]]:
-    """The whole history; up to the last message that is removed, since the rest stays; the same without pictures."""
+    """The whole history, then only its part up to the last removed message, then the same without images."""
     messages = job.history.messages()
     yield messages
     removed = {id(message) for message in job.removed}
@@ -170,7 +170,7 @@ def _pictures(message: Message) -> int:
 
 
 def _without_pictures(message: Message) -> Message:
-    """`message` with a count in place of its pictures (K14)."""
+    """`message` with the number of its images in place of them."""
     count = _pictures(message)
     if isinstance(message, SystemMessage | AssistantMessage) or not count:
         return message
@@ -181,12 +181,12 @@ def _without_pictures(message: Message) -> Message:
 async def _from_summary_model(job: SummaryJob) -> Summary:
     model = job.context.summary_model
     if model is None:
-        return Summary(failure="there is no summary model")
+        return Summary(failure="no summary model is configured")
     return await _checked(job, await _from_text(job, _summary_model_writer(job, model, "summary-model-text")))
 
 
 async def _again(job: SummaryJob, first: Summary) -> Summary:
-    """The one retry: the agent's own model, in place after a summary model, else from plain text."""
+    """The only retry, with the agent's own model: in place after a summary model, else from plain text."""
     own = job.context.summary_model is job.context.model
     if job.context.summary_model is not None and not (own and first.overflowed):
         request = await asyncio.to_thread(_in_place_request, job)
@@ -195,7 +195,7 @@ async def _again(job: SummaryJob, first: Summary) -> Summary:
     budget = job.context.budget
     smaller = int(budget.window_tokens / OTHER_PROVIDER_MARGIN) if first.overflowed else budget.window_tokens
     window = min(budget.window_tokens, first.window_tokens or smaller)
-    # A model that thinks before it writes needs more room than the text it was asked for.
+    # A model that thinks before it writes needs more room than the text itself.
     most = min(budget.reserve_tokens, window // 4)
     writer = _Writer(
         model=job.context.model,
@@ -223,7 +223,7 @@ def _summary_model_writer(job: SummaryJob, model: ChatModel, step: str) -> _Writ
 
 
 async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...]) -> Summary:
-    """One summary for each group, one after the other (K10). A group that fails ends it."""
+    """One summary for each group, in order. The first failed group ends it."""
     context, budget, texts, stats = job.context, job.context.budget, [], RequestStats()
     share = job.cap_tokens // len(groups)
     for number, group in enumerate(groups, start=1):
@@ -249,9 +249,9 @@ async def _from_groups(job: SummaryJob, groups: tuple[tuple[Message, ...], ...])
 
 
 async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
-    """The removed messages as text, without tools: in one request if it fits, else in pieces.
+    """Summarise the removed messages as text, without tools: in one request if possible, else in pieces.
 
-    Each further piece comes with the summary of those before it.
+    Each further piece is sent with the summary of the earlier pieces.
     """
     counter = job.context.counter
     cap = min(job.cap_tokens, writer.output_tokens * 3 // 4)
@@ -279,8 +279,8 @@ async def _from_text(job: SummaryJob, writer: _Writer) -> Summary:
 
 
 def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int) -> tuple[str, ...]:
-    """The transcript as one piece if that fits, else in pieces beside a summary of those before; none without room."""
-    # A transcript has no pictures, so they must not weigh, or the text beside them would be cut.
+    """The whole transcript if it fits, else pieces beside a summary of the earlier ones. Empty without room."""
+    # A transcript has no images, so they must not count, or the text beside them would be cut.
     weights = _exact_weights(job, map(_without_pictures, job.removed))
     exact = job.context.counter.exact
     if sum(weights) <= room_tokens:
@@ -293,28 +293,28 @@ def _pieces(job: SummaryJob, room_tokens: int, cap_tokens: int, most_pieces: int
         pieces = transcript_pieces(job.removed, weights, piece_tokens, most_pieces)
         if all(exact.fits(piece, room_tokens) for piece in pieces):
             return pieces
-        piece_tokens //= 2  # the ends of a message that was cut have more tokens than the rest of it
+        piece_tokens //= 2  # the ends of a cut message can have more tokens than the rest
     return ()
 
 
 def _exact_weights(job: SummaryJob, messages: Iterable[Message]) -> tuple[int, ...]:
-    """The tokens of each of `messages`: what has to fit a group or a request is not estimated."""
+    """The exact tokens of each message, because groups and requests have hard limits."""
     history = job.history.replaced(messages)
     history.count_exactly()
     return history.token_counts()
 
 
 async def _checked(job: SummaryJob, summary: Summary) -> Summary:
-    """`summary` at most half as long again as its cap, or a failure when it cannot be or is mostly invented."""
+    """`summary`, at most 1.5 times its cap, or a failure if it is too long or mostly invented."""
     if summary.text is None:
         return summary
     limit = int(job.cap_tokens * LONGEST_SHARE_OF_CAP)
     text = shortened(summary.text, limit, job.context.counter)
     if text is None:
-        reason = "the summary is far too long, so it does not make the history short enough"
+        reason = "the summary is far too long to make the history short enough"
         return Summary(failure=reason, stats=summary.stats)
     if job.survey is not None and await asyncio.to_thread(job.survey.is_fabricated, text):
-        return Summary(failure="the summary is about things that the conversation never had", stats=summary.stats)
+        return Summary(failure="most names in the summary are not from the conversation", stats=summary.stats)
     return replace(summary, text=text)
 
 

@@ -1,15 +1,14 @@
-"""Builds what stands for removed rounds: summary, ledger, reminder, and the note beside the line of a truncation.
+"""Builds the message in place of removed turns, and stores these turns.
 
-The parts of the user message are the summary with what is said about it, the ledger, and the reminder of the tools at
-hand (K8), in this order; the truncation keeps the first part of an earlier one. Never larger than
-`largest_message_tokens`, whatever the model wrote: the ledger comes before the list of what else was seen, and that
-before the reminder; a long summary is cut for them.
-
-The reminder takes at most 150 tokens for names that are made of words, and never more than 450 characters.
+Its parts are the summary, the ledger, and a reminder of the tools, in this order. A truncation keeps the first part of
+an earlier summary. The message never exceeds `largest_message_tokens`: the ledger has priority over the list of other
+names, and that list over the reminder. A long summary is cut to make room. The stored text is verbatim and names stored
+results by their ids. If storing fails, compaction continues.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -19,16 +18,18 @@ from holmes.core.truncation.entity_check import with_distinct_lines
 from holmes.core.truncation.summary_request import LONGEST_SHARE_OF_CAP, shortened
 from holmes.evidence.verification import LEDGER_HEADING
 from holmes.tokens import MESSAGE_OVERHEAD_TOKENS
-from holmes.values.messages import Text, UserMessage
+from holmes.values.errors import ResultStoreError
+from holmes.values.messages import AssistantMessage, Image, SystemMessage, Text, ToolCallId, ToolMessage, UserMessage
 from holmes.values.texts import after_placeholder, before_placeholder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holmes.core.truncation.context import CompactionContext
     from holmes.core.truncation.entity_check import RankedEntity
     from holmes.tokens import TokenCounter
-    from holmes.values.messages import StoredResult
-    from holmes.values.tools import Tool
+    from holmes.values.messages import Message, StoredResult
+    from holmes.values.tools import ResultStore, Tool
 
 MAX_LISTED_TOOLS = 20
 _MAX_CHARACTERS = 360
@@ -36,13 +37,16 @@ _FIRST_WORD = re.compile(r"[^A-Za-z0-9]*([A-Z]?[a-z0-9]+|[A-Z0-9]+)")
 
 
 def reminder_text(tools: Sequence[Tool]) -> str:
-    """One line: all names when there are at most 20, else their first words with counts. Empty without tools."""
+    """One line: all names if there are at most 20, else their first words with counts. Empty without tools.
+
+    Takes at most 150 tokens for names made of words, and at most 450 characters.
+    """
     if not tools:
         return ""
     names = [tool.name for tool in tools]
     listed = ", ".join(names)
     if len(names) <= MAX_LISTED_TOOLS and len(listed) <= _MAX_CHARACTERS:
-        return f"Tools at hand, as before: {listed}."
+        return f"Available tools, as before: {listed}."
     counts = Counter(map(_family, names))
     families = [f"{family} ({count})" for family, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     shown: list[str] = []
@@ -52,9 +56,8 @@ def reminder_text(tools: Sequence[Tool]) -> str:
         shown.append(family)
     rest = len(families) - len(shown)
     more = f" and {rest:,} more kinds" if rest else ""
-    return (
-        f"Tools at hand, as before, {len(names):,} in all: {', '.join(shown)}{more}. Their schemas are in the request."
-    )
+    listed = ", ".join(shown)
+    return f"Available tools, as before, {len(names):,} in total: {listed}{more}. Their schemas are in the request."
 
 
 def _family(name: str) -> str:
@@ -64,8 +67,8 @@ def _family(name: str) -> str:
 
 
 SUMMARY_HEADING = (
-    "Summary of the investigation until here. The messages it stands for were removed to save space; "
-    "results with an id can still be read back. Go on from here without repeating what was checked."
+    "Summary of the conversation so far. The summarised messages were removed to save space. "
+    "Results with an id can still be read back. Continue from here and do not repeat earlier checks."
 )
 MAX_ALSO_SEEN_TOKENS = 600
 MAX_EXTRA_TOKENS = 300
@@ -76,10 +79,10 @@ _LINE_CHARACTERS = 140
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:
-    """What goes into the message.
+    """The content of the message.
 
-    `missing` is what the summary does not mention, the most important first. `ledger` is its text, at most
-    `ledger_room_tokens`, or empty. `tools` is empty when no reminder is wanted.
+    `missing` are names that the summary does not mention, the most important first. `ledger` takes at most
+    `ledger_room_tokens`. `tools` is empty without a reminder.
     """
 
     summary: str
@@ -90,17 +93,17 @@ class StandIn:
 
 
 def largest_message_tokens(cap_tokens: int) -> int:
-    """The most that the message takes when the summary's cap is `cap_tokens`."""
+    """The maximum size of the message for a summary with the cap `cap_tokens`."""
     return int(cap_tokens * LONGEST_SHARE_OF_CAP) + min(MAX_EXTRA_TOKENS, 2 * cap_tokens)
 
 
 def ledger_room_tokens(cap_tokens: int) -> int:
-    """The most that the ledger may take."""
+    """The maximum size of the ledger."""
     return cap_tokens // 3
 
 
 def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -> UserMessage:
-    """The message. `cap_tokens` is what the summary was asked to take at most."""
+    """The message. `cap_tokens` is the requested maximum of the summary."""
     heading = SUMMARY_HEADING
     if stand_in.removed is not None:
         heading += f" The removed messages are stored as result {stand_in.removed.id}."
@@ -113,7 +116,7 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
     if counter.count_text(reminder) > room - cap_tokens:
         reminder = ""
     room -= counter.count_text(reminder)
-    # A copied heading would make the model's own words a ledger, whose citations count as checked.
+    # A copied heading would turn the model's words into a ledger, whose citations count as checked.
     text = stand_in.summary.replace(LEDGER_HEADING, LEDGER_HEADING.rstrip(":"))
     summary = shortened(text, room, counter) or _cut(text, room, counter)
     first = "\n\n".join(part for part in (heading, summary, also_seen) if part)
@@ -123,9 +126,9 @@ def summary_message(stand_in: StandIn, cap_tokens: int, counter: TokenCounter) -
 
 
 def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: TokenCounter) -> str:
-    """The lines in which `missing` stand, as many as fit `room_tokens`; empty when none does.
+    """The lines that contain `missing`, as many as fit `room_tokens`.
 
-    A name alone would say that something was there, and not what was wrong with it.
+    A name alone would not show what was wrong with it.
     """
     lines: list[str] = []
     left = room_tokens - counter.count_text("Also seen:\n")
@@ -139,7 +142,7 @@ def also_seen_text(missing: Sequence[RankedEntity], room_tokens: int, counter: T
 
 
 def _clipped(item: RankedEntity) -> str:
-    """The line of `item`, or its name when that is not in it."""
+    """The line of `item`, or its name if the line does not contain it."""
     line, value = " ".join(item.line.split()).lstrip("- "), item.entity.value
     if value not in line:
         return f"{item.entity.kind} {value}"
@@ -148,8 +151,100 @@ def _clipped(item: RankedEntity) -> str:
 
 
 def _cut(text: str, room_tokens: int, counter: TokenCounter) -> str:
-    """The beginning of a text that has no place to end."""
+    """The beginning of a text that has no natural end."""
     keep = len(text) * max(1, room_tokens) // max(1, counter.count_text(text))
     while keep > 1 and counter.count_text(text[:keep]) > room_tokens:
         keep = keep * 9 // 10
     return text[: before_placeholder(text, keep)]
+
+
+CONVERSATION_TOOL_NAME = "conversation"
+GROUP_TOOL_NAME = "group"
+MAX_CARRIED_RESULTS = 500
+
+
+async def store_removed(
+    messages: Sequence[Message], context: CompactionContext, *, step: str = "removed"
+) -> StoredResult | None:
+    """Store one text of all `messages` under the name of the iteration. None without a store or after a failure.
+
+    `step` is the stage's name for this step, because two stages can run in one iteration.
+    """
+
+    async def put() -> StoredResult | None:
+        return await _put_messages(messages, context.store, CONVERSATION_TOOL_NAME, context.step_name)
+
+    return await context.steps.run(f"{context.step_name}/{step}", put)
+
+
+def where_removed_lie(messages: Sequence[Message], removed: StoredResult | None) -> tuple[StoredResult, ...]:
+    """The stored results for the message in place of `messages`: `removed`, then the newest results of `messages`.
+
+    So a full disk breaks no chain of ids, and earlier results can still be cited.
+    """
+    pointing = [message for message in messages if not isinstance(message, SystemMessage | AssistantMessage)]
+    earlier = {stored.id: stored for message in pointing for stored in message.stored}
+    newest = tuple(earlier.values())[-MAX_CARRIED_RESULTS:]
+    return newest if removed is None else (removed, *(stored for stored in newest if stored.id != removed.id))
+
+
+async def store_groups(groups: Sequence[Sequence[Message]], context: CompactionContext) -> tuple[StoredResult, ...]:
+    """Store each group as its own text, named by `chat_id` and its number from 1. Empty after a failure."""
+
+    async def put() -> tuple[StoredResult, ...]:
+        chat_id = context.policy.summary.chat_id or context.steps.new_id()
+        stored = [
+            await _put_messages(group, context.store, GROUP_TOOL_NAME, f"{chat_id}-{number}")
+            for number, group in enumerate(groups, start=1)
+        ]
+        return tuple(each for each in stored if each is not None)
+
+    return await context.steps.run(f"{context.step_name}/groups", put)
+
+
+async def _put_messages(
+    messages: Sequence[Message], store: ResultStore | None, tool_name: str, call_id: str
+) -> StoredResult | None:
+    if store is None or not messages:
+        return None
+    try:
+        pictures = await _put_pictures(messages, store)
+        content = await asyncio.to_thread(_encoded_text, messages, pictures)
+        return await store.put(content, tool_name=tool_name, call_id=ToolCallId(call_id), media_type="text/plain")
+    except ResultStoreError:
+        return None
+
+
+async def _put_pictures(messages: Sequence[Message], store: ResultStore) -> dict[int, tuple[StoredResult, ...]]:
+    """The images that are not stored yet, by the position of their message."""
+    put: dict[int, tuple[StoredResult, ...]] = {}
+    for position, message in enumerate(messages):
+        if isinstance(message, SystemMessage | AssistantMessage) or message.stored:
+            continue
+        images = [part for part in message.parts if isinstance(part, Image)]
+        call_id = message.call_id if isinstance(message, ToolMessage) else ToolCallId(message.kind)
+        put[position] = tuple(
+            [
+                await store.put(image.data, tool_name="picture", call_id=call_id, media_type=image.media_type)
+                for image in images
+            ]
+        )
+    return put
+
+
+def _encoded_text(messages: Sequence[Message], pictures: dict[int, tuple[StoredResult, ...]]) -> bytes:
+    text = "\n\n".join(_entry(message, pictures.get(position, ())) for position, message in enumerate(messages))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _entry(message: Message, pictures: tuple[StoredResult, ...]) -> str:
+    if isinstance(message, SystemMessage):
+        return f"## system\n{message.text}"
+    if isinstance(message, AssistantMessage):
+        calls = (f"calls {call.name} ({call.id}) with {call.arguments}" for call in message.tool_calls)
+        return "\n".join(part for part in ("## assistant", message.text, *calls) if part)
+    where = "".join(f"\n[stored as result {stored.id}, {stored.media_type}]" for stored in (*message.stored, *pictures))
+    if isinstance(message, ToolMessage):
+        heading = f"## result of {message.tool_name} ({message.call_id}), {message.status}"
+        return f"{heading}{where}" if message.stored else f"{heading}{where}\n{message.text}"
+    return f"## user ({message.kind}){where}\n{message.text}"

@@ -1,8 +1,8 @@
-"""Sends one request for a summary and refuses every answer that is not one.
+"""Sends the requests for a summary, and rejects answers that are not summaries.
 
-Each request is one durable step. Never raises what the provider did: a failure is a value with its cost. A history that
-is too large for a request goes as plain text in pieces of a given size; long messages are cut in the middle rather than
-left out.
+Each request is one durable step. A failure of the provider is a value with its cost, never an exception. A history that
+is too large is sent as plain text in pieces, with long messages cut in the middle. `repair_summary` asks for names that
+a summary left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HEADING_TOKENS = 24
 
 
 def whole_transcript(messages: Sequence[Message]) -> str:
-    """All of `messages`, nothing cut."""
+    """All of `messages`, without cuts."""
     return "\n\n".join(map(_whole_entry, messages))
 
 
@@ -46,8 +46,8 @@ def transcript_pieces(
 ) -> tuple[str, ...]:
     """At most `most_pieces` texts of about `piece_tokens` each, in order.
 
-    `weights` are the tokens of the messages without their pictures. Every message is cut to the same limit, the largest
-    at which all fit. When even 50 tokens for each are too many, the oldest are left out.
+    `weights` are the tokens of the messages without their images. All messages are cut to the same limit, the largest
+    at which all fit. If even 50 tokens each are too many, the oldest messages are left out.
     """
     for limit in _MESSAGE_LIMITS_TOKENS:
         sizes = [min(weight, limit) + _HEADING_TOKENS for weight in weights]
@@ -93,7 +93,7 @@ def _entry(message: Message, weight: int, limit_tokens: int) -> str:
 
 
 def _heading_and_text(message: Message) -> tuple[str, str]:
-    """Pictures are only counted: a transcript is text (K14). The id of a stored result is named, so it can be kept."""
+    """The heading and the text of a message. Images are counted, and the ids of stored results are named."""
     if isinstance(message, SystemMessage):
         return "instructions", message.text
     if isinstance(message, AssistantMessage):
@@ -108,7 +108,7 @@ def _heading_and_text(message: Message) -> tuple[str, str]:
 
 
 LONGEST_SHARE_OF_CAP = 1.5
-SHORTENED = "[The summary was longer than asked for and ends here.]"
+SHORTENED = "[The summary exceeded its limit and was cut here.]"
 _LEAST_KEPT_SHARE = 0.25
 _BORDER = re.compile(r"\n(?=#)|\n\n|\n|(?<=[.!?])[ \t]|(?<=[。！？])")  # noqa: RUF001  sentences end so in Chinese
 _REFUSAL = re.compile(r"(i.?m sorry|i am sorry|sorry,|i can(no|.)t|i am unable|i.m unable|as an ai\b)", re.IGNORECASE)
@@ -117,9 +117,9 @@ _REFUSAL_CHARACTERS = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryJob:
-    """What is to be summarised: `removed`, which are messages of `history`, in at most `cap_tokens` (K5).
+    """A summary to write: of `removed`, which are messages of `history`, in at most `cap_tokens`.
 
-    `survey` is what the summary is compared with, None when that is switched off.
+    `survey` is the source to compare with, None if the comparison is off.
     """
 
     history: History
@@ -131,10 +131,10 @@ class SummaryJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What came of asking. `text` is None when nothing usable came, then `failure` says why.
+    """The answer to a request. `text` is None without a usable answer, and `failure` is the reason.
 
-    `stats` has every attempt; `overflowed` says that the request was too long, `window_tokens` is the real window if
-    that told it, and `cut_off` says that the answer was longer than its limit.
+    `stats` covers every attempt. `overflowed`: the request was too long, and `window_tokens` is the real window if
+    known. `cut_off`: the answer exceeded its limit.
     """
 
     text: str | None = None
@@ -146,7 +146,7 @@ class Summary:
 
 
 async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: CompactionContext) -> Summary:
-    """The answer of `model`. Events of the request are passed on, apart from its text, which is not the user's."""
+    """The answer of `model`. Passes on the events of the request, except for its text, which is not for the user."""
 
     async def emit_without_text(event: AgentEvent) -> None:
         if not isinstance(event, TextDelta):
@@ -168,7 +168,7 @@ async def ask(model: ChatModel, request: ModelRequest, step_name: str, context: 
 
 
 def _failure_of(reply: ModelReply) -> str | None:
-    """Why `reply` cannot stand for the messages it was asked about, or None when it can."""
+    """Why `reply` cannot replace the messages, or None if it can."""
     text = reply.message.text.strip()
     if reply.message.tool_calls:
         return "the model called a tool instead of writing a summary"
@@ -184,16 +184,16 @@ def _failure_of(reply: ModelReply) -> str | None:
 
 
 def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None:
-    """`text` if it is at most `limit_tokens`, else its beginning up to the end of a section, line or sentence.
+    """`text` within `limit_tokens`: its beginning, up to the end of a section, line or sentence, with a note.
 
-    The cut says so. None when there is no such place in the last three quarters: that is no prose.
+    None if the last three quarters have no such end, because then it is not prose.
     """
     if counter.count_text(text) <= limit_tokens:
         return text
     room = limit_tokens - counter.count_text(SHORTENED) - 1
     borders = [match.start() for match in _BORDER.finditer(text)]
     low, high = 0, len(borders)
-    while low < high:  # the last border that fits
+    while low < high:  # find the last border that fits
         middle = (low + high) // 2
         if counter.count_text(text[: borders[middle]]) <= room:
             low = middle + 1
@@ -208,10 +208,10 @@ def shortened(text: str, limit_tokens: int, counter: TokenCounter) -> str | None
 
 
 REPAIR_PROMPT = (
-    "You are given the summary of an investigation, and names and values that it left out, each with a line in which "
-    "it stood. Write what has to be added to the summary: one short line for each of those that matter for the "
-    "investigation, saying what it is and what was seen. Leave out what does not matter. Do not repeat the summary, "
-    "add nothing that is in neither. Answer with the lines only, in at most {cap_tokens:,} tokens."
+    "You get the summary of a conversation, and the names and values that it left out, each with a line that contains "
+    "it. Write the addition to the summary: one short line for each name that matters for the question, with what it "
+    "is and what was seen. Leave out names that do not matter. Do not repeat the summary, and add nothing that is in "
+    "neither. Answer with the lines only, in at most {cap_tokens:,} tokens."
 )
 ADDED_HEADING = "Added:"
 _ADDITION_SHARE = 0.25
@@ -222,10 +222,10 @@ _FEWEST_IMPORTANT, _MOST_IMPORTANT = 6, 100
 
 
 async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, window_tokens: int) -> Summary:
-    """`summary` with lines for what was missing, or as it is when nothing was, or the answer does not help.
+    """`summary` with lines for missing names. Unchanged if none are missing or the answer does not help.
 
-    Asks for the lines alone, which costs less than a new summary and cannot spoil the one there is. `window_tokens` is
-    the window of `model` in our tokens. The cost is in `stats` either way.
+    Asks for the lines alone, which costs less than a new summary and cannot damage it. `window_tokens` is the window of
+    `model` in our tokens. `stats` includes the cost.
     """
     if job.survey is None or summary.text is None:
         return summary
@@ -246,13 +246,13 @@ async def repair_summary(job: SummaryJob, summary: Summary, model: ChatModel, wi
 
 
 def addition_cap_tokens(job: SummaryJob, text: str) -> int:
-    """The most that may be added: a quarter of the cap, and what the summary leaves of its longest length."""
+    """The maximum addition: a quarter of the cap, within the maximum length of the summary."""
     left = int(job.cap_tokens * LONGEST_SHARE_OF_CAP) - job.context.counter.count_text(text) - _ADDED_HEADING_TOKENS
     return min(int(job.cap_tokens * _ADDITION_SHARE), left)
 
 
 def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple[RankedEntity, ...]:
-    """What a summary of `cap_tokens` should not have left out."""
+    """The important entities that a summary of `cap_tokens` left out."""
     most = max(_FEWEST_IMPORTANT, min(_MOST_IMPORTANT, cap_tokens // _TOKENS_PER_IMPORTANT_ENTITY))
     important = {item.entity for item in survey.ranked[:most] if item.score >= IMPORTANT_SCORE}
     return tuple(item for item in survey.missing_from(text) if item.entity in important)
@@ -261,7 +261,7 @@ def important_missing(survey: SourceSurvey, text: str, cap_tokens: int) -> tuple
 def _repair_request(
     job: SummaryJob, summary: tuple[str, tuple[RankedEntity, ...]], output_tokens: int, window_tokens: int
 ) -> ModelRequest | None:
-    """The summary and as many of the missing as fit, with their lines; None when not even one does."""
+    """The summary and as many missing names as fit, with their lines. None if not even one fits."""
     text, missing = summary
     cap = min(addition_cap_tokens(job, text), output_tokens * 3 // 4)
     system = SystemMessage(text=REPAIR_PROMPT.format(cap_tokens=cap))
@@ -276,7 +276,7 @@ def _repair_request(
 
 
 def _with_addition(job: SummaryJob, survey: SourceSurvey, text: str, addition: str) -> str:
-    """`text` and `addition`, if that has something of what was missing and invents nothing; else `text`."""
+    """`text` with `addition`, if the addition has missing names and invents nothing; else `text`."""
     added = shortened(addition, addition_cap_tokens(job, text), job.context.counter)
     if added is None or survey.invented_in(added):
         return text

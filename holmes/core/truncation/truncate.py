@@ -1,7 +1,7 @@
-"""Shortens a history without a model: system prompt, task, a line that says so, the recent rounds (K7).
+"""Shortens a history without a model to system prompt, task, a truncation line and the recent turns.
 
-For a summary that failed, would not help or is not wanted, and for the emergency: when a provider says "too long",
-about half of the window stays, half of the usual tail (S3). Pure; refuses to make a history longer.
+Used after a failed or useless summary, by policies without summaries, and in an emergency. After an overflow, about
+half of the window and half of the usual tail stay. Never makes a history longer.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holmes.core.truncation.plan import Room, plan_removal
-from holmes.core.truncation.removed import store_removed, where_removed_lie
-from holmes.core.truncation.summary_message import ledger_room_tokens, reminder_text
+from holmes.core.truncation.summary_message import ledger_room_tokens, reminder_text, store_removed, where_removed_lie
 from holmes.evidence.verification import ledger_of
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.messages import AssistantMessage, CompactionMark, Text, UserMessage
@@ -30,7 +29,7 @@ _NO_ROOM = Room(tail_tokens=0, newest_round_tokens=0, history_tokens=0)
 
 
 def truncation_room(history: History, budget: HistoryBudget) -> Room:
-    """The newest part of the history that the policy keeps, by its share or as after a summary (P10)."""
+    """The room for the newest part of the history under the policy: a share of it, or as after a summary."""
     room, fraction = Room.of(budget, 0), budget.policy.keep.fraction
     if fraction is None:
         return room
@@ -39,16 +38,16 @@ def truncation_room(history: History, budget: HistoryBudget) -> Room:
 
 
 def plan_truncation(history: History, room: Room, counter: TokenCounter, note_tokens: int) -> Plan:
-    """What stays within `room` when the truncation line and what follows it take `note_tokens`."""
+    """The messages that stay within `room`, with `note_tokens` for the truncation line and its note."""
     latest = _latest_summary(history.messages())
     earlier = sum(counter.count_text(part.text) for part in _summary_parts(latest)) if latest else 0
     return plan_removal(history, replace(room, history_tokens=room.history_tokens - note_tokens - earlier), counter)
 
 
 def truncated(history: History, plan: Plan, note: TruncationNote) -> History | None:
-    """`history` cut as planned, or None when that is not shorter. The text of an earlier summary stays."""
+    """`history` cut as planned, None if that is not shorter. The text of an earlier summary stays."""
     latest = _latest_summary(history.messages())
-    if all(message is latest for message in plan.removed):  # only results were cut, the summary still stands
+    if all(message is latest for message in plan.removed):  # only results were cut, the summary is still valid
         shortened = history.replaced(plan.assemble(*((latest,) if plan.removed and latest else ())))
     else:
         line = replace(_line_after(latest, note), stored=where_removed_lie(plan.removed, note.removed))
@@ -65,19 +64,19 @@ def _latest_summary(messages: tuple[Message, ...]) -> UserMessage | None:
 
 
 def _summary_parts(summary: UserMessage | None) -> tuple[Text, ...]:
-    """The summary itself, without the line, ledger and reminder that every compaction writes anew."""
+    """The summary itself, without the line, ledger and reminder that every compaction writes again."""
     first = summary.parts[0] if summary else None
     return (first,) if isinstance(first, Text) and first.text != TRUNCATION_LINE else ()
 
 
 def _line_after(summary: UserMessage | None, note: TruncationNote) -> UserMessage:
-    """The truncation line and what follows it, after the latest summary if there is one."""
+    """The truncation line and its note, after the latest summary if there is one."""
     added = (Text(text=TRUNCATION_LINE), *(Text(text=text) for text in note.texts))
     return UserMessage(parts=(*_summary_parts(summary), *added), kind="summary")
 
 
 def require_fit(history: History, budget: HistoryBudget, counter: TokenCounter) -> None:
-    """Raise `CompactionInsufficientError` when even the shortest form of `history` is larger than the window."""
+    """Raise `CompactionInsufficientError` if even the shortest form of `history` exceeds the window."""
     plan = plan_removal(history, _NO_ROOM, counter)
     if history.replaced(plan.assemble()).exceeds(budget.hard_limit_tokens):
         raise insufficient(history, budget, counter)
@@ -86,9 +85,9 @@ def require_fit(history: History, budget: HistoryBudget, counter: TokenCounter) 
 def insufficient(
     history: History, budget: HistoryBudget, counter: TokenCounter, spent: RequestStats | None = None
 ) -> CompactionInsufficientError:
-    """The error for a history that cannot be made to fit; it names every part that has to stay, and its size.
+    """The error for a history that cannot fit, with the size of every part that must stay.
 
-    `spent` is what finding out has cost.
+    `spent` is the cost of the attempt.
     """
     plan = plan_removal(history, _NO_ROOM, counter)
     parts = {
@@ -96,14 +95,14 @@ def insufficient(
         "tool schemas": (),
         "first question": plan.task,
         "last question": plan.last_request,
-        "newest round of tool calls, its results cut": plan.tail,
+        "newest turn, with its results cut": plan.tail,
     }
     sizes = {name: history.replaced(messages).tokens() for name, messages in parts.items()}
     sizes["tool schemas"] = budget.schema_tokens
     listed = ", ".join(f"{name} {size:,}" for name, size in sizes.items() if size)
     return CompactionInsufficientError(
         f"the conversation does not fit the model's window of {budget.window_tokens:,} tokens, of which "
-        f"{budget.reserve_tokens:,} are kept for the reply; what must stay takes (tokens): {listed}. "
+        f"{budget.reserve_tokens:,} are reserved for the reply. Parts that must stay, in tokens: {listed}. "
         "Shorten the largest, start a new conversation, enable fewer toolsets, or use a model with a larger window.",
         stats=spent,
     )
@@ -113,10 +112,9 @@ HISTORY_SHARE = 0.60
 
 
 def emergency_room(history: History, budget: HistoryBudget) -> Room:
-    """Half of what a truncation usually keeps.
+    """Half of the usual room of a truncation.
 
-    A history that should have fitted by our count, since the provider counts more or its window is smaller than we
-    think, is cut to 60% of itself.
+    A history that fits by our count is cut to 60% of itself, because the provider counts more or its window is smaller.
     """
     half_of_window = int(budget.window_tokens * budget.policy.safety.emergency_share) - budget.schema_tokens
     most = max(0, min(half_of_window, int(history.tokens() * HISTORY_SHARE)))
@@ -128,21 +126,21 @@ _WHERE_TOKENS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruncationNote:
-    """`texts` follow the truncation line; `removed` is where the removed messages lie, None when nowhere."""
+    """`texts` follow the truncation line. `removed` is where the removed messages are stored."""
 
     texts: tuple[str, ...] = ()
     removed: StoredResult | None = None
 
 
 async def truncation_note_tokens(history: History, context: CompactionContext) -> int:
-    """What the note takes at most."""
+    """The maximum size of the note."""
     return _WHERE_TOKENS + sum(context.counter.count_text(text) + 1 for text in await _texts(history, context))
 
 
 async def make_truncation_note(
     history: History, removed: tuple[Message, ...], context: CompactionContext
 ) -> TruncationNote:
-    """The note for a history that loses `removed`, which are stored first."""
+    """The note for a history that loses `removed`. Stores them first."""
     stored = await store_removed(removed, context)
     where = () if stored is None else (f"The removed messages are stored as result {stored.id}.",)
     return TruncationNote(texts=(*where, *await _texts(history, context)), removed=stored)

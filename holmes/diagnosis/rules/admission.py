@@ -54,7 +54,7 @@ def webhook_outage(state: ClusterState) -> Iterator[Fault]:
             subject=webhook.configuration.ref,
             role="symptom" if webhook.name in refused else "cause",
             severity="critical" if webhook.name in refused else "warning",
-            cause=f"webhook {webhook.name} of {webhook.configuration.ref} has failurePolicy Fail and cannot be "
+            cause=f"Webhook {webhook.name} of {webhook.configuration.ref} has failurePolicy Fail and cannot be "
             f"called: {trouble}",
             evidence=webhook.evidence(state),
             next_check=f"kubectl get {webhook.configuration.kind.lower()} {webhook.configuration.name} -o yaml",
@@ -101,7 +101,7 @@ def pod_security(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=refusal.maker.ref,
             severity=refusal.severity,
-            cause=f"namespace {refusal.maker.namespace} enforces Pod Security {found['level']}, which the pods of "
+            cause=f"Namespace {refusal.maker.namespace} enforces Pod Security {found['level']}, which the pods of "
             f"{refusal.workload.ref} violate: {found['violations']}",
             evidence=(*_violating_fields(template, found["violations"]), refusal.proof, *label),
             next_check=f"kubectl get namespace {refusal.maker.namespace} --show-labels",

@@ -164,8 +164,8 @@ def target_without_request(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=scaler.ref,
                 culprit=target.ref,
-                cause=f"container {name} of {target.ref} has no {resource} request, so {scaler.ref} cannot compute its "
-                f"{resource} utilization and does not scale",
+                cause=f"The container {name} of {target.ref} has no {resource} request, so {scaler.ref} cannot "
+                f"compute its {resource} utilization and does not scale",
                 evidence=(
                     evidence.value(target, f"{path}.resources.requests.{resource}", "(not set)"),
                     *((_message(scaler, "ScalingActive"),) if said is not None else ()),
@@ -245,7 +245,7 @@ def target_missing(state: ClusterState) -> Iterator[Fault]:
 
 @Row(
     id="H02b",
-    title="Autoscaling is off because the target is scaled to zero",
+    title="Autoscaling is disabled because the target is scaled to zero",
     severity="warning",
     kinds=(_HPA,),
     needs=("Deployment", "StatefulSet"),

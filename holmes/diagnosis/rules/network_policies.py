@@ -76,7 +76,7 @@ class _Blame:
 
 @Row(
     id="NP1a",
-    title="Network policy blocks a connection that a workload needs",
+    title="NetworkPolicy blocks a connection that a workload needs",
     severity="warning",
     kinds=("NetworkPolicy", "Service", "Pod"),
     needs=("Namespace", "ConfigMap"),
@@ -171,7 +171,7 @@ def _blocked(state: ClusterState, use: _Use, connection: Connection, direction: 
     return Fault(
         subject=use.service.ref if use.explains else use.consumer.ref,
         culprit=policy.ref,
-        title=f"Network policy blocks connections to Service {use.service.name}",
+        title=f"NetworkPolicy blocks connections to Service {use.service.name}",
         cause=(
             f"{policy.ref} blocks connections of {use.consumer.ref} {way} {use.service.ref} (port "
             f"{connection.port}/{connection.protocol}): {blame.why}"
@@ -253,7 +253,7 @@ def _means_somebody(state: ClusterState, policy: ClusterObject, peer: JsonObject
 
 @Row(
     id="NP1b",
-    title="Network policy does not allow DNS",
+    title="NetworkPolicy does not allow DNS",
     severity="warning",
     kinds=("NetworkPolicy", "Pod"),
     needs=("Service", "ConfigMap"),
@@ -323,7 +323,7 @@ def _is_dns(port: JsonObject) -> bool:
 
 @Row(
     id="NP1c",
-    title="Network policy selects no pods",
+    title="NetworkPolicy selects no pods",
     severity="info",
     kinds=("NetworkPolicy", "Pod"),
     reads=("spec.podSelector",),

@@ -137,7 +137,7 @@ def overcommitted(state: ClusterState) -> Iterator[Fault]:
         if has and promised > has * _OVERCOMMIT:
             yield Fault(
                 subject=node.ref,
-                cause=f"the memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, but it has "
+                cause=f"The memory limits on {node.ref} add up to {written_amount(promised, 'memory')}, but it has "
                 f"{written_amount(has, 'memory')}",
                 evidence=(
                     evidence.field(node, "status", "allocatable", "memory"),

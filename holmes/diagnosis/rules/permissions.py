@@ -126,8 +126,8 @@ def without_token(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=switch.object,
                 culprit=switch.object,
-                cause=f"container {key.container} of {state.workload_of(pod).ref} calls the Kubernetes API but has "
-                f"no token: {switch.path} of {switch.object} is false",
+                cause=f"The container {key.container} of {state.workload_of(pod).ref} calls the Kubernetes API but "
+                f"has no token: {switch.path} of {switch.object} is false",
                 evidence=(switch, evidence.log_line(pod, key.container, line, previous=key.previous)),
                 next_check=f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml",
             )

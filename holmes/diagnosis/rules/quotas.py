@@ -285,8 +285,8 @@ def does_not_fit(state: ClusterState) -> Iterator[Fault]:
             first = broken[0]
             yield Fault(
                 subject=workload.ref,
-                cause=f"the next pod of {workload.ref} will be refused: {first.found.path} is {first.found.value}, but "
-                f"{first.limit_range.ref} has {first.bound.path} {first.bound.value}",
+                cause=f"The next pod of {workload.ref} will be refused: {first.found.path} is {first.found.value}, "
+                f"but {first.limit_range.ref} has {first.bound.path} {first.bound.value}",
                 evidence=tuple(each for violation in broken for each in (violation.found, violation.bound)),
                 next_check=f"kubectl -n {workload.namespace} describe limitrange {first.limit_range.name}",
             )

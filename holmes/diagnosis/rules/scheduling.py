@@ -67,7 +67,7 @@ def _no_room(state: ClusterState, found: Unscheduled) -> Fault:
     asked = requested(pod, resource)
     asking = asking_container(pod, resource)
     own = () if asking is None else (spec_field(pod, state, asking[1]),)
-    who = owner_words(pod, state) if asking is None else f"container {asking[0]} of {owner_words(pod, state)}"
+    who = owner_words(pod, state) if asking is None else f"The container {asking[0]} of {owner_words(pod, state)}"
     largest = max((allocatable(node, resource) for node in nodes), default=None)
     title = "No node has room for the pod"
     if largest is None or not state.covers("Node"):
@@ -212,10 +212,10 @@ def _repelled(state: ClusterState, found: Unscheduled, by: Sequence[tuple[Cluste
     if troubled:
         names = ", ".join(dict.fromkeys(node.name for node in troubled))
         cause = (
-            f"no node can run the pods of {who}: {_nodes_word(troubled)} {names} cannot be used ({', '.join(words)})"
+            f"No node can run the pods of {who}: {_nodes_word(troubled)} {names} cannot be used ({', '.join(words)})"
         )
     elif hidden:
-        cause = f"no node can run the pods of {who}: {found.main.text}; the nodes could not be read"
+        cause = f"No node can run the pods of {who}: {found.main.text}; the nodes could not be read"
     else:
         what = f"taint {', '.join(words)}" if words else found.main.text
         cause = f"{who} does not tolerate {what}, which keeps it from {found.main.count or 'all'} node(s)"

@@ -122,7 +122,7 @@ def _bound_elsewhere(state: ClusterState, found: Unscheduled, claims: Mapping[st
         subject=pod.ref,
         title="Volume of the pod cannot be used on an available node",
         severity=waiting_severity(state, pod),
-        cause=f"no node can run the pods of {owner_words(pod, state)} because {why}",
+        cause=f"No node can run the pods of {owner_words(pod, state)} because {why}",
         evidence=(*own, *places, found.proof),
         next_check=f"kubectl -n {pod.namespace} get persistentvolumeclaim -o wide",
         because=tuple(ref for claim, volume in volumes for ref in (claim.ref, volume.ref)),
@@ -257,7 +257,7 @@ def no_scheduler(state: ClusterState) -> Iterator[Fault]:
         yield Fault(
             subject=pod.ref,
             culprit=scheduler,
-            cause=f"no scheduler has handled the pods of {owner_words(pod, state)} for "
+            cause=f"No scheduler has handled the pods of {owner_words(pod, state)} for "
             f"{duration(state.age_seconds(pod))}: schedulerName is {name}, and "
             f"{why}{hint(name, active) if foreign else ''}",
             evidence=(

@@ -304,7 +304,7 @@ def _no_fit(state: ClusterState, claim: ClusterObject, severity: Severity) -> Fa
         subject=claim.ref,
         culprit=culprit,
         severity=severity,
-        cause=f"no PersistentVolume fits {claim.ref} ({asked}, {modes}): {why}",
+        cause=f"No PersistentVolume fits {claim.ref} ({asked}, {modes}): {why}",
         evidence=(*values, *map(evidence.event, state.events_of(claim, "FailedBinding", "VolumeMismatch")[-1:])),
         next_check="kubectl get persistentvolume",
         since=claim.created or None,

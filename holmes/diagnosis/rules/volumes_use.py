@@ -342,8 +342,8 @@ def _no_mount(state: ClusterState, container: Container, lines: Sequence[str], p
         subject=pod.ref,
         title="Shared memory is full" if shared else "Disk of the container is full",
         severity="warning",
-        cause=f"container {container.name} of {owner_words(pod, state)} has no space left"
-        f"{f' in {shared}, which has 64 MiB unless a volume is mounted there' if shared else ''}",
+        cause=f"The container {container.name} of {owner_words(pod, state)} has no space "
+        f"left{f' in {shared}, which has 64 MiB unless a volume is mounted there' if shared else ''}",
         evidence=(proof,),
         next_check=f"kubectl -n {pod.namespace} exec {pod.name} -c {container.name} -- df -h",
     )
@@ -357,8 +357,8 @@ def _full(state: ClusterState, container: Container, mount: FullMount, proof: Ev
     return Fault(
         subject=pod.ref,
         culprit=claim,
-        cause=f"volume {mount.volume}{f' ({claim})' if claim else ''} at {mount.path} of container {container.name} of "
-        f"{owner_words(pod, state)} has no space left for {mount.file}",
+        cause=f"Volume {mount.volume}{f' ({claim})' if claim else ''} at {mount.path} of container "
+        f"{container.name} of {owner_words(pod, state)} has no space left for {mount.file}",
         evidence=(
             *size,
             proof,

@@ -166,7 +166,7 @@ def _out_of_bounds(state: ClusterState, refusal: Refusal, told: str) -> Fault:
         subject=refusal.maker.ref,
         culprit=culprit,
         severity=refusal.severity,
-        cause=f"the LimitRange of namespace {refusal.maker.namespace} does not allow the pods of "
+        cause=f"The LimitRange of namespace {refusal.maker.namespace} does not allow the pods of "
         f"{refusal.workload.ref} ({told.rstrip(',')}){field}",
         evidence=values,
         next_check=f"kubectl -n {refusal.maker.namespace} describe limitrange",
@@ -238,7 +238,7 @@ def webhook_unreachable(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=webhook.configuration.ref,
             severity=refusal.severity,
-            cause=f"webhook {name} of {webhook.configuration.ref} must be called before a pod of "
+            cause=f"Webhook {name} of {webhook.configuration.ref} must be called before a pod of "
             f"{refusal.workload.ref} is created (failurePolicy {webhook.failure_policy}) and fails: "
             f"{webhook.trouble(state) or why}",
             evidence=(*webhook.evidence(state), refusal.proof),
@@ -252,7 +252,7 @@ def _unknown_webhook(refusal: Refusal, name: str, why: str) -> Fault:
     return Fault(
         subject=refusal.maker.ref,
         severity=refusal.severity,
-        cause=f"webhook {name} must be called before a pod of {refusal.workload.ref} is created and fails: {why}",
+        cause=f"Webhook {name} must be called before a pod of {refusal.workload.ref} is created and fails: {why}",
         evidence=(refusal.proof,),
         next_check="kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
         since=refusal.since,
@@ -274,7 +274,7 @@ def policy_denies(state: ClusterState) -> Iterator[Fault]:
             yield Fault(
                 subject=refusal.maker.ref,
                 severity=refusal.severity,
-                cause=f"admission {noun} {found[noun]} denies the pods of {refusal.workload.ref}: "
+                cause=f"Admission {noun} {found[noun]} denies the pods of {refusal.workload.ref}: "
                 f"{found['why'] or 'no reason given'}",
                 evidence=(refusal.proof,),
                 next_check=f"kubectl -n {refusal.maker.namespace} get {refusal.workload.kind.lower()} "
@@ -300,7 +300,7 @@ def refused_otherwise(state: ClusterState) -> Iterator[Fault]:
             subject=refusal.maker.ref,
             culprit=_missing_class(state, refusal.message),
             severity=refusal.severity,
-            cause=f"the API server refuses the pods of {refusal.workload.ref}: {refusal.message}",
+            cause=f"The API server refuses the pods of {refusal.workload.ref}: {refusal.message}",
             evidence=(*_class_evidence(refusal.workload, refusal.message), refusal.proof),
             next_check=f"kubectl -n {refusal.maker.namespace} describe {refusal.maker.kind.lower()} "
             f"{refusal.maker.name}",

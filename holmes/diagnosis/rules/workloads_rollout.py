@@ -87,7 +87,7 @@ def rollout_stuck(state: ClusterState) -> Iterator[Fault]:
             subject=deployment.ref,
             role="symptom",
             severity="warning" if deployment.integer("status", "availableReplicas") else "critical",
-            cause=f"the rollout of {deployment.ref} is stuck: {what}{_in_words(differences)}",
+            cause=f"The rollout of {deployment.ref} is stuck: {what}{_in_words(differences)}",
             evidence=(*_difference_evidence(deployment, differences), *proof),
             next_check=f"kubectl -n {deployment.namespace} rollout status deployment/{deployment.name} --timeout=5s",
             because=sick_pods(state, deployment),
@@ -138,7 +138,7 @@ def controller_lags(state: ClusterState) -> Iterator[Fault]:
             if workload.deleted is None and generation > seen and old:
                 yield Fault(
                     subject=workload.ref,
-                    cause=f"no controller has processed the last change of {workload.ref}: its generation is "
+                    cause=f"No controller has processed the last change of {workload.ref}: its generation is "
                     f"{generation}, status.observedGeneration is {seen}; the kube-controller-manager may be "
                     "down",
                     evidence=(
@@ -215,7 +215,7 @@ def paused(state: ClusterState) -> Iterator[Fault]:
         differences = _waiting_changes(deployment, newest)
         never = newest is None and wanted_replicas(deployment) > 0 and state.covers("ReplicaSet", deployment.namespace)
         waits = bool(differences) or never
-        what = "it was paused before its first rollout, so it has no pods" if never else "no change is pending"
+        what = "it was paused before its first rollout, so it has no pods" if never else "no change waits for it"
         if differences:
             what = f"this change reaches no pod: {'; '.join(map(str, differences[:_SHOWN_DIFFERENCES]))}"
         yield Fault(

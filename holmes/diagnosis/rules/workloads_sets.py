@@ -272,7 +272,7 @@ def _overlap(each: ClusterObject, other: ClusterObject) -> Iterator[Fault]:
     yield Fault(
         subject=each.ref,
         severity="warning" if same else "info",
-        cause=f"the selector of {each.ref} also matches the pods of {other.ref}",
+        cause=f"The selector of {each.ref} also matches the pods of {other.ref}",
         evidence=(
             evidence.field(each, "spec", "selector"),
             evidence.field(other, "spec", "template", "metadata", "labels"),

@@ -158,8 +158,8 @@ def _difference(state: ClusterState, pod: ClusterObject, container: Container, t
     yield Fault(
         subject=pod.ref,
         severity="warning" if worse else "info",
-        cause=f"{'.'.join(first)} of container {container.name} is {found} in the pods of {workload.ref}, but {asked} "
-        "in its template" + (f"; mutating webhooks: {', '.join(mutating[:_MOST_WEBHOOKS])}" if mutating else ""),
+        cause=f"The pods of {workload.ref} have {'.'.join(first)} {found} in container {container.name}, but their "
+        f"template has {asked}" + (f"; mutating webhooks: {', '.join(mutating[:_MOST_WEBHOOKS])}" if mutating else ""),
         evidence=tuple(container.evidence(*path, of="spec") for path in changed)
         + tuple(
             evidence.value(workload, f"spec.template.{container.spec_path}.{'.'.join(path)}", at(template, *path))

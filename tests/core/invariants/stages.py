@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from holmes.values.tools import ResultStore
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-EXAMPLES = count(long=1_000, short=60)
+EXAMPLES = count(long=1_000, short=100)
 MANY = settings(max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW)
 FEW = settings(MANY, max_examples=count(long=20, short=5))
 

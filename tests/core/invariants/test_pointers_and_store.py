@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.core.policy import ContextPolicy
-from holmes.core.tools_utils.round_cap import SMALLEST_RESULT_TOKENS, cap_round
 from holmes.core.tools_utils.tool_context_window_limiter import (
+    SMALLEST_RESULT_TOKENS,
+    cap_round,
     spill_oversized_tool_result,
     spill_oversized_user_message,
 )

@@ -18,7 +18,7 @@ from holmes.core.truncation.input_context_window_limiter import (
     compact_on_request,
 )
 from holmes.core.truncation.masks import mask_old_results, plan_masks
-from holmes.core.truncation.pairing import repair_pairing
+from holmes.core.truncation.plan import repair_pairing
 from holmes.tokens.history import History
 from holmes.values.errors import CompactionInsufficientError
 from holmes.values.events import HistoryCompacted, ToolResultsMasked

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holmes.core.tools_utils.tool_executor import tool_result_message
-from holmes.core.truncation.pairing import repair_pairing
+from holmes.core.truncation.plan import repair_pairing
 from holmes.llm.codec import MessageCodec
 from holmes.stores.result_store import FileResultStore
 from holmes.tokens import message_texts, utf8_bytes

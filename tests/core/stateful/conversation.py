@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from holmes.values.tools import ToolInvocation, ToolResult
     from tests.core.stateful.scenarios import Chapter, Scenario
 
-LOSS = ("could not be kept", "dropped", "cut: ")
+LOSS = ("could not be stored", "dropped", "cut: ")
 _SMALL_FILE_BYTES = 16_000
 _LONG_QUESTION_CHARACTERS = 5_000
-_ALWAYS_EXPECTED = ("No answer within", "times with nothing")
+_ALWAYS_EXPECTED = ("No answer within", "empty replies (finish")
 HOOKS = (
     Hook(id="log", condition=Always(), action=Log(message="turn {turn}: {tokens} tokens, {messages} messages")),
     Hook(id="remind", condition=TurnCount(count=3), action=InjectMessage(message="Be brief."), on="turn_start"),

@@ -139,7 +139,7 @@ async def test_the_pointer_to_json_offers_a_query_and_numbers_lines_as_the_tools
 
 async def test_a_call_that_waits_for_approval_has_no_output_to_store() -> None:
     store = MemoryStore()
-    message = result("Not run: this call needs the approval of a person.", status="approval_required")
+    message = result("Not run: this call requires approval.", status="approval_required")
     assert (await spill(message, store)).message is message
     assert not store.contents
 

@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holmes.core.policy import SpillPolicy
-from holmes.core.tools_utils.round_cap import SMALLEST_RESULT_TOKENS, cap_round
-from holmes.core.tools_utils.tool_context_window_limiter import spill_oversized_tool_result
+from holmes.core.tools_utils.tool_context_window_limiter import (
+    SMALLEST_RESULT_TOKENS,
+    cap_round,
+    spill_oversized_tool_result,
+)
 from holmes.tokens import TokenCounter
 from holmes.values.messages import Image, Part, Text, ToolCallId, ToolMessage
 from tests.support.conversations import png, texts
@@ -103,7 +106,7 @@ async def test_a_pointer_that_is_shortened_keeps_its_explanations_before_its_pre
 
 
 @pytest.mark.row("T10")
-@pytest.mark.parametrize(("store", "reason"), [(None, "switched off"), (FullDisk(), "No space left on device")])
+@pytest.mark.parametrize(("store", "reason"), [(None, "disabled"), (FullDisk(), "No space left on device")])
 async def test_without_storage_both_ends_stay_and_the_text_says_what_is_lost(
     store: FullDisk | None, reason: str
 ) -> None:

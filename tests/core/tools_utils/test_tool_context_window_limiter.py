@@ -183,7 +183,7 @@ async def test_an_error_keeps_its_first_500_characters_however_little_room_there
 
 
 @pytest.mark.row("T10")
-@pytest.mark.parametrize(("store", "reason"), [(None, "switched off"), (FullDisk(), "No space left on device")])
+@pytest.mark.parametrize(("store", "reason"), [(None, "disabled"), (FullDisk(), "No space left on device")])
 async def test_without_storage_the_data_is_dropped_and_the_model_asked_to_narrow(
     store: FullDisk | None, reason: str
 ) -> None:

@@ -28,7 +28,7 @@ async def test_a_call_runs_with_coerced_arguments() -> None:
 async def test_an_unknown_tool_answers_with_the_nearest_names() -> None:
     result = await ToolExecutor([echo_toolset()]).run(call("ecko"))
     assert result.status == "error"
-    assert result.error == "There is no tool 'ecko'. The nearest are echo."
+    assert result.error == "Unknown tool 'ecko'. Did you mean echo?"
 
 
 async def test_malformed_arguments_answer_with_what_was_written() -> None:

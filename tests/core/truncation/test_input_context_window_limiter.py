@@ -13,7 +13,7 @@ from holmes.core.policy import ContextPolicy, MaskingPolicy, SummaryPolicy, Trig
 from holmes.core.truncation.compaction import SUMMARY_HEADING
 from holmes.core.truncation.context import CompactionContext, HistoryBudget, budget_of
 from holmes.core.truncation.input_context_window_limiter import compact_after_overflow, compact_if_necessary
-from holmes.core.truncation.pairing import repair_pairing
+from holmes.core.truncation.plan import repair_pairing
 from holmes.core.truncation.truncate import TRUNCATION_LINE
 from holmes.tokens import TokenCounter
 from holmes.tokens.history import History
@@ -221,7 +221,7 @@ async def test_a_summary_that_does_not_shrink_is_not_adopted() -> None:
     model, log = answering(AssistantMessage(text="blah " * 40_000)), EventLog()
     history = History(long_history().messages()[:50], COUNTER)
     outcome = await compact_if_necessary(history, context_of(model, log, AT_80))
-    assert "does not make the history short enough" in next(
+    assert "far too long to make the history short enough" in next(
         event.reason for event in log.events if isinstance(event, CompactionFailed)
     )
     assert outcome.history.tokens() < history.tokens()

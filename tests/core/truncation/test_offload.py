@@ -123,7 +123,7 @@ async def test_what_cannot_be_stored_stays_whole_and_is_told(tmp_path: Path) -> 
     model = summariser()
     outcome = await offload_context(talked, OffloadOptions(mode="compress"), store=store, model=model)
     assert outcome.messages == talked
-    assert outcome.metadata.failure == "no summary was written: what it would stand for could not be stored"
+    assert outcome.metadata.failure == "no summary was written: the removed messages could not be stored"
     assert model.requests == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 
-from holmes.core.truncation.pairing import repair_pairing
+from holmes.core.truncation.plan import repair_pairing
 from holmes.values.messages import AssistantMessage, Message, Text, ToolCallId, ToolMessage, user_text
 from tests.support.conversations import broken_histories, histories
 from tests.support.counting_model import pairing_errors, tool_call

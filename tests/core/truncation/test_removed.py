@@ -8,7 +8,7 @@ import pytest
 
 from holmes.core.policy import ContextPolicy, SummaryPolicy
 from holmes.core.truncation.context import CompactionContext
-from holmes.core.truncation.removed import store_groups, store_removed
+from holmes.core.truncation.summary_message import store_groups, store_removed
 from holmes.stores.result_store import FileResultStore
 from holmes.values.messages import AssistantMessage, Message, ResultId, Text, UserMessage, user_text
 from tests.core.truncation.summaries import RecordingSteps, context_for, round_of

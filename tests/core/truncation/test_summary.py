@@ -138,7 +138,7 @@ async def test_every_failure_is_asked_for_once_more_as_text_and_paid_for(
     never = await request_summary(surveyed(job_for(history_of(), context_for(failing, policy=policy))))
     assert never.text is None
     assert never.failure is not None
-    assert "; asked again: " in never.failure
+    assert "; second attempt: " in never.failure
     assert never.stats.cost == pytest.approx(0.01 * len(failing.requests))
     assert len(failing.requests) == 2
 

@@ -1,18 +1,17 @@
-"""`holmes toolset list|refresh`: what Holmes can look at, and why something cannot be used."""
+"""`holmes toolset list|refresh` and `holmes rules list|explain`: the toolsets and the rules of Holmes."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holmes.cli.commands.options import verbose_option
-from holmes.cli.render.terminal import one_line
-from holmes.cli.render.wording import counted
+from holmes.cli.commands.command import config_option, read_settings, toolset_option, verbose_option
+from holmes.cli.render.terminal import counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from holmes.app.toolsets import ToolsetReport
     from holmes.toolsets.registry import ToolsetStatus
@@ -38,31 +37,23 @@ def _line(status: ToolsetStatus, width: int) -> str:
     return f"{one_line(status.name):<{width}}  {status.state:<8}  {detail}".rstrip()
 
 
-_config = click.option(
-    "--config", type=click.Path(path_type=Path), help="The config file. Default: ~/.holmes/config.yaml."
-)
-_custom_toolsets = click.option(
-    "-t", "--custom-toolsets", multiple=True, type=click.Path(), help="A file with more toolsets; may be repeated."
-)
-
-
 @click.group()
 def toolset() -> None:
-    """Show what Holmes can look at."""
+    """Show the toolsets of Holmes."""
 
 
 @toolset.command(name="list")
-@_config
-@_custom_toolsets
+@config_option
+@toolset_option
 @verbose_option
 def list_toolsets(config: Path | None, custom_toolsets: tuple[str, ...]) -> None:
-    """List all toolsets with their state, as it was checked last."""
+    """List all toolsets with the state of their last check."""
     _print_toolsets(config, custom_toolsets, refresh=False)
 
 
 @toolset.command()
-@_config
-@_custom_toolsets
+@config_option
+@toolset_option
 @verbose_option
 def refresh(config: Path | None, custom_toolsets: tuple[str, ...]) -> None:
     """Check all toolsets again and list them."""
@@ -70,16 +61,49 @@ def refresh(config: Path | None, custom_toolsets: tuple[str, ...]) -> None:
 
 
 def _print_toolsets(config: Path | None, custom_toolsets: tuple[str, ...], *, refresh: bool) -> None:
-    # Imported here: `holmes toolset --help` does not need them.
     import asyncio
 
     from holmes.app.toolsets import toolset_report
-    from holmes.cli.commands.options import read_settings
-    from holmes.cli.render.terminal import one_line
-    from holmes.settings.process import process_environment
 
-    settings = read_settings(process_environment(), config, {"custom_toolsets": custom_toolsets})
+    settings = read_settings(config, {"custom_toolsets": custom_toolsets})
     report = asyncio.run(toolset_report(settings, refresh=refresh))
     for warning in report.warnings:
         click.echo(f"holmes: warning: {one_line(warning, limit=1_000)}", err=True)
     click.echo(toolset_lines(report.statuses))
+
+
+@click.group()
+def rules() -> None:
+    """Show the rules of `holmes scan`."""
+
+
+@rules.command(name="list")
+def list_rules() -> None:
+    """List all rules."""
+    # Imported here: `holmes rules --help` does not need them.
+    from holmes.diagnosis.engine import all_rules
+
+    found = all_rules()
+    width = max(len(rule.id) for rule in found)
+    for rule in found:
+        click.echo(f"{rule.id:{width}}  {rule.row.severity:8}  {rule.row.title}")
+
+
+@rules.command()
+@click.argument("rule_id")
+def explain(rule_id: str) -> None:
+    """Explain the rule RULE_ID: its meaning, its inputs, and how it differs from similar rules."""
+    import textwrap
+
+    from holmes.diagnosis.engine import chosen_rules
+
+    for rule in chosen_rules((rule_id,)):
+        row = rule.row
+        click.echo(f"{row.id}  {row.title}  ({row.severity})\n")
+        click.echo(textwrap.fill(row.explanation, 100))
+        click.echo(f"\nJudges: {', '.join(row.kinds)}")
+        if row.needs:
+            click.echo(f"Needs:  {', '.join(row.needs)}")
+        click.echo("Reads:")
+        for field in row.reads:
+            click.echo(f"  {field}")

@@ -1,0 +1,185 @@
+"""`holmes ask` and `holmes investigate alertmanager`: read and check options, files and settings.
+
+Problems are reported before `run` is imported and the environment opens.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holmes.cli.commands.command import PATH, question_options, read_settings, run_until_signal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from holmes.app.cluster import ClusterChoice
+    from holmes.cli.commands.inputs import AskJob, Output
+    from holmes.settings.settings import Settings
+    from holmes.sources import LabelMatcher
+
+_SHARED: Final = ("model", "api_key", "custom_toolsets", "max_steps", "kubeconfig", "kube_context")
+SETTING_OPTIONS: Final = (*_SHARED, "namespace", "system_prompt_additions")
+"""The options of `holmes ask` that are settings, by config key."""
+
+_ALERT_OPTIONS: Final = (
+    *_SHARED, "alertmanager_url", "alertmanager_username", "alertmanager_password", "alertmanager_alertname",
+    "alertmanager_label", "alertmanager_file",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AskOptions:
+    prompt: str | None
+    prompt_file: Path | None
+    file: tuple[Path, ...]
+    interactive: bool | None
+    json_output_file: Path | None
+    continue_last: bool
+
+
+@click.command()
+@click.argument("prompt", required=False)
+@click.option(
+    "-i/-n",
+    "--interactive/--no-interactive",
+    default=None,
+    help="Stay open for follow-up questions (default on a terminal).",
+)
+@click.option("-pf", "--prompt-file", type=PATH, help="Read the question from this file.")
+@click.option("-f", "--file", multiple=True, type=PATH, help="Attach this text file to the question; may be repeated.")
+@click.option("--namespace", help="Ask about this namespace.")
+@click.option("--system-prompt-additions", help="Add this text to the instructions of the model.")
+@click.option("--json-output-file", type=PATH, help="Write the answer, tool calls and messages to this file as JSON.")
+@click.option("--continue", "continue_last", is_flag=True, help="Continue the last conversation.")
+@question_options
+@click.pass_context
+def ask(context: click.Context, /, config: Path | None, cluster: ClusterChoice, **given: object) -> None:
+    """Ask why something in a cluster does not work.
+
+    The answer goes to standard output, progress to standard error. Piped text is attached to the question.
+    """
+    overrides = {key: given.pop(key) for key in SETTING_OPTIONS}
+    output = _output(given)
+    options = _AskOptions(**given)  # type: ignore[arg-type]  # checked by click
+    job = _ask_job(options, read_settings(config, overrides), cluster, output)
+
+    from holmes.cli.commands.run import run_ask
+
+    context.exit(run_until_signal(lambda interrupts: run_ask(job, interrupts)))
+
+
+def _output(given: dict[str, object]) -> Output:
+    from holmes.cli.commands.inputs import Output
+
+    return Output(**{name: bool(given.pop(name)) for name in Output.__slots__})
+
+
+def _ask_job(options: _AskOptions, settings: Settings, cluster: ClusterChoice, output: Output) -> AskJob:
+    """Raises `ConfigError`, or `UsageError` for a missing question."""
+    from holmes.cli.commands.inputs import AskJob, collect_question, read_piped_text
+    from holmes.cli.commands.report_file import check_report_path
+    from holmes.cli.render.terminal import is_terminal, write_line
+
+    if options.json_output_file:
+        check_report_path(options.json_output_file)
+    on_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    if options.interactive and not on_terminal:
+        message = "--interactive needs a terminal"
+        raise click.UsageError(message)
+    wait_seconds = settings.investigation.stdin_timeout_seconds
+    piped = read_piped_text(sys.stdin, wait_seconds, lambda text: write_line(sys.stderr, f"holmes: {text}"))
+    question = collect_question(options.prompt, options.prompt_file, options.file, piped)
+    interactive = on_terminal if options.interactive is None else options.interactive
+    if not question.text and not interactive:
+        message = "no question: give one as an argument, with --prompt-file, or on standard input"
+        raise click.UsageError(message)
+    return AskJob(
+        settings=settings,
+        cluster=cluster,
+        output=output,
+        question=question,
+        interactive=interactive,
+        continue_last=options.continue_last,
+        report_path=options.json_output_file,
+    )
+
+
+@click.group()
+def investigate() -> None:
+    """Investigate the alerts of other systems."""
+
+
+@investigate.command()
+@click.option("--alertmanager-url", help="Read alerts from this Alertmanager, for example http://localhost:9093.")
+@click.option("--alertmanager-username", help="Use this user for basic authentication.")
+@click.option("--alertmanager-password", help="Use this password for basic authentication.")
+@click.option("--alertmanager-alertname", help="Select only alerts of this name.")
+@click.option(
+    "--alertmanager-label",
+    multiple=True,
+    help="Select only alerts with matching labels: severity=critical, or 'namespace=~\"shop|cart\"'; may be repeated.",
+)
+@click.option("--alertmanager-limit", type=click.IntRange(min=1), help="Maximum number of alerts to investigate.")
+@click.option(
+    "--alertmanager-file",
+    type=PATH,
+    help="Read alerts from this file: a webhook payload, or a response of /api/v2/alerts.",
+)
+@question_options
+@click.pass_context
+def alertmanager(
+    context: click.Context,
+    /,
+    config: Path | None,
+    cluster: ClusterChoice,
+    alertmanager_limit: int | None,
+    **given: object,
+) -> None:
+    """Investigate the alerts that fire in Alertmanager.
+
+    Alerts about the same object are investigated together. Answers go to standard output, progress to standard error.
+
+    Exit codes: 0 all answered or no alert fires, 1 failed, 2 wrong usage, 3 Alertmanager or cluster unreachable.
+    """
+    overrides = {key: given.pop(key) for key in _ALERT_OPTIONS}
+    if overrides["alertmanager_url"] and overrides["alertmanager_file"]:
+        message = "--alertmanager-url and --alertmanager-file are mutually exclusive"
+        raise click.UsageError(message)
+    settings = _with_source(read_settings(config, overrides), overrides)
+    from holmes.cli.commands.inputs import InvestigateJob
+
+    job = InvestigateJob(
+        settings=settings,
+        cluster=cluster,
+        output=_output(given),
+        matchers=_matchers(settings),
+        limit=alertmanager_limit,
+    )
+
+    from holmes.cli.commands.run import run_investigate
+
+    context.exit(run_until_signal(lambda interrupts: run_investigate(job, interrupts)))
+
+
+def _with_source(settings: Settings, overrides: Mapping[str, object]) -> Settings:
+    """The settings with one source of alerts. The option overrides the file of the configuration."""
+    sources = settings.sources
+    if not sources.alertmanager_url and not sources.alertmanager_file:
+        message = "no source of alerts: give --alertmanager-url or --alertmanager-file"
+        raise click.UsageError(message)
+    if not overrides["alertmanager_url"]:
+        return settings
+    return replace(settings, sources=sources.model_copy(update={"alertmanager_file": None}))
+
+
+def _matchers(settings: Settings) -> tuple[LabelMatcher, ...]:
+    from holmes.sources import LabelMatcher, parse_matcher
+
+    matchers = tuple(map(parse_matcher, settings.sources.alertmanager_label))
+    name = settings.sources.alertmanager_alertname
+    return (LabelMatcher(label="alertname", operator="=", value=name), *matchers) if name else matchers

@@ -1,0 +1,231 @@
+"""Runs `holmes ask` and `holmes investigate`: opens the environment, asks each question, returns the exit code.
+
+The environment (cluster, model, toolsets) opens before the first prompt, so that errors come before typing.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from holmes.app.alerts import alert_routes, investigations_of
+from holmes.app.cluster import chosen_cluster, with_demo_hint
+from holmes.app.context_policies import context_policy
+from holmes.app.investigator import conversation_store, open_investigator
+from holmes.app.redaction import make_redactor, text_mask
+from holmes.app.requests import AskRequest
+from holmes.app.telemetry import open_tracer
+from holmes.app.toolsets import toolset_report
+from holmes.cli.commands.inputs import Question, firing_alerts
+from holmes.cli.commands.interactive import COMMANDS, InteractiveLoop
+from holmes.cli.commands.interrupts import Interrupted
+from holmes.cli.commands.list_commands import report_lines
+from holmes.cli.commands.report_file import RunEnd, Transcript, make_report, write_report
+from holmes.cli.commands.session import Session, SessionParts, question_mask
+from holmes.cli.commands.terminal_input import TerminalApprover, make_line_reader
+from holmes.cli.render.event_lines import Detail
+from holmes.cli.render.rendering import choose_renderer
+from holmes.cli.render.terminal import is_terminal, one_line, write_line
+from holmes.settings.process import process_environment
+from holmes.telemetry.readers import traced
+from holmes.telemetry.runs import RunAttributes
+from holmes.values.errors import ConfigError, HolmesError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from holmes.app.investigator import Investigator
+    from holmes.cli.commands.inputs import AskJob, InvestigateJob, Job
+    from holmes.cli.commands.interrupts import Interrupts
+    from holmes.investigations.records.values import NewInvestigation
+    from holmes.redaction.redactor import Redactor
+    from holmes.stores.conversation_store import Conversation, ConversationStore
+    from holmes.telemetry.tracing import InvestigationTracer
+
+_INTERRUPTED: Final = 128
+
+
+class Desk:
+    """Opens investigators and sessions of one command. `stack` closes them."""
+
+    def __init__(self, job: Job, interrupts: Interrupts, redactor: Redactor | None, stack: AsyncExitStack) -> None:
+        self._job = job
+        self._interrupts = interrupts
+        self._redactor = redactor
+        self._stack = stack
+        self._opened: dict[str | None, Investigator] = {}
+        detail = Detail(tool_output=job.output.show_tool_output, reply_costs=job.output.log_costs)
+        self.renderer = choose_renderer(detail, process_environment())
+        self.store = conversation_store(job.settings)
+
+    async def open(self, model: str | None = None) -> Investigator:
+        """The investigator with a model; None for the configured one. Shows its warnings. Raises `HolmesError`."""
+        if model not in self._opened:
+            settings = self._job.settings
+            if model is not None:
+                settings = replace(settings, model=settings.model.model_copy(update={"model": model}))
+            approver = TerminalApprover(self.renderer) if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
+            refresh = self._job.output.refresh_toolsets and not self._opened
+            opening = open_investigator(settings, redactor=self._redactor, approver=approver, refresh_toolsets=refresh)
+            try:
+                investigator = await self._stack.enter_async_context(opening)
+            except HolmesError as error:
+                raise with_demo_hint(error) from error
+            if self._job.cluster.notice and not self._opened:
+                self.renderer.notice(self._job.cluster.notice)
+            self._warn(*investigator.warnings)
+            self._opened[model] = investigator
+        return self._opened[model]
+
+    def session(
+        self,
+        investigator: Investigator,
+        conversation: Conversation,
+        *,
+        tracer: InvestigationTracer | None = None,
+        report_path: Path | None = None,
+    ) -> Session:
+        """A session that asks `investigator`."""
+        settings = self._job.settings
+        attributes = RunAttributes(source="cli", model=settings.model.model)
+        if conversation.notice:
+            self._warn(conversation.notice)
+        parts = SessionParts(
+            ask=lambda question, earlier: traced(
+                investigator.ask(
+                    AskRequest(question=question.text, attachments=question.attachments, conversation=earlier)
+                ),
+                tracer,
+                attributes,
+            ),
+            compact=investigator.compact,
+            measure=investigator.context_usage,
+            renderer=self.renderer,
+            interrupts=self._interrupts,
+            store=self.store,
+            kept_attachment_characters=context_policy(
+                settings, settings.model_chain()[0]
+            ).spill.user_message_char_limit,
+            mask=question_mask(self._redactor),
+            report_path=report_path,
+        )
+        return Session(parts, conversation)
+
+    def _warn(self, *warnings: str) -> None:
+        for warning in warnings:
+            self.renderer.notice(f"warning: {one_line(warning, limit=1_000)}")
+
+
+@asynccontextmanager
+async def _open_desk(job: Job, interrupts: Interrupts, redactor: Redactor | None) -> AsyncIterator[Desk]:
+    async with AsyncExitStack() as stack:
+        desk = Desk(job, interrupts, redactor, stack)
+        stack.callback(desk.renderer.stop)
+        desk.renderer.start()
+        yield desk
+
+
+def _exit_code(end: RunEnd) -> int:
+    """Show the error of a run. Returns its exit code."""
+    if end.error:
+        write_line(sys.stderr, f"holmes: {one_line(end.error, limit=10_000)}")
+    return end.exit_code
+
+
+async def run_ask(job: AskJob, interrupts: Interrupts) -> int:
+    """Answer, and return the exit code. Raises `HolmesError` for problems before the first question."""
+    async with chosen_cluster(job.settings, job.cluster) as settings, open_tracer(settings) as tracer:
+        job = replace(job, settings=settings)
+        conversation = _conversation(conversation_store(settings), continue_last=job.continue_last)
+        redactor = make_redactor(settings)
+        with interrupts, conversation:
+            try:
+                async with _open_desk(job, interrupts, redactor) as desk:
+                    investigator = await _open_or_report(job, desk, conversation, redactor)
+                    session = desk.session(investigator, conversation, tracer=tracer, report_path=job.report_path)
+                    return await _converse(job, desk, session)
+            except Interrupted as interrupted:
+                return interrupted.exit_code
+
+
+async def _open_or_report(
+    job: AskJob, desk: Desk, conversation: Conversation, redactor: Redactor | None
+) -> Investigator:
+    """The investigator. If opening fails, the report contains the error."""
+    try:
+        return await desk.open()
+    except HolmesError as error:
+        if job.report_path:
+            transcript = Transcript(conversation, desk.renderer.notice)
+            transcript.end = RunEnd(answer=None, error=str(error), exit_code=error.exit_code)
+            question = await question_mask(redactor)(job.question)
+            write_report(job.report_path, make_report(question.text, transcript, 0.0))
+        raise
+
+
+async def _converse(job: AskJob, desk: Desk, session: Session) -> int:
+    """Answer one question, or keep asking."""
+    if not job.interactive:
+        return _exit_code(await session.ask(job.question))
+    environment = process_environment()
+    reader = make_line_reader(environment, job.settings.storage.prompt_history_file, COMMANDS)
+    desk.renderer.stop()
+
+    async def list_tools() -> str:
+        return report_lines(await toolset_report(job.settings, refresh=False))
+
+    color = is_terminal(sys.stderr) and not environment.get("NO_COLOR")
+    return await InteractiveLoop(session, reader, desk.renderer, list_tools, color=color).run(job.question)
+
+
+def _conversation(store: ConversationStore, *, continue_last: bool) -> Conversation:
+    if not continue_last:
+        return store.start()
+    conversation = store.latest()
+    if conversation is None:
+        message = "no conversation to continue; ask without --continue"
+        raise ConfigError(message)
+    return conversation
+
+
+async def run_investigate(job: InvestigateJob, interrupts: Interrupts) -> int:
+    """Investigate the alerts one incident after the other.
+
+    Returns 0 if all were answered, else the exit code of the first failure. Raises `HolmesError` for problems before
+    the first question.
+    """
+    with interrupts:
+        redactor = make_redactor(job.settings)
+        group = await firing_alerts(job.settings.sources, job.matchers, job.limit, text_mask(redactor))
+        names = (*job.settings.model_names(), *(entry.name for entry in job.settings.model_chain()))
+        cases = investigations_of(group, alert_routes(job.settings, tuple(dict.fromkeys(names))))
+        if not cases:
+            none = f"alerts.routes disables the investigation of all {len(group.alerts)} firing alerts"
+            write_line(sys.stderr, f"holmes: {none if group.alerts else 'no matching alert fires'}")
+            return 0
+        async with chosen_cluster(job.settings, job.cluster) as settings:
+            try:
+                async with _open_desk(replace(job, settings=settings), interrupts, redactor) as desk:
+                    return await _investigate(desk, cases)
+            except Interrupted as interrupted:
+                return interrupted.exit_code
+
+
+async def _investigate(desk: Desk, cases: tuple[NewInvestigation, ...]) -> int:
+    await desk.open(cases[0].model)  # its errors come before the first heading
+    code = 0
+    for number, case in enumerate(cases, start=1):
+        gap = "" if number == 1 else "\n"
+        write_line(sys.stdout, f"{gap}# {number} of {len(cases)}: {one_line(case.title)}\n")
+        session = desk.session(await desk.open(case.model), desk.store.start())
+        try:
+            ended = _exit_code(await session.ask(Question(text=case.question, attachments=())))
+        finally:
+            session.close()
+        if ended >= _INTERRUPTED:
+            return ended
+        code = code or ended
+    return code

@@ -1,0 +1,205 @@
+"""Reads what the person at the terminal types: lines at the prompt, and approvals of tool calls.
+
+The prompt uses prompt_toolkit, or `input()` on a dumb terminal. Text that was typed before a question about an approval
+never answers it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from holmes.cli.render.terminal import is_terminal, one_line, sanitized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import History
+
+    from holmes.cli.render.rendering import Renderer
+    from holmes.values.tools import ToolInvocation
+
+PROMPT = "holmes> "
+
+
+class LineReader(Protocol):
+    """Reads questions."""
+
+    async def read(self) -> str | None:
+        """The next input; None at its end (Ctrl-D). Raises `KeyboardInterrupt` on Ctrl-C."""
+        ...
+
+
+class PlainLineReader:
+    """Uses `input()`, which blocks the event loop; nothing else runs at the prompt."""
+
+    async def read(self) -> str | None:
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return input(PROMPT)  # noqa: ASYNC250  nothing else runs while the user thinks
+        except EOFError:
+            return None
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+
+class EditingLineReader:
+    """Uses prompt_toolkit, with a history file that only its owner can read."""
+
+    def __init__(self, history_file: Path, commands: Mapping[str, str]) -> None:
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.completion import WordCompleter
+
+        completer = WordCompleter(list(commands), meta_dict=dict(commands), sentence=True)
+        self._session: PromptSession[str] = PromptSession(
+            history=_history(history_file), completer=completer, complete_while_typing=False
+        )
+
+    async def read(self) -> str | None:
+        """One input. Pasted text may have several lines, and Alt-Enter adds one."""
+        # Stays installed after the prompt: Ctrl-C between two prompts must not end the session.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._on_interrupt)
+        try:
+            return await self._session.prompt_async(PROMPT, handle_sigint=False)
+        except EOFError:
+            return None
+
+    def _on_interrupt(self) -> None:
+        """Handle a SIGINT that the terminal did not deliver as a key."""
+        prompt = self._session.app
+        if prompt.future is not None and not prompt.is_done:
+            prompt.exit(exception=KeyboardInterrupt())
+
+
+def make_line_reader(environment: Mapping[str, str], history_file: Path, commands: Mapping[str, str]) -> LineReader:
+    """The best reader that this terminal supports."""
+    if environment.get("TERM", "dumb") in {"", "dumb", "unknown"} or not is_terminal(sys.stdout):
+        return PlainLineReader()
+    return EditingLineReader(history_file, commands)
+
+
+def _history(file: Path) -> History:
+    """The stored history, or only that of this session if the file is not writable."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+    class OptionalFileHistory(FileHistory):
+        def load_history_strings(self) -> Iterable[str]:
+            try:
+                return super().load_history_strings()
+            except OSError:
+                return ()
+
+        def store_string(self, string: str) -> None:
+            with suppress(OSError):
+                super().store_string(string)
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        file.chmod(0o600)
+    except OSError:
+        return InMemoryHistory()
+    return OptionalFileHistory(str(file))
+
+
+_GATHERING_SECONDS = 0.05
+"""Time to collect the tool calls of one reply before the first question, which shows their number."""
+
+_LONGEST_ANSWER_BYTES = 4_096
+
+
+class _Question:
+    """A call that needs approval. `answer` is None until the person decides."""
+
+    def __init__(self, invocation: ToolInvocation, description: str) -> None:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in invocation.arguments.items())
+        self.description = one_line(description)
+        self.call = f"{one_line(invocation.tool.name)}({sanitized(arguments)})"
+        self.answer: bool | None = None
+
+
+class TerminalApprover:
+    """Asks one question after the other. y allows a call; any other answer refuses it.
+
+    If several calls wait, `all` allows and `none` refuses all calls that were waiting when the question appeared.
+    """
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._turn = asyncio.Lock()
+        self._waiting: list[_Question] = []
+        self._decided = 0
+
+    async def decide(self, invocation: ToolInvocation, description: str) -> bool:
+        """Whether the person allows the call. Can be cancelled."""
+        question = _Question(invocation, description)
+        self._waiting.append(question)
+        try:
+            await asyncio.sleep(_GATHERING_SECONDS)
+            async with self._turn:
+                if question.answer is None:
+                    await self._ask(question)
+                self._decided += 1
+                return bool(question.answer)
+        finally:
+            self._waiting.remove(question)
+            if not self._waiting:
+                self._decided = 0
+
+    async def _ask(self, question: _Question) -> None:
+        together = tuple(each for each in self._waiting if each.answer is None)
+        self._renderer.pause()
+        try:
+            _discard_typed()
+            sys.stderr.write(self._text(question, len(together)))
+            sys.stderr.flush()
+            typed = (await _typed_line()).strip().lower()
+        finally:
+            self._renderer.resume()
+        question.answer = typed in {"y", "yes"}
+        if typed in {"all", "none"} and len(together) > 1:
+            for each in together:
+                each.answer = typed == "all"
+
+    def _text(self, question: _Question, together: int) -> str:
+        if self._decided + together == 1:
+            return f"Holmes wants to run: {question.description}\n  {question.call}\nAllow it? [y/N] "
+        number = f"{self._decided + 1} of {self._decided + together}"
+        choice = f"Type all to allow all {together} waiting calls, none to refuse them.\n" if together > 1 else ""
+        return f"Holmes wants to run ({number}): {question.description}\n  {question.call}\n{choice}Allow it? [y/N] "
+
+
+def _discard_typed() -> None:
+    with suppress(termios.error, OSError):  # not a terminal any more: the answer will be empty
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+async def _typed_line() -> str:
+    """The next line, read without a thread, because a thread that waits for a key cannot be cancelled.
+
+    Reads the descriptor, because the buffer of `sys.stdin` may contain text that was typed earlier.
+    """
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def on_input() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    descriptor = sys.stdin.fileno()
+    loop.add_reader(descriptor, on_input)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
+    try:
+        return os.read(descriptor, _LONGEST_ANSWER_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
