@@ -1,4 +1,4 @@
-"""The state of one run of the loop: history, cost, models, and what the calls returned so far.
+"""The state of one run of the loop: history, cost, models, and the results of earlier calls.
 
 `LoopParts` holds everything that stays the same for all runs.
 """
@@ -286,7 +286,7 @@ class LoopRun:
         await self.switch_model(stuck, step, larger_window=True)
 
     async def _ask(self, request: ModelRequest) -> ModelReply:
-        """One reply. With citations on, every citation in it is checked before anybody sees it."""
+        """One reply. With citations on, every citation in it is checked before it is shown."""
         model = self.models.current.model
         if not self.models.current.policy.evidence.citations:
             return await model.complete(request, self.emit)
@@ -306,7 +306,7 @@ class LoopRun:
         )
 
     def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
-        """The parts of a compaction for the present model; `loop`: without the triggers of an automatic hook."""
+        """The parts of a compaction for the current model; `loop`: without the triggers of an automatic hook."""
         current = self.models.current
         return CompactionContext(
             model=current.model,
