@@ -86,7 +86,7 @@ lock:
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 	  --all-extras --group dev pyproject.toml --output-file requirements.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-	  --extra kubectl --extra otel --extra server --extra vertex \
+	  --extra kubectl --extra otel --extra responses --extra server --extra vertex \
 	  --constraint requirements.lock pyproject.toml --output-file docker/requirements.lock
 
 clean:

@@ -35,6 +35,7 @@ _NEVER_RETRIED = re.compile(r"insufficient_quota|billing|exceeded your current q
 _SERVER_FAILED = ("failed for {model}", "try again later, or use another model")
 _REFUSED = ("refused the request for {model}", "check the settings of the model")
 _NO_RIGHT = ("denies this key access to {model}", "check the plan and the permissions of the account")
+_EXTRA_OF_PACKAGES = {"google": "vertex", "mcp": "responses"}
 _STATUS_OF_TYPES = {"authentication_error": 401, "permission_error": 403, "not_found_error": 404}
 _MEANINGS = {
     401: ("rejected the API key for {model}", "check the key or pass --api-key"),
@@ -226,9 +227,10 @@ def _line(failure: ProviderFailure, reason: str, config: LitellmModelConfig, pro
 
 
 def _missing_package(error: ModuleNotFoundError) -> UnusableAnswer:
-    return UnusableAnswer(
-        f"the Python package {error.name!r} is missing", "install it; for Vertex AI that is the extra 'vertex'"
-    )
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRA_OF_PACKAGES.get(package)
+    advice = "install it" if extra is None else f"pip install 'holmes[{extra}]'"
+    return UnusableAnswer(f"the Python package {package!r} is missing", advice)
 
 
 def _redirected(error: BaseException) -> UnusableAnswer:

@@ -139,7 +139,7 @@ def _prepare_environment() -> None:
 def _import_litellm() -> LitellmModule:
     with _PausedCollector():
         import litellm
-        import openai.resources.chat.completions  # noqa: F401  or the first request imports it on the event loop
+        import openai.resources.chat.completions  # noqa: F401  otherwise the first request imports it on the event loop
 
     from holmes.llm.watched_answer import watch_clients
 

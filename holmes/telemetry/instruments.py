@@ -44,7 +44,7 @@ class Instruments:
     """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody looks at
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # otherwise each counter has a second, unused series
         registry = CollectorRegistry(auto_describe=True)
         self.registry = registry
         ProcessCollector(registry=registry)

@@ -1,4 +1,4 @@
-"""A scan of a large cluster asks no more lists than one of a small cluster; `benchmarks/scan.py` has its cost."""
+"""A scan of a large cluster uses no more list calls than one of a small cluster; `benchmarks/scan.py` has its cost."""
 
 from __future__ import annotations
 

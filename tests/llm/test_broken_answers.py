@@ -270,5 +270,5 @@ def test_a_package_that_litellm_misses_is_one_line_and_not_tried_again() -> None
     wrapped = RuntimeError("litellm.APIConnectionError: Traceback ...")
     wrapped.__cause__ = missing
     error = model_error(wrapped, LitellmModelConfig(name="v", model="vertex_ai/gemini-2.5-pro"), "vertex_ai")
-    assert "the Python package 'google' is missing; install it; for Vertex AI that is the extra 'vertex'" in str(error)
+    assert "the Python package 'google' is missing; pip install 'holmes[vertex]'" in str(error)
     assert not error.retryable

@@ -32,6 +32,7 @@ from holmes.values.events import (
     TokensCounted,
     ToolCallFinished,
     ToolResultsMasked,
+    total_cost,
 )
 from holmes.values.messages import AssistantMessage, Text, UserMessage
 from holmes.values.stats import NOTHING_SPENT
@@ -120,6 +121,7 @@ class ChatProduction:
 
     def _note(self, event: AgentEvent) -> None:
         """Keep what the end needs: the conversation, in case that the run has to wait, the calls, and the cost."""
+        self._stats = total_cost(event, self._stats)
         match event:
             case AssistantReplied():
                 self._messages.append(event.message)
@@ -131,11 +133,9 @@ class ChatProduction:
             case HistoryCompacted() | ToolResultsMasked():
                 self._messages = list(event.messages) or self._messages
             case TokensCounted():
-                self._counted, self._stats = event, event.stats
+                self._counted = event
             case AnswerFinished():
-                self._messages, self._stats = list(event.messages), event.stats
-            case RunFailed():
-                self._stats = event.stats
+                self._messages = list(event.messages)
             case _:
                 pass
 
