@@ -118,7 +118,7 @@ def investigate() -> None:
 @click.option("--alertmanager-url", help="Read alerts from this Alertmanager, for example http://localhost:9093.")
 @click.option("--alertmanager-username", help="Use this user for basic authentication.")
 @click.option("--alertmanager-password", help="Use this password for basic authentication.")
-@click.option("--alertmanager-alertname", help="Select only alerts of this name.")
+@click.option("--alertmanager-alertname", help="Select only alerts with this name.")
 @click.option(
     "--alertmanager-label",
     multiple=True,
