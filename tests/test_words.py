@@ -10,16 +10,6 @@ import pytest
 from holmes.cli.main import cli
 from tests.support.shown_texts import ROOT, patterns, refused, texts_below
 
-# Folders and files whose texts are not rewritten yet.
-NOT_YET: Final = frozenset(
-    {
-        *("investigations", "server"),
-        "help",
-    }
-)
-# Sentences of others that Holmes quotes or recognises.
-ALLOWED: Final = frozenset[str]()
-
 PLACES: Final = tuple(
     str(path.relative_to(ROOT))
     for path in (
@@ -29,22 +19,16 @@ PLACES: Final = tuple(
         *sorted((ROOT / "docs").glob("*.md")),
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "helm/holmes", "tests/context_rows/catalogue.py")),
     )
-    if not NOT_YET & {path.name, path.name.removesuffix(".py"), str(path.relative_to(ROOT))}
-    and path.name != "__pycache__"
+    if path.name != "__pycache__"
 )
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_texts_follow_the_words(place: str) -> None:
-    found = [
-        f"{text} [{why}]"
-        for text in texts_below(ROOT / place)
-        if text.text not in ALLOWED and (why := refused(text.text)) is not None
-    ]
+    found = [f"{text} [{why}]" for text in texts_below(ROOT / place) if (why := refused(text.text)) is not None]
     assert found == []
 
 
-@pytest.mark.skipif("help" in NOT_YET, reason="not rewritten yet")
 def test_the_help_follows_the_words() -> None:
     helps = help_pages(cli, click.Context(cli, info_name="holmes"))
     assert len(helps) > 10

@@ -77,7 +77,10 @@ def _keep(keep: KeepPolicy, own: ContextSettings) -> KeepPolicy:
 
 
 def _hooks(named: tuple[Hook, ...], own: ContextSettings, *, enabled: bool) -> tuple[Hook, ...]:
-    """The hooks of the user, after the automatic one unless a hook of the user compacts or compaction is off."""
+    """The hooks of the user, after the automatic hook.
+
+    That hook is omitted if a hook of the user compacts, or if compaction is off.
+    """
     declared = own.hooks or ()
     if any(isinstance(hook.action, CompactContext) for hook in declared):
         return declared

@@ -11,12 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from holmes.app.context_policies import context_policy
 from holmes.core.model_chain import Calibration, LoopModel
 from holmes.llm.config import LitellmModelConfig, Prices
 from holmes.llm.litellm_model import LitellmModel
 from holmes.llm.scripted import ScriptedModel
-from holmes.settings.settings import reveal
 from holmes.triage import TRIAGE_MODEL, TriageModel
 from holmes.values.errors import ConfigError
 from holmes.values.model import ChatModel
@@ -60,6 +58,8 @@ def build_models(settings: Settings) -> BuiltModels:
 
     Raises `ConfigError` if a model refers to an unset variable.
     """
+    from holmes.app.context_policies import context_policy  # reads the keys of the settings
+
     if unusable := settings.unusable_model():
         raise ConfigError(unusable)
     built: dict[str, ConfiguredModel] = {}
@@ -105,6 +105,8 @@ async def check_models(settings: Settings, models: tuple[ConfiguredModel, ...]) 
 
 
 def _config(settings: Settings, entry: ModelEntry) -> LitellmModelConfig:
+    from holmes.settings.settings import reveal  # the settings are loaded by then; other models do not need them
+
     general = settings.model
     headers = general.extra_headers or {}
     return LitellmModelConfig(

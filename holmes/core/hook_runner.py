@@ -78,7 +78,7 @@ class HookRunner:
                 values = {"turn": state.turn, "tokens": state.tokens, "messages": state.messages}
                 text = _filled(message, values)
             case InjectMessage(message=message, role=role):
-                marked = f"[Reminder of hook {hook.id!r}] {message}" if role == "system" else message
+                marked = f"[Reminder from hook {hook.id!r}] {message}" if role == "system" else message
                 self._run.history.append(user_text(marked, kind="note"))
                 text = message
             case CompactContext():

@@ -1,4 +1,4 @@
-"""The state of one run of the loop: history, cost, models, and what the calls returned so far.
+"""The state of one run of the loop: history, cost, models, and the results of earlier calls.
 
 `LoopParts` holds everything that stays the same for all runs.
 """
@@ -55,7 +55,7 @@ class LoopPrompts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopParts:
-    """The fixed parts of the loop. `models` is the chain: the first answers until it fails for good.
+    """The fixed parts of the loop. `models` is the chain: the first answers until it fails permanently.
 
     `redactor` masks secrets in user messages, None when that is off. Toolsets mask their own results.
     """
@@ -69,7 +69,7 @@ class LoopParts:
 
 
 class RepeatedCalls:
-    """The last result of each call of a conversation. Steps are rounds, counted from 1."""
+    """The last result of each call of a conversation. Steps are counted from 1."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
@@ -78,7 +78,7 @@ class RepeatedCalls:
 
     @classmethod
     def of(cls, messages: Sequence[Message], counter: TokenCounter) -> RepeatedCalls:
-        """The calls of `messages`; `rounds` is then the number of their rounds."""
+        """The calls of `messages`; `rounds` is then the number of their turns."""
         calls = cls(counter)
         waiting: dict[str, ToolCall] = {}
         for message in messages:
@@ -90,7 +90,7 @@ class RepeatedCalls:
         return calls
 
     def note(self, message: ToolMessage, call: ToolCall, step: int) -> None:
-        """Record `message`, which joined the history in round `step` as the result of `call`."""
+        """Record `message`, which joined the history in turn `step` as the result of `call`."""
         self.rounds = max(self.rounds, step)
         key = call_key(call)
         if message.masked:
@@ -126,7 +126,7 @@ class LoopRun:
 
     @classmethod
     async def begin(cls, messages: Sequence[Message], parts: LoopParts, emit: EmitEvent) -> LoopRun:
-        """Repair what an aborted run left behind and spill user messages that are too large.
+        """Repair the conversation of an aborted run, and replace user messages that are too large with pointers.
 
         Messages that were admitted before stay unchanged, even if the window turned out to be smaller since.
         """
@@ -214,7 +214,7 @@ class LoopRun:
         return await self._repeated.answer(call, message, self.history)
 
     async def join_results(self, calls: tuple[ToolCall, ...], messages: tuple[ToolMessage, ...]) -> None:
-        """Append the results of one round, together at most the cap of a round."""
+        """Append the results of one turn, together at most the cap of a turn."""
         self.tool_calls += len(calls)
         cap_tokens = self.models.round_cap_tokens()
         if cap_tokens is not None and sum(map(upper_bound_tokens, messages)) > cap_tokens:
@@ -286,7 +286,7 @@ class LoopRun:
         await self.switch_model(stuck, step, larger_window=True)
 
     async def _ask(self, request: ModelRequest) -> ModelReply:
-        """One reply. With citations on, every citation in it is checked before anybody sees it."""
+        """One reply. With citations on, every citation in it is checked before it is shown."""
         model = self.models.current.model
         if not self.models.current.policy.evidence.citations:
             return await model.complete(request, self.emit)
@@ -306,7 +306,7 @@ class LoopRun:
         )
 
     def compaction_context(self, step_name: str, *, loop: bool = False) -> CompactionContext:
-        """The parts of a compaction for the present model; `loop`: without the triggers of an automatic hook."""
+        """The parts of a compaction for the current model; `loop`: without the triggers of an automatic hook."""
         current = self.models.current
         return CompactionContext(
             model=current.model,

@@ -1,7 +1,7 @@
-"""The models that may answer a run: which one answers now, what it taught, and what follows when it fails.
+"""The chain of models of a run: which model answers now, what is known about it, and what happens when it fails.
 
-`ModelChain` decides and the run acts on it: no I/O, no tokenizer. `Calibration` is what one model taught about its own
-counting and its window. All runs that ask the same model at the same endpoint share it.
+`ModelChain` decides and the run acts: no I/O, no tokenizer. `Calibration` records how one model counts tokens, and its
+real window. All runs that ask the same model at the same endpoint share it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LONGEST_PROBLEM_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """The lesson of one reply. `ratio` is reported over estimated tokens, None without a count to compare.
+    """A comparison of token counts. `ratio` is reported over estimated tokens, None without a reported count.
 
     `suspicious`: the provider counted so few tokens that it may have dropped a part of the request.
     """
@@ -57,10 +57,10 @@ class Observation:
 class Calibration:
     """The factor and the window of one model. Thread-safe. Its sums are integers, so conversions do not drift.
 
-    Local counts can be a third too low, so the factor rises at once and falls slowly. A count far below the request
-    teaches nothing: gateways that leave out cached tokens look like providers that cut prompts. Only an error text
-    teaches a window, which never grows and is forgotten one hour after the last such error. `clock` returns monotonic
-    seconds.
+    Local counts can be a third too low, so the factor rises at once and falls slowly. A reported count far below the
+    request is ignored, because gateways that leave out cached tokens look like providers that cut prompts. A window is
+    learned only from an error text. It never grows, and expires one hour after the last such error. `clock` returns
+    monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -172,7 +172,7 @@ class LoopModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Window:
-    """All figures of the present model's window, valid as long as `basis` stays the same."""
+    """All figures of the current model's window, valid as long as `basis` stays the same."""
 
     basis: tuple[int, ModelLimits, float, int | None]
     budget: HistoryBudget
@@ -182,7 +182,7 @@ class _Window:
 
 
 class ModelChain:
-    """Which of the models answers one run. The first answers until it fails for good."""
+    """Which of the models answers one run. The first answers until it fails permanently."""
 
     def __init__(self, models: tuple[LoopModel, ...]) -> None:
         self._models = models
@@ -198,17 +198,17 @@ class ModelChain:
 
     @property
     def index(self) -> int:
-        """The position of the present model, part of the names of durable steps."""
+        """The position of the current model. Names of durable steps contain it."""
         return self._index
 
     @property
     def overflows(self) -> int:
-        """Overflows in a row, part of the names of durable steps."""
+        """The number of overflows in a row. Names of durable steps contain it."""
         return self._overflows
 
     @property
     def budget(self) -> HistoryBudget:
-        """The present model's window, in our tokens."""
+        """The current model's window, in our tokens."""
         return self._present().budget
 
     @property
@@ -218,7 +218,7 @@ class ModelChain:
 
     @property
     def output_tokens(self) -> int:
-        """The limit of the present model's reply, in the provider's tokens."""
+        """The limit of the current model's reply, in the provider's tokens."""
         return self._present().output_tokens
 
     def result_cap_tokens(self, history_tokens: int) -> int:
@@ -230,7 +230,7 @@ class ModelChain:
         return min(window.result_cap_tokens, max(_SMALLEST_RESULT_CAP_TOKENS, int(free_tokens * share)))
 
     def round_cap_tokens(self) -> int | None:
-        """The cap of all results of one round together."""
+        """The cap of all results of one turn together."""
         factor = self.current.policy.spill.round_factor
         return None if factor is None else int(self._present().result_cap_tokens * factor)
 

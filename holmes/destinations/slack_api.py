@@ -29,7 +29,7 @@ _LOGGER.setLevel(logging.WARNING)  # below, slack-sdk logs the text of each mess
 _NEW_TOKEN: Final = "set a valid bot token (xoxb-...) in its `token`"  # noqa: S105  advice, not a token
 _SCOPE: Final = "add the scope `chat:write` to the app and reinstall it"
 _ADMINISTRATOR: Final = "ask a Slack administrator"
-_BUG: Final = "this is a bug in Holmes; report it"
+_BUG: Final = "report this as a bug in Holmes"
 _PERMANENT: Final[Mapping[str, str]] = {
     "invalid_auth": _NEW_TOKEN,
     "not_authed": _NEW_TOKEN,

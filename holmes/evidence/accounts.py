@@ -10,6 +10,7 @@ from holmes.evidence.fields import (
     FREE_TEXT,
     RESOURCES,
     Lookup,
+    conditions_of,
     has_value,
     holds_text,
     is_nothing,
@@ -166,14 +167,7 @@ class Account:
 
     def _note_condition(self, state: str) -> None:
         """Remember the condition of a state."""
-        names = lexicon().states[state].conditions.split()
-        self._note_elements(
-            [
-                each
-                for each in self.record.fields
-                if each.key == "status" and any(plain_key(label) in names for label in each.labels)
-            ]
-        )
+        self._note_elements(conditions_of(self.record, lexicon().states[state].conditions.split()))
 
     def _value(self, index: int, token: Token) -> None:
         """A name or a quote, which must be in the field that the adjacent words name."""
@@ -279,15 +273,19 @@ class Account:
             each for each in found if each.value.casefold() == match[2].casefold() and (not bound or each in bound)
         )
 
+    @property
+    def _around(self) -> frozenset[str | None]:
+        """The names of the record, of its elements and of the result."""
+        return self.record.names | self.record.labels | self.source.names | {self.source.namespace}
+
     def _is_unplaced(self, token: Token) -> bool:
         """Whether it is the name of another object, or a key with another value than the claimed one."""
         says_more = any(each.shape == "number" or each.is_value for each in self.tokens if each is not token)
         if says_more and self._lookup.own(token):
             return True
-        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
         is_name = bool(NAME.fullmatch(token.text)) and not self._is_text
         is_prefix = any(name.startswith(f"{token.text}-") for name in self.record.names)
-        if not is_name or token.text in around or is_prefix:
+        if not is_name or token.text in self._around or is_prefix:
             return False
         values = [part.strip() for each in self.record.fields for part in each.value.split(",")]
         is_whole = any(token.text in (value, value.partition("/")[0], value.rpartition("/")[2]) for value in values)
@@ -336,9 +334,8 @@ class Account:
             pieces[-1] = pieces[-1].rpartition(" ")[0]  # the last word may be cut
         if token.quoted and pieces and pieces != [text]:
             return all(self.record.says(piece) for piece in pieces if piece)
-        around = {*self.record.names, *self.record.labels, *self.source.names, self.source.namespace}
         parts = [part for part in text.split("/") if not canonical_kind(part)] if "/" in text else [text]
-        return all(part in around or (len(parts) > 1 and self.record.says(part)) for part in parts)
+        return all(part in self._around or (len(parts) > 1 and self.record.says(part)) for part in parts)
 
 
 def _by_sentences(text: str) -> str:

@@ -140,7 +140,7 @@ def extreme(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]
     rest = [token for token in tokens if token is not word and token not in subjects]
     records = list(passage.records)
     wanted = names_of(*subjects)
-    if not subjects or not passage.is_whole or passage.source.is_cut or len(passage.cited) != len(records):
+    if not subjects or not passage.is_uncut or len(passage.cited) != len(records):
         return CITED
     fields = [token for token in rest if token.has("field") and not token.has("kind")]
     keys = frozenset(name for token in fields for name in token.concept("field").split()) if key == "*" else {key}
@@ -204,7 +204,7 @@ def total(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
     rest = [t for t in tokens if t not in used and not any(t.has(each) for each in _ASIDE)]
     content = [token for token in rest if not token.is_neutral]
     among = [each for each in passage.records if not content or holds(passage, each, content) is not False]
-    is_whole = bool(subjects) or (len(records) == len(among) and passage.is_whole and not passage.source.is_cut)
+    is_whole = bool(subjects) or (len(records) == len(among) and passage.is_uncut)
     is_plain = all(_holds_all(passage, records, token) for token in content)
     if not is_plain or not is_whole or len(records) < 2 or number.quantity is None:
         return CITED

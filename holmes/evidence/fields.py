@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from holmes.evidence.words import Token
 
 
-_STATUS_KEYS: Final = frozenset({"status", "phase", "state", "type", "level", "severity", "lvl"})
 _LEVELS: Final = ("level", "severity", "lvl")
+_STATUS_KEYS: Final = frozenset({"status", "phase", "state", "type", *_LEVELS})
 _BAD_LEVELS: Final = frozenset({"error", "err", "fatal", "critical", "panic", "e", "f"})
 _REASON_KEYS: Final = frozenset({"reason", "status", "phase", "lastreason"})
 _PHASES_IN_PATHS: Final = frozenset({"running", "waiting", "terminated"})
@@ -37,6 +37,22 @@ _WELL: Final = frozenset(
 _WORD = re.compile(r"[a-z]+(?:-[a-z]+)?")
 _STATUS_CODE = re.compile(r"[1-5]\d\d")
 _RATIO = re.compile(r"(\d+)/(\d+)")
+REPLICAS: Final = frozenset({"desired", "replicas", "specreplicas"})
+FREE_TEXT: Final = frozenset({"message", "note", "msg", "error", "err", "description", "changecause"})
+_TOTALS: Final = REPLICAS | {
+    "total", "target", "targets", "container", "maxpods", "maxreplicas", "limits", "hard", "limit",
+}  # fmt: skip
+_PARTS_OF_VALUES: Final = frozenset({"current", "total", "percent", "ago"})
+_LISTS: Final = frozenset({"endpoints", "hosts", "roles", "addresses"})
+_PARTS = re.compile(r"\.|\[[\w.-]{0,60}\]")
+_NODE_PORT = re.compile(r":\d{1,5}/")
+_PORT = re.compile(r"\d{1,5}")
+_MEASURES: Final[tuple[Dimension, ...]] = ("cpu", "memory")
+RESOURCES: Final = frozenset({"limits", "requests", "cpu", "memory", "storage"})
+_LONGEST_VALUE: Final = 2_000
+_UNITS_OF_KEYS: Final = {"ms": "ms", "millis": "ms", "seconds": "s", "secs": "s", "minutes": "m", "bytes": "B"}
+_SHORTEST_KEY: Final = 4
+_ROUNDED: Final = 10
 
 
 def shows(record: Record, state: str, *, last: bool = False, now: bool = False) -> bool | None:
@@ -112,7 +128,7 @@ def _by_status(record: Record, wanted: list[str], *, last: bool) -> Iterator[boo
         if each.labels and each.labels & _conditions(record):
             continue
         if each.key in _STATUS_KEYS and not _is_boolean(each) and (each.key != "type" or record.form == "event"):
-            if each.key in ("level", "severity", "lvl") and not {"error", "warning"} & set(wanted):
+            if each.key in _LEVELS and not {"error", "warning"} & set(wanted):
                 continue
             yield bool(_parts(each.value) & set(wanted))
         if last and each.key == "laststate":
@@ -136,17 +152,20 @@ def _by_reason(record: Record, words: State) -> Iterator[bool]:
 def _named_booleans(record: Record, names: Iterable[str]) -> Iterator[bool]:
     """Boolean fields and statuses of conditions with these names."""
     wanted = frozenset(names)
-    conditions = [
-        each
-        for each in record.fields
-        if each.key == "status" and any(plain_key(label) in wanted for label in each.labels)
-    ]
+    conditions = conditions_of(record, wanted)
     if not conditions and any(plain_key(each.value) in wanted for each in record.fields if each.path == ("type",)):
         conditions = [each for each in record.fields if each.path == ("status",)]  # one condition of a list
     fields = conditions or [each for each in record.fields if each.key in wanted]
     for each in fields:
         if (value := _BOOLEANS.get(each.value.casefold())) is not None:
             yield value
+
+
+def conditions_of(record: Record, names: Iterable[str]) -> list[Field]:
+    """The statuses of conditions with these names."""
+    wanted = frozenset(names)
+    statuses = (each for each in record.fields if each.key == "status")
+    return [each for each in statuses if any(plain_key(label) in wanted for label in each.labels)]
 
 
 def _conditions(record: Record) -> frozenset[str]:
@@ -193,32 +212,6 @@ def _is_boolean(each: Field) -> bool:
 def _parts(value: str) -> set[str]:
     """The words of `Ready,SchedulingDisabled` or `Init:Error`."""
     return {part.strip().casefold() for part in re.split(r"[,:/]", value)} if len(value) <= 120 else set()
-
-
-REPLICAS: Final = frozenset({"desired", "replicas", "specreplicas"})
-FREE_TEXT: Final = frozenset({"message", "note", "msg", "error", "err", "description", "changecause"})
-_TOTALS: Final = REPLICAS | {
-    "total",
-    "target",
-    "targets",
-    "container",
-    "maxpods",
-    "maxreplicas",
-    "limits",
-    "hard",
-    "limit",
-}
-_PARTS_OF_VALUES: Final = frozenset({"current", "total", "percent", "ago"})
-_LISTS: Final = frozenset({"endpoints", "hosts", "roles", "addresses"})
-_PARTS = re.compile(r"\.|\[[\w.-]{0,60}\]")
-_NODE_PORT = re.compile(r":\d{1,5}/")
-_PORT = re.compile(r"\d{1,5}")
-_MEASURES: Final[tuple[Dimension, ...]] = ("cpu", "memory")
-RESOURCES: Final = frozenset({"limits", "requests", "cpu", "memory", "storage"})
-_LONGEST_VALUE: Final = 2_000
-_UNITS_OF_KEYS: Final = {"ms": "ms", "millis": "ms", "seconds": "s", "secs": "s", "minutes": "m", "bytes": "B"}
-_SHORTEST_KEY: Final = 4
-_ROUNDED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,9 +275,15 @@ class Lookup:
             return self._now(leaves + tuple(each for each in parts if each.path[-2] in names), whole)
         return self._now(leaves + parts or found, whole | {plain_key(token.text) for token in tokens})
 
-    def of_path(self, *path: str) -> tuple[Field, ...]:
-        """The fields at exactly this path."""
-        return tuple(each for each in self.record.fields if each.path == path)
+    @property
+    def ready(self) -> tuple[Field, ...]:
+        """The number of ready replicas or containers in `1/2`."""
+        return tuple(each for each in self.record.fields if each.path == ("ready", "current"))
+
+    @property
+    def ready_total(self) -> tuple[Field, ...]:
+        """The total of `ready`."""
+        return tuple(each for each in self.record.fields if each.path == ("ready", "total"))
 
     def _now(self, found: tuple[Field, ...], said: frozenset[str]) -> tuple[Field, ...]:
         """The fields of the previous state, or those of the current one."""

@@ -126,7 +126,7 @@ class Numbers(Account):
         counts_replicas = any(keys_of(self.tokens[place]) == REPLICAS for place in run)
         if not counts_replicas or not self._has("runs") or token.quantity is None:
             return True
-        ready = self._lookup.of_path("ready", "current") or self.record.of(("readyreplicas",))
+        ready = self._lookup.ready or self.record.of(("readyreplicas",))
         return any(has_number(each, token.quantity) for each in ready[:1])
 
     def _all_runs(self, index: int, token: Token) -> Iterator[tuple[int, ...]]:
@@ -180,7 +180,7 @@ class Numbers(Account):
         """`2 of 3 replicas are available`: one field has the part, another the total."""
         part, whole = token.parts
         wholes = self.record.of(("desired", "replicas", "specreplicas", "hard"))
-        wholes = wholes or self._lookup.of_path("ready", "total") or self.record.of(("total", "ready", "current"))
+        wholes = wholes or self._lookup.ready_total or self.record.of(("total", "ready", "current"))
         return (
             bool(fields)
             and all(has_number(each, part) for each in fields)
@@ -344,10 +344,10 @@ class Numbers(Account):
             count = len(entries)
         elif following.concept("kind") == "container":
             named = {each.labels for each in self.record.fields if each.path[:-2] and "containers" in each.path[-3:-1]}
-            totals = [each for each in self.record.fields if each.path == ("ready", "total")]
+            totals = self._lookup.ready_total
             if self.record.form == "row" and totals:
                 is_of_state = bool(states_of(self.tokens) & {"running", "ready"})
-                ready = self._lookup.of_path("ready", "current")
+                ready = self._lookup.ready
                 is_part = ready and ready[0].value != totals[0].value
                 if is_of_state and is_part and "ready" not in states_of(self.tokens):
                     self.doubts.append(token.text)

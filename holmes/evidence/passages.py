@@ -1,9 +1,11 @@
 """Determines the outcome and the lines of a claim's citations, given the cited texts.
 
-Runs in a thread, in pieces, so that no call blocks the interpreter for long; raises `TimeoutError` after the deadline.
+Runs in a thread, in pieces, so that no call blocks the interpreter for long. Raises `TimeoutError` after the deadline.
 Of a large result, only the surroundings of the cited lines are read, so statements about the whole result cannot be
-checked. All tools and citations use the same line numbers: lines end at a line feed and start at 1, a trailing line
-feed does not start another line, and one-line JSON has one line per value as in `readable_json`.
+checked.
+
+All tools and citations use the same line numbers. Lines end at a line feed, and the first line is 1. A trailing line
+feed does not start another line. One-line JSON has one line per value, as in `readable_json`.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ _MERGED: Final = {
     "initcontainerstatuses": "initcontainers",
     "ephemeralcontainerstatuses": "ephemeralcontainers",
 }
+_ORDER: Final = ("not_found", "cited", "checked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +181,6 @@ def plain_key(text: str) -> str:
     return _MERGED.get(plain, plain)
 
 
-_ORDER: Final = ("not_found", "cited", "checked")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """The records of the cited lines, and all parsed records of their result.
@@ -215,6 +213,11 @@ class Passage:
             is_whole=is_one and first.is_whole,
             text="\n".join(each.text for each in passages),
         )
+
+    @property
+    def is_uncut(self) -> bool:
+        """Whether the result is complete and no limit of its command shortened it."""
+        return self.is_whole and not self.source.is_cut
 
     def within(self, first_line: int, last_line: int, text: str) -> Passage:
         """The same result with other cited lines, given as `text`."""

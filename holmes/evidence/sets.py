@@ -90,7 +90,7 @@ def _repeats(passage: Passage, tokens: Sequence[Token], _: Sequence[Token]) -> J
     if not rest and number.text.casefold() not in words_of("repeated"):
         return None
     counts = {sum(record.says(quotes[0]) for record in records) for records in (passage.cited, passage.records)}
-    if not passage.is_whole or passage.source.is_cut:
+    if not passage.is_uncut:
         return CITED
     return CHECKED if counts == {number_of(number)} else not_found(number.text)
 
@@ -121,7 +121,7 @@ def _counted(
 ) -> Judgement:
     """Whether the claimed number of records matches the rest of an assertion."""
     held, all_held = ([holds(passage, each, rest) for each in records] for records in (cited, everything))
-    if None in held or None in all_held or passage.source.is_cut or not passage.is_whole:
+    if None in held or None in all_held or not passage.is_uncut:
         return CITED
     wanted = [part.number("count") for part in number.parts] or [number_of(number)]
     if number.parts and not any(not token.is_neutral for token in rest):
@@ -189,7 +189,7 @@ def _only(passage: Passage, tokens: Sequence[Token], subjects: Sequence[Token]) 
     if any(held[id(record)] is False for record in named):
         return not_found(*(token.text for token in rest if not token.is_neutral))
     others = [held[id(record)] for record in passage.records if not record.names & wanted]
-    is_sure = passage.is_whole and not passage.source.is_cut and len(passage.cited) == len(passage.records)
+    is_sure = passage.is_uncut and len(passage.cited) == len(passage.records)
     is_sure = is_sure and all(held[id(record)] for record in named) and all(other is False for other in others)
     return CHECKED if is_sure else not_found("only") if True in others else CITED
 

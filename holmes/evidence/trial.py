@@ -1,7 +1,7 @@
 """Judges one assertion against one record.
 
-Every token must be accounted for. It has no meaning of its own, is in the field that the adjacent words name, is
-computed from the record, or is a state that the record shows. The remaining tokens are doubts.
+Every token must be accounted for: it has no meaning, is in the field that the adjacent words name, is computed, or is a
+state of the record. The remaining tokens are doubts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from holmes.evidence.accounts import are_nothing
-from holmes.evidence.fields import has_value, numbers_of, shows
+from holmes.evidence.fields import conditions_of, has_value, numbers_of, shows
 from holmes.evidence.numbers import Numbers
 from holmes.evidence.phrases import denied_tokens, is_unreal, said_in, stem
 from holmes.evidence.records import plain_key
@@ -153,12 +153,7 @@ class Trial(Numbers):
         ):
             return set()
         names = lexicon().states[token.concept("state")].conditions.split() if token.has("state") else ()
-        fields = [
-            each
-            for each in self.record.fields
-            if each.key == "status"
-            and any(plain_key(label) in (*names, plain_key(token.text)) for label in each.labels)
-        ]
+        fields = conditions_of(self.record, (*names, plain_key(token.text)))
         if not fields and (self._lookup.names_field(token) or names):
             fields = list(self._lookup.of((token,))) or list(self.record.of(names))
         self._note_elements(fields)
@@ -190,7 +185,7 @@ class Trial(Numbers):
         following = self.tokens[index + 1 : index + 2]
         has_object = any(t.is_value or t.shape == "number" or self._lookup.names_field(t) for t in following)
         if token.concept("state") in _WITH_OBJECT and has_object and not token.quoted:
-            counts = [number.number("count") for number in numbers_of(self._lookup.of_path("ready", "current"))]
+            counts = [number.number("count") for number in numbers_of(self._lookup.ready)]
             claimed = [each.quantity.number("count") for each in following if each.is_count and each.quantity]
             if counts and claimed and counts != claimed:
                 self.doubts.append(token.text)  # `runs 5 replicas`, but not all are ready
@@ -227,7 +222,7 @@ class Trial(Numbers):
         is_none = any(token.text.casefold() in words_of("nobody") for token in self.tokens)
         is_none = is_none or any(one.has("none") and other.has("kind") for one, other in pairwise(self.tokens))
         fields = self._lookup.of(self._with_field(state)) if is_none else ()
-        counts = [number.number("count") for number in numbers_of(self._lookup.of_path("ready", "current") or fields)]
+        counts = [number.number("count") for number in numbers_of(self._lookup.ready or fields)]
         if not fields or not counts or None in counts:
             return False
         self._judge("none", shown=not any(counts))
@@ -264,7 +259,7 @@ class Trial(Numbers):
     def _is_of_another(self, index: int, token: Token) -> bool:
         """Whether a state belongs to another object, for example the node of a pod."""
         own = {canonical_kind(self.record.kind), self.source.kind, "event"}
-        if token.concept("kind") == "pod" and self._has("none") and self._lookup.of_path("ready", "current"):
+        if token.concept("kind") == "pod" and self._has("none") and self._lookup.ready:
             return False  # `no pod is ready`, for a workload that counts its pods
         after = next((each for each in self.tokens[index + 1 :] if not (each.is_neutral or each.has("not"))), None)
         is_of_state = after is not None and after.has("state") and not after.has("field")
@@ -272,7 +267,7 @@ class Trial(Numbers):
             after is not None and after.concept("state") in ("ready", "notready", "available")
         )
         if token.concept("kind") == "container":
-            ready, total = self._lookup.of_path("ready", "current"), self._lookup.of_path("ready", "total")
+            ready, total = self._lookup.ready, self._lookup.ready_total
             is_counted = any(each.shape == "number" for each in self.tokens)
             is_of_all = bool(states_of(self.tokens) & {"running", "ready"}) and not is_counted
             return bool(ready and total) and ready[0].value != total[0].value and is_of_all

@@ -52,6 +52,11 @@ _MAX_TIMEOUTS = 3
 _MAX_CHECKS = 1_000
 _CACHED_CHARACTERS = 32_000_000
 _ID_IN_NOTE = re.compile(r"\bresults? ([0-9a-f]{12,64})\b")
+LEDGER_HEADING: Final = (
+    "Proved so far, each claim with its evidence (result id and lines; cite them again as they are):"
+)
+_MAX_CITATIONS_OF_A_CLAIM = 5
+_WORD = re.compile(r"\w+")
 
 
 class CitationVerifier:
@@ -247,13 +252,6 @@ def marker_of(citation: Citation) -> Marker:
         outcome=citation.outcome,
         missing=citation.missing,
     )
-
-
-LEDGER_HEADING: Final = (
-    "Proved so far, each claim with its evidence (result id and lines; cite them again as they are):"
-)
-_MAX_CITATIONS_OF_A_CLAIM = 5
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,21 @@ Tag: TypeAlias = tuple[str, str]
 
 _FILE: Final = Path(__file__).with_name("lexicon.yaml")
 _PRONOUNS: Final = ("c", "d", "j", "l", "m", "n", "s", "t", "qu")
+Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
+MAX_TOKENS: Final = 200
+_QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
+_COMMAND = re.compile(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
+_PIECE = re.compile(
+    rf"(?P<quantity>{QUANTITY.pattern})"
+    r"|(?P<name>[^\W\d_][\w]*(?:[-./:@=+]+\w+)+|\d[\w]*(?:[-./:@=+]+\w+)+|\w*(?:\d\w*[^\W\d]|[^\W\d]\w*\d|_\w)\w*)"
+    r"|(?P<elided>[^\W\d_]{1,2}')(?=\w)|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?)|(?P<end>[;,()|!?]|:(?=\s|$)|\s[—–-]\s|→|->|\.(?=\s|$))"  # noqa: RUF001
+)
+_CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
+_LONGEST_PHRASE = 4
+_LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
+_OF_LABELS: Final = frozenset({("neutral", ""), ("noun", "")})
+_NEW: Final = frozenset({";", ".", "!", "?"})
+_TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +79,6 @@ def words_of(category: str) -> frozenset[str]:
 
 @cache
 def lexicon() -> Lexicon:
-    """The lexicon."""
     import yaml
 
     raw = yaml.load(_FILE.read_text(encoding="utf-8"), yaml.CSafeLoader)
@@ -103,23 +117,6 @@ def _parts(phrase: str) -> Iterator[str]:
             yield rest
         else:
             yield part
-
-
-Shape: TypeAlias = Literal["word", "name", "number", "quote", "end"]
-MAX_TOKENS: Final = 200
-_QUOTED = re.compile(r"`([^`]+)`|\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<![\w'])'([^'\n]{2,})'(?!\w)")
-_COMMAND = re.compile(r"(?:\$ )?(?:kubectl|helm|oc|docker|crictl|curl|grep|journalctl)\s")
-_PIECE = re.compile(
-    rf"(?P<quantity>{QUANTITY.pattern})"
-    r"|(?P<name>[^\W\d_][\w]*(?:[-./:@=+]+\w+)+|\d[\w]*(?:[-./:@=+]+\w+)+|\w*(?:\d\w*[^\W\d]|[^\W\d]\w*\d|_\w)\w*)"
-    r"|(?P<elided>[^\W\d_]{1,2}')(?=\w)|(?P<word>[^\W\d_]+(?:'[^\W\d_]+)?)|(?P<end>[;,()|!?]|:(?=\s|$)|\s[—–-]\s|→|->|\.(?=\s|$))"  # noqa: RUF001
-)
-_CAMEL_CASE = re.compile(r"[a-z][A-Z]|[A-Z]{2,}[a-z]")
-_LONGEST_PHRASE = 4
-_LABEL = re.compile(r"\s*\**([^\W\d_][^\d`\"“„«:;,.]{1,40}?)\**:\**\s+(?=\S)")
-_OF_LABELS: Final = frozenset({("neutral", ""), ("noun", "")})
-_NEW: Final = frozenset({";", ".", "!", "?"})
-_TIMES_SUFFIX = re.compile(r"(?<=\d)[-‑](?=(?:mal|fois|times)\b)")  # noqa: RUF001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,14 @@ _ERROR_KEYS = ("error", "err", "exception", "stack_trace", "stacktrace", "stack"
 _STATUS_KEYS = ("status", "status_code", "statusCode", "code", "http_status", "exitCode", "exit_code")
 
 LineRole = Literal["head", "indented", "stray"]
+_SAMPLE_CHARACTERS = 60_000
+_SAMPLE_LINES = 300
+_HEADER_WORD = r"[A-Z][A-Z0-9_%/.-]*(?:\([A-Za-z%]+\))?"
+_TABLE_HEADER = re.compile(rf"{_HEADER_WORD}(?: {_HEADER_WORD})*(?: {{2,}}{_HEADER_WORD}(?: {_HEADER_WORD})*)+ *$")
+_EVENT_HEADER = re.compile(r"(?=.*\bTYPE\b)(?=.*\bREASON\b)(?=.*\bMESSAGE\b)")
+_YAML_LINE = re.compile(r"\s*(?:- )*(?:\"[^\"]+\"|'[^']+'|[\w.$/@*-][\w .$/@()-]*):(?: |$)|\s*- \S|---|\s*#|\s*$")
+_YAML_START = re.compile(r"(?m)^(?:apiVersion|kind|items|metadata): ?|^- \w+:")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,16 +167,6 @@ def _first(fields: dict[str, object], keys: tuple[str, ...]) -> str:
         if isinstance(value, dict):
             return json.dumps(value)
     return ""
-
-
-_SAMPLE_CHARACTERS = 60_000
-_SAMPLE_LINES = 300
-_HEADER_WORD = r"[A-Z][A-Z0-9_%/.-]*(?:\([A-Za-z%]+\))?"
-_TABLE_HEADER = re.compile(rf"{_HEADER_WORD}(?: {_HEADER_WORD})*(?: {{2,}}{_HEADER_WORD}(?: {_HEADER_WORD})*)+ *$")
-_EVENT_HEADER = re.compile(r"(?=.*\bTYPE\b)(?=.*\bREASON\b)(?=.*\bMESSAGE\b)")
-_YAML_LINE = re.compile(r"\s*(?:- )*(?:\"[^\"]+\"|'[^']+'|[\w.$/@*-][\w .$/@()-]*):(?: |$)|\s*- \S|---|\s*#|\s*$")
-_YAML_START = re.compile(r"(?m)^(?:apiVersion|kind|items|metadata): ?|^- \w+:")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\ud800-\udfff\ufffd]")
 
 
 def detect(text: str) -> PreviewKind:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -77,6 +76,34 @@ _STATUS = re.compile(
     r'" (\d{3}) |\b(?:status|status_?code|http_status|code|response)"?[=: ]\s*"?(\d{3})\b'
     r"|\bexit(?:ed with)?[ _]?(?:code|status)?[=: ]+(\d{1,3})\b"
 )
+_HEALTHY = frozenset(
+    {
+        "", "running", "completed", "succeeded", "active", "bound", "ready", "available", "true", "normal", "healthy",
+        "synced", "deployed", "complete", "ok", "yes", "established", "valid", "issued", "success", "none", "<none>",
+        "clusterip", "nodeport", "loadbalancer", "externalname", "opaque", "approved,issued", "up", "pass", "passed",
+        "progressing", "initialized", "podscheduled", "containersready", "terminated", "started", "reconciled",
+        "online", "open", "enabled", "created", "pulled", "scheduled", "on", "connected", "superseded",
+    }
+)  # fmt: skip
+_BAD = (
+    "backoff", "err", "fail", "oomkilled", "evicted", "notready", "unknown", "crash", "invalid", "lost", "deadline",
+    "unhealthy", "degraded", "terminating", "pending", "schedulingdisabled", "outofsync", "missing",
+    "containercreating", "init:", "podinitializing", "false", "released", "stalled", "unschedulable", "nodelost",
+    "containercannotrun",
+    "warning", "critical", "down", "suspended", "conflict", "exhausted", "expired", "rejected", "denied", "timeout",
+)  # fmt: skip
+_MILDLY_BAD = ("terminating", "pending", "containercreating", "podinitializing", "false", "released", "suspended")
+NEGATIVE_CONDITIONS = ("Pressure", "Unavailable", "Failed", "Failure", "Degraded", "Stalled", "Disruption", "Problem",
+                       "Deadlock", "Terminating", "Dangling", "FailureTarget", "NonStructuralSchema")  # fmt: skip
+_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(%|[num]|[kKMGT]i?|[EP]i|)(?: \(.*)?$")
+_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?: ago)?$")
+_UNITS = {
+    "": 1.0, "%": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
+    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,
+}  # fmt: skip
+_SAMPLE = 20_000
+_FAR = 3.5
+_MOST = 12.0
 
 
 def level_of(line: str) -> float | None:
@@ -146,36 +173,6 @@ def status_of(line: str) -> tuple[str, float] | None:
     return status, 1.0 if status in {"401", "403", "429", "408"} else 0.3 if status >= "400" else INFO
 
 
-_HEALTHY = frozenset(
-    {
-        "", "running", "completed", "succeeded", "active", "bound", "ready", "available", "true", "normal", "healthy",
-        "synced", "deployed", "complete", "ok", "yes", "established", "valid", "issued", "success", "none", "<none>",
-        "clusterip", "nodeport", "loadbalancer", "externalname", "opaque", "approved,issued", "up", "pass", "passed",
-        "progressing", "initialized", "podscheduled", "containersready", "terminated", "started", "reconciled",
-        "online", "open", "enabled", "created", "pulled", "scheduled", "on", "connected", "superseded",
-    }
-)  # fmt: skip
-_BAD = (
-    "backoff", "err", "fail", "oomkilled", "evicted", "notready", "unknown", "crash", "invalid", "lost", "deadline",
-    "unhealthy", "degraded", "terminating", "pending", "schedulingdisabled", "outofsync", "missing",
-    "containercreating", "init:", "podinitializing", "false", "released", "stalled", "unschedulable", "nodelost",
-    "containercannotrun",
-    "warning", "critical", "down", "suspended", "conflict", "exhausted", "expired", "rejected", "denied", "timeout",
-)  # fmt: skip
-_MILDLY_BAD = ("terminating", "pending", "containercreating", "podinitializing", "false", "released", "suspended")
-NEGATIVE_CONDITIONS = ("Pressure", "Unavailable", "Failed", "Failure", "Degraded", "Stalled", "Disruption", "Problem",
-                       "Deadlock", "Terminating", "Dangling", "FailureTarget", "NonStructuralSchema")  # fmt: skip
-_NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(%|[num]|[kKMGT]i?|[EP]i|)(?: \(.*)?$")
-_DURATION = re.compile(r"(?:(\d+)y)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?: ago)?$")
-_UNITS = {
-    "": 1.0, "%": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-    "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60,
-}  # fmt: skip
-_SAMPLE = 20_000
-_FAR = 3.5
-_MOST = 12.0
-
-
 def badness_of(value: str, *, total: int, count: int) -> float:
     """The severity of a state, 0 to 18; lower if many objects share it."""
     lowered = value.lower()
@@ -238,6 +235,8 @@ class Spread:
     @classmethod
     def of(cls, numbers: Sequence[float]) -> Spread:
         """The spread of `numbers` (at least one); of many numbers, an even sample is used."""
+        import statistics  # imported late: previews of text do not need it
+
         sample = numbers[:: max(1, len(numbers) // _SAMPLE)]
         logs = [_log(number) for number in sample]
         middle = statistics.median(logs)

@@ -57,6 +57,24 @@ _LINES_PER_BREAK: Final = 3
 _SHORTEST_REST: Final = 4
 _SHORTEST_MIDDLE: Final = 16
 _SURE_REST: Final = 12
+_STEP_CHARACTERS: Final = 256 * 1024
+_UNPACKED_BYTES: Final = 4 * 1024 * 1024
+_UNPACKED_PER_CHARACTER: Final = 4
+_BATCH_CHARACTERS: Final = 128 * 1024
+# A document separator between decoded words, so that no match spans two words.
+_GAP: Final = "\n---\n"
+_MOST_LINES: Final = 40_000
+_FIRST, _SECOND, _THIRD = (
+    "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
+)
+# ASCII bytes have no high bit. One of four thousand random words passes this test.
+_TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
+_HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
+# UTF-16 with a byte order mark, gzip, zlib.
+_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
+_WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
+_LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
 
 
 def private_keys(window: Window) -> Iterator[Span]:
@@ -195,27 +213,6 @@ def _next_part(text: str, end: int) -> tuple[int, int] | None:
 
 def _is_random(word: str) -> bool:
     return any(map(str.isupper, word)) and any(map(str.islower, word)) and any(map(str.isdigit, word))
-
-
-_STEP_CHARACTERS: Final = 256 * 1024
-_UNPACKED_BYTES: Final = 4 * 1024 * 1024
-_UNPACKED_PER_CHARACTER: Final = 4
-_BATCH_CHARACTERS: Final = 128 * 1024
-# A document separator between decoded words, so that no match spans two words.
-_GAP: Final = "\n---\n"
-_MOST_LINES: Final = 40_000
-
-_FIRST, _SECOND, _THIRD = (
-    "".join(letter for number, letter in enumerate(BASE64_LETTERS) if not number & bit) for bit in (32, 8, 2)
-)
-# ASCII bytes have no high bit. One of four thousand random words passes this test.
-_TEXT: Final = re.compile(rf"(?:[{_FIRST}][{_SECOND}][{_THIRD}][{BASE64_LETTERS}]){{4}}")
-_HEX_TEXT: Final = re.compile(r"(?:(?:0[9aAdD]|[2-7][0-9a-fA-F])){10}")
-_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){10,}+(?![A-Za-z0-9+/=_\-])")
-# UTF-16 with a byte order mark, gzip, zlib.
-_OTHER_STARTS: Final = ("//4", "//5", "/v8", "H4sI", "eJ", "eN", "eA")
-_WORD: Final = re.compile(r"[A-Za-z0-9+/_\-]+")
-_LINE: Final = re.compile(r"(?:\\r)?\\n[ \t]{0,40}|[ \t\"\\]{0,4}\r?\n[ \t#>|\"'+\-]{0,80}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,58 @@ _ENTRY: Final = re.compile(
     r"|\\{0,7}\"(?P<quoted>[^\"\n\\]{0,4000})\\{0,7}\"|(?P<plain>[^\s\]\[}{\",]{1,4000}))"
 )
 _AROUND: Final = 2000
+_Q: Final = r"\\{0,7}[\"']?"
+_BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]|#[^\n]{0,200}\n){0,200}+"
+_NAMES: Final = (
+    r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id"
+    r"|label|param|setting|title|path)"
+)
+_VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
+_IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
+# Another field between name and value: `sensitive: true`, `"type":"string",`.
+_FIELD: Final = (
+    rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"
+    r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|\[[^\[\]\n]{0,200}\]|\{\}"
+    r"|[^\s\"'\\,;{}\[\]]{0,100}(?:[ \t][^\s\"'\\,;{}\[\]:=]{1,40}){0,12})"
+    rf"{_BREAK}){{0,3}}"
+)
+_NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_.:/\-]{{0,100}}+)"
+_NAME_FIRST: Final = re.compile(
+    rf"{_NAMES}(?<![a-z0-9_\-]name)(?<![a-z0-9_\-]key){_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_./\-]{{0,100}}+){_Q},?"
+    rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
+)
+_VALUE_FIRST: Final = re.compile(
+    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|''){{1,400}}+)\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
+    r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
+    rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
+)
+_ATTRIBUTE: Final = re.compile(r"<(?P<tag>[a-z_][a-z0-9_:.\-]{0,60})(?P<attributes>[ \t\n][^<>]{1,1000})>?")
+_NAME_ATTRIBUTE: Final = re.compile(
+    rf"\b{_NAMES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']"
+)
+_VALUE_ATTRIBUTE: Final = re.compile(
+    rf"\b{_VALUES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}(?P<quote>[\"'])(?P<secret>[^\"'\n\\]{{1,1000}})\\{{0,7}}(?P=quote)"
+)
+_BROKEN_ATTRIBUTE: Final = re.compile(
+    r"(?P<name>[a-z_][a-z0-9_:.\-]{0,60})(?:[ \t]{0,8}\n\s{0,80}=\s{0,80}|[ \t]{0,8}=[ \t]{0,8}\n\s{0,80})"
+    r"(?P<quote>[\"'])(?P<secret>[^\"'\n]{1,1000})(?P=quote)"
+)
+_ELEMENT: Final = re.compile(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
+_OPENING: Final = re.compile(
+    r"<(?P<tag>[A-Za-z_][\w.:\-]{0,60})(?P<attributes>[ \t\n][^<>]{0,400})?>\s{0,80}(?:<!\[CDATA\[)?"
+)
+_VALUE_TAG: Final = r"(?:string|value|param-value|property-value|val)"
+_NAME_TAG: Final = r"(?:key|name|string|entry|param-name|property-name)"
+_LABELS: Final = re.compile(
+    rf"<(?:{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})</[a-z\-]{{1,30}}|(?P<tag>[a-z_]{{1,30}}[ \t]"
+    rf"[^<>]{{1,200}}))>"
+    rf"\s{{0,80}}<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})<"
+)
+_TURNED_LABELS: Final = re.compile(
+    rf"<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})</[a-z\-]{{1,30}}>"
+    rf"\s{{0,80}}<{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})<"
+)
+_ELEMENT_CHARACTERS: Final = 1000
 
 
 def dumped_secrets(window: Window) -> Iterator[Span]:
@@ -118,60 +170,6 @@ def _text_of(numbers: str) -> str:
 
 def _span(window: Window, place: tuple[int, int], label: str, secret: str) -> Span:
     return Span(start=window.start + place[0], end=window.start + place[1], label=label, secret=secret)
-
-
-_Q: Final = r"\\{0,7}[\"']?"
-_BREAK: Final = r"(?:[\s,;]{1,200}+|\\{1,7}[nrt]|#[^\n]{0,200}\n){0,200}+"
-_NAMES: Final = (
-    r"(?:name|key|parameterkey|parametername|option_name|optionname|field|property|variable|id"
-    r"|label|param|setting|title|path)"
-)
-_VALUES: Final = r"(?:value|parametervalue|option_value|optionvalue|defaultvalue|default|val|content)"
-_IS: Final = r"[ \t]{0,24}[:=][ \t]{0,40}"
-# Another field between name and value: `sensitive: true`, `"type":"string",`.
-_FIELD: Final = (
-    rf"(?:{_Q}(?!{_NAMES}\b|{_VALUES}\b)[a-z_][a-z0-9_\-]{{0,40}}{_Q}{_IS}"
-    r"(?:\\{0,7}[\"'][^\"'\n\\]{0,200}\\{0,7}[\"']|\[[^\[\]\n]{0,200}\]|\{\}"
-    r"|[^\s\"'\\,;{}\[\]]{0,100}(?:[ \t][^\s\"'\\,;{}\[\]:=]{1,40}){0,12})"
-    rf"{_BREAK}){{0,3}}"
-)
-_NAME: Final = rf"{_NAMES}{_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_.:/\-]{{0,100}}+)"
-_NAME_FIRST: Final = re.compile(
-    rf"{_NAMES}(?<![a-z0-9_\-]name)(?<![a-z0-9_\-]key){_Q}{_IS}{_Q}(?P<name>[a-z_/][a-z0-9_./\-]{{0,100}}+){_Q},?"
-    rf"{_BREAK}{_FIELD}(?P<open>{_Q}){_VALUES}{_Q}{_IS}"
-)
-_VALUE_FIRST: Final = re.compile(
-    rf"value{_Q}{_IS}(?:\\{{0,7}}(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\n\\]|''){{1,400}}+)\\{{0,7}}(?P=quote)|(?P<plain>[^\s\"'\\,;{{}}\[\]][^\s\"'\\,;}}\]]{{0,400}})"
-    r"|[|>][+\-]?[ \t]{0,8}\n(?P<block>(?:[ \t]{2,80}[^\s:][^\n:]{0,2000}\n){1,20}))"
-    rf"{_BREAK}{_FIELD}{_Q}{_NAME}"
-)
-_ATTRIBUTE: Final = re.compile(r"<(?P<tag>[a-z_][a-z0-9_:.\-]{0,60})(?P<attributes>[ \t\n][^<>]{1,1000})>?")
-_NAME_ATTRIBUTE: Final = re.compile(
-    rf"\b{_NAMES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}[\"'](?P<name>[^\"'\\]{{1,120}})\\{{0,7}}[\"']"
-)
-_VALUE_ATTRIBUTE: Final = re.compile(
-    rf"\b{_VALUES}\s{{0,8}}=\s{{0,8}}\\{{0,7}}(?P<quote>[\"'])(?P<secret>[^\"'\n\\]{{1,1000}})\\{{0,7}}(?P=quote)"
-)
-_BROKEN_ATTRIBUTE: Final = re.compile(
-    r"(?P<name>[a-z_][a-z0-9_:.\-]{0,60})(?:[ \t]{0,8}\n\s{0,80}=\s{0,80}|[ \t]{0,8}=[ \t]{0,8}\n\s{0,80})"
-    r"(?P<quote>[\"'])(?P<secret>[^\"'\n]{1,1000})(?P=quote)"
-)
-_ELEMENT: Final = re.compile(r"</(?P<name>[A-Za-z_][\w.:\-]{0,60})>")
-_OPENING: Final = re.compile(
-    r"<(?P<tag>[A-Za-z_][\w.:\-]{0,60})(?P<attributes>[ \t\n][^<>]{0,400})?>\s{0,80}(?:<!\[CDATA\[)?"
-)
-_VALUE_TAG: Final = r"(?:string|value|param-value|property-value|val)"
-_NAME_TAG: Final = r"(?:key|name|string|entry|param-name|property-name)"
-_LABELS: Final = re.compile(
-    rf"<(?:{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})</[a-z\-]{{1,30}}|(?P<tag>[a-z_]{{1,30}}[ \t]"
-    rf"[^<>]{{1,200}}))>"
-    rf"\s{{0,80}}<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})<"
-)
-_TURNED_LABELS: Final = re.compile(
-    rf"<{_VALUE_TAG}>\s{{0,40}}(?P<secret>[^<>\n]{{1,400}})</[a-z\-]{{1,30}}>"
-    rf"\s{{0,80}}<{_NAME_TAG}>\s{{0,40}}(?P<name>[^<>\n]{{1,80}})<"
-)
-_ELEMENT_CHARACTERS: Final = 1000
 
 
 def paired_secrets(window: Window) -> Iterator[Span]:

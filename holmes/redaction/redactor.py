@@ -36,6 +36,13 @@ if TYPE_CHECKING:
 
 # The maximum depth of nested encodings.
 _MOST_LEVELS: Final = 3
+# Redacting a text of this size takes about a millisecond.
+SHORT_TEXT_CHARACTERS: Final = 16 * 1024
+_PIECES_AT_ONCE: Final = 4096
+_PLAIN = logging.Formatter()
+MASKED: Final = "***"
+_SHORT_CHARACTERS: Final = 8
+_LONG_CHARACTERS: Final = 16
 
 
 class Search:
@@ -124,15 +131,6 @@ def _shows(window: Window, kind: Kind) -> bool:
     return not (kind.long_word and window.long_word < 0) and any(
         window.has(literal, folded=kind.folded) for literal in kind.literals
     )
-
-
-# Redacting a text of this size takes about a millisecond.
-SHORT_TEXT_CHARACTERS: Final = 16 * 1024
-_PIECES_AT_ONCE: Final = 4096
-_PLAIN = logging.Formatter()
-MASKED: Final = "***"
-_SHORT_CHARACTERS: Final = 8
-_LONG_CHARACTERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,87 +26,6 @@ _ESCAPED_QUOTE: Final = re.compile(r"(?<!\\)\\*+(\"|')|\n")
 _SCAN_CHARACTERS: Final = 256 * 1024
 BLOCK_SCALAR: Final = re.compile(r"[|>][+\-0-9]{0,2}[ \t]*(?:#[^\n]*)?(?=\r?\n)")
 _MARKS: Final = " +-\t"
-
-
-def closes(backslashes: int, depth: int) -> bool:
-    """Whether a quote after this many backslashes ends a string whose quotes have `depth` of them."""
-    return backslashes < depth or backslashes % (2 * depth + 2) == depth
-
-
-def closing_quote(text: str, start: int, quote: str, limit: int) -> int:
-    """The end of the string at `start`, after `quote`: its closing quote, the end of its line or `limit`."""
-    limit = min(limit, start + _SCAN_CHARACTERS)
-    if quote == '"':
-        match = _DOUBLE_QUOTED.match(text, start, limit)
-        return match.end() if match else start
-    if len(quote) == 1:
-        return _closing_single(text, start, quote, limit)
-    depth = len(quote) - 1
-    for match in _ESCAPED_QUOTE.finditer(text, start, limit):
-        if match[1] is None:
-            return match.start()
-        backslashes = match.end() - match.start() - 1
-        if match[1] == quote[-1] and closes(backslashes, depth):
-            return match.end() - 1 - min(backslashes, depth)
-    return limit
-
-
-def _closing_single(text: str, start: int, quote: str, limit: int) -> int:
-    line_end = text.find("\n", start, limit)
-    limit = limit if line_end < 0 else line_end
-    if text.startswith(quote, start):
-        return start
-    position = text.find(quote, start, limit)
-    # YAML doubles a quote inside a string.
-    while position >= 0 and quote == "'" and text.startswith("''", position):
-        position = text.find(quote, position + 2, limit)
-    return limit if position < 0 else position
-
-
-def column_of(line: str) -> int:
-    """The column of the content. List dashes and diff marks count as blanks; a blank line gives -1."""
-    content = line.strip()
-    if not content:
-        return -1
-    if content in {"-", "+"}:
-        return len(line) - len(line.lstrip())
-    return len(line) - len(line.lstrip(_MARKS))
-
-
-def next_line(text: str, position: int) -> tuple[int, int]:
-    """Start and end (without the line break) of the line after `position`; -1, -1 at the end of the text."""
-    line_break = text.find("\n", position)
-    if line_break < 0 or line_break + 1 >= len(text):
-        return -1, -1
-    start = line_break + 1
-    end = text.find("\n", start)
-    return start, len(text) if end < 0 else end
-
-
-def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
-    """Start and end of every line after `position`."""
-    start, end = next_line(text, position)
-    while start >= 0:
-        yield start, end
-        start, end = next_line(text, end)
-
-
-def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
-    """The lines after `position` with an indentation deeper than `column`.
-
-    Returns the start of the first and the end of the last line; equal if there are none.
-    """
-    first = last = -1
-    for start, end in lines_from(text, position):
-        line = text[start : min(end, start + 4096)]
-        if line.strip():
-            if len(line) - len(line.lstrip(" \t")) <= column:
-                break
-            first = start if first < 0 else first
-            last = end
-    return (first, last) if first >= 0 else (position, position)
-
-
 # A complete reference. Other text may follow it.
 _VARIABLE: Final = re.compile(
     r"\{\{(?P<braces>[A-Z][a-z0-9]+)\}\}|\$?\{\{[^{}\n]*\}\}|\$\{[A-Za-z_!#*0-9][^{}\n]*\}|\$\([A-Za-z_.</][^()\n]*\)|\$\(\([^()\n]*\)\)"
@@ -197,6 +116,85 @@ _LONG_WORD: Final = 12
 # This part of a word shows its mix of letters.
 _JUDGED_CHARACTERS: Final = 128
 _SHORT_WORD: Final = 6
+
+
+def closes(backslashes: int, depth: int) -> bool:
+    """Whether a quote after this many backslashes ends a string whose quotes have `depth` of them."""
+    return backslashes < depth or backslashes % (2 * depth + 2) == depth
+
+
+def closing_quote(text: str, start: int, quote: str, limit: int) -> int:
+    """The end of the string at `start`, after `quote`: its closing quote, the end of its line or `limit`."""
+    limit = min(limit, start + _SCAN_CHARACTERS)
+    if quote == '"':
+        match = _DOUBLE_QUOTED.match(text, start, limit)
+        return match.end() if match else start
+    if len(quote) == 1:
+        return _closing_single(text, start, quote, limit)
+    depth = len(quote) - 1
+    for match in _ESCAPED_QUOTE.finditer(text, start, limit):
+        if match[1] is None:
+            return match.start()
+        backslashes = match.end() - match.start() - 1
+        if match[1] == quote[-1] and closes(backslashes, depth):
+            return match.end() - 1 - min(backslashes, depth)
+    return limit
+
+
+def _closing_single(text: str, start: int, quote: str, limit: int) -> int:
+    line_end = text.find("\n", start, limit)
+    limit = limit if line_end < 0 else line_end
+    if text.startswith(quote, start):
+        return start
+    position = text.find(quote, start, limit)
+    # YAML doubles a quote inside a string.
+    while position >= 0 and quote == "'" and text.startswith("''", position):
+        position = text.find(quote, position + 2, limit)
+    return limit if position < 0 else position
+
+
+def column_of(line: str) -> int:
+    """The column of the content. List dashes and diff marks count as blanks; a blank line gives -1."""
+    content = line.strip()
+    if not content:
+        return -1
+    if content in {"-", "+"}:
+        return len(line) - len(line.lstrip())
+    return len(line) - len(line.lstrip(_MARKS))
+
+
+def next_line(text: str, position: int) -> tuple[int, int]:
+    """Start and end (without the line break) of the line after `position`; -1, -1 at the end of the text."""
+    line_break = text.find("\n", position)
+    if line_break < 0 or line_break + 1 >= len(text):
+        return -1, -1
+    start = line_break + 1
+    end = text.find("\n", start)
+    return start, len(text) if end < 0 else end
+
+
+def lines_from(text: str, position: int) -> Iterator[tuple[int, int]]:
+    """Start and end of every line after `position`."""
+    start, end = next_line(text, position)
+    while start >= 0:
+        yield start, end
+        start, end = next_line(text, end)
+
+
+def indented_block(text: str, position: int, column: int) -> tuple[int, int]:
+    """The lines after `position` with an indentation deeper than `column`.
+
+    Returns the start of the first and the end of the last line; equal if there are none.
+    """
+    first = last = -1
+    for start, end in lines_from(text, position):
+        line = text[start : min(end, start + 4096)]
+        if line.strip():
+            if len(line) - len(line.lstrip(" \t")) <= column:
+                break
+            first = start if first < 0 else first
+            last = end
+    return (first, last) if first >= 0 else (position, position)
 
 
 def refers(value: str) -> bool:

@@ -44,6 +44,43 @@ _ESCAPED_START: Final = re.compile(_ESCAPED + r"[\[\]]")
 _C1: Final = re.compile("[\x90\x98\x9b\x9d-\x9f\u241b]")
 _ASCII: Final = bytes(range(128))
 _STEP_CHARACTERS: Final = 256 * 1024
+_URL: Final = r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+"
+_ENTITY: Final = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,12});"
+_ESCAPE: Final = (
+    r"\\{1,8}(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}"
+    r"|(?:0?0[1-7][0-7]|0?1[0-7]{2})(?![0-9]))"
+)
+# A printed text contains none, but a decoded text may.
+_SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
+# Zero-width characters, marks of the reading order, soft hyphens, byte order marks.
+_UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
+_WIDE: Final = "\uff01-\uff5e"
+_WIDE_DISTANCE: Final = 0xFEE0
+_RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
+_UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
+# Traces of an encoding: a character that is fast to search, and a pattern that starts with it.
+_TRACES: Final = (
+    ("%", re.compile(_URL)),
+    ("&", re.compile(_ENTITY)),
+    ("\\", re.compile(_ESCAPE)),
+    ("\x00", re.compile("\x00+")),
+    ("\x1b", re.compile(_SEQUENCE)),
+)
+# `kubectl describe` prints one word of a command per line below these names.
+_COMMAND_NAMES: Final = ("Command:", "Args:")
+_COMMAND: Final = re.compile(
+    r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
+    r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
+)
+_WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
+# The context of a decoded span, extended to the next border of a word.
+_AROUND: Final = 320
+_BORDER_CHARACTERS: Final = 400
+_BORDERS: Final = re.compile(r"[\s\"',;]")
+# A document separator between two spans, so that no match crosses it.
+_GAP: Final = "\n---\n"
+_PARTS_AT_ONCE: Final = 4096
+_MOST_SMALL: Final = 2**32
 
 
 def strip_escape_sequences(text: str, beyond: str | None = None) -> str:
@@ -85,46 +122,6 @@ def _has_written(text: str) -> bool:
         or ("#" in text and "#033" in text)
         or ("\\" in text and _ESCAPED_START.search(text) is not None)
     )
-
-
-_URL: Final = r"%[0-7][0-9A-Fa-f]|(?:%[89A-Fa-f][0-9A-Fa-f])+"
-_ENTITY: Final = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,12});"
-_ESCAPE: Final = (
-    r"\\{1,8}(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,6}\}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}"
-    r"|(?:0?0[1-7][0-7]|0?1[0-7]{2})(?![0-9]))"
-)
-# A printed text contains none, but a decoded text may.
-_SEQUENCE: Final = r"\x1b\[[0-9;]{0,20}[A-Za-z]"
-# Zero-width characters, marks of the reading order, soft hyphens, byte order marks.
-_UNSEEN: Final = "\u00ad\u034f\u061c\u115f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
-_WIDE: Final = "\uff01-\uff5e"
-_WIDE_DISTANCE: Final = 0xFEE0
-_RARE: Final = re.compile(f"[{_UNSEEN}]+|[{_WIDE}]")
-_UNSEEN_SIGN: Final = re.compile(f"[\x00{_UNSEEN}]")
-
-# Traces of an encoding: a character that is fast to search, and a pattern that starts with it.
-_TRACES: Final = (
-    ("%", re.compile(_URL)),
-    ("&", re.compile(_ENTITY)),
-    ("\\", re.compile(_ESCAPE)),
-    ("\x00", re.compile("\x00+")),
-    ("\x1b", re.compile(_SEQUENCE)),
-)
-# `kubectl describe` prints one word of a command per line below these names.
-_COMMAND_NAMES: Final = ("Command:", "Args:")
-_COMMAND: Final = re.compile(
-    r"(?:^|\n)(?P<margin>[ ]{2,40})(?:Command|Args):[ ]{0,8}\r?\n"
-    r"(?P<words>(?:(?P=margin)[ ]{2}[^\n]{1,4000}(?:\n|$)){1,400})"
-)
-_WORD_BREAK: Final = re.compile(r"[ \r]{0,8}\n[ ]{4,42}(?=\S)")
-# The context of a decoded span, extended to the next border of a word.
-_AROUND: Final = 320
-_BORDER_CHARACTERS: Final = 400
-_BORDERS: Final = re.compile(r"[\s\"',;]")
-# A document separator between two spans, so that no match crosses it.
-_GAP: Final = "\n---\n"
-_PARTS_AT_ONCE: Final = 4096
-_MOST_SMALL: Final = 2**32
 
 
 class View:

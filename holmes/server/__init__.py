@@ -1,1 +1,1 @@
-"""`holmes serve`: the HTTP interface and the page. Knows nothing of the command line."""
+"""`holmes serve`: the HTTP API and the web page."""

@@ -1,7 +1,7 @@
-"""Puts the routers together to one application.
+"""Combines routers and layers to one application.
 
-Its innermost layer answers HEAD for the page and the probes as GET without a body, for uptime monitors. It leaves
-`/api` and `/metrics` alone: a stream has no end that one could wait for, and no client asks them so.
+The innermost layer answers HEAD for the page and the probes like GET without a body, for uptime monitors. `/api` and
+`/metrics` are excluded: a stream never ends.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -28,13 +28,12 @@ _OTHERS: Final = ("/api/", "/metrics", "/openapi.json")
 
 
 class HeadAsGet:
-    """Asks the routes for GET, and keeps the bodies."""
+    """Turns HEAD into GET and drops the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"].startswith(_OTHERS):
             await self._app(scope, receive, send)
             return
@@ -42,7 +41,7 @@ class HeadAsGet:
         async def send_without_body(message: Message) -> None:
             await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-        scope["method"] = "GET"  # not in a copy: the layers outside read the route from it
+        scope["method"] = "GET"  # not in a copy: the outer layers read the route from it
         try:
             await self._app(scope, receive, send_without_body)
         finally:
@@ -53,7 +52,7 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 
 def create_application(service: "Service") -> FastAPI:
-    """The application for `service`. `state` has `service`, `keys`, `proxies`, `draining` and `chats`."""
+    """The application of `service`. Its `state` has `service`, `keys`, `proxies`, `draining` and `chats`."""
     application = _bare_application()
     settings = service.settings.server
     keys, draining = Keys(settings), Draining()
@@ -64,7 +63,7 @@ def create_application(service: "Service") -> FastAPI:
     application.state.chats = ChatRuns(service, draining)
     _add_routes(application, service, draining)
     add_error_handlers(application)
-    # The last one added is the outermost.
+    # The layer added last is the outermost.
     application.add_middleware(HeadAsGet)
     application.add_middleware(
         BoundedBodies, keys=keys, max_bytes=int(settings.max_body_megabytes * _BYTES_PER_MEGABYTE)
@@ -81,12 +80,12 @@ def _bare_application() -> FastAPI:
         title="Holmes",
         version=__version__,
         description="Finds the root cause of Kubernetes problems.",
-        # The documentation pages load scripts from elsewhere; the document itself is behind the key.
+        # The documentation pages load scripts from other sites; the document itself needs the key.
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        redirect_slashes=False,  # the address would be made from what the client says that this host is called
-        # FastAPI's own would send messages of exceptions; ours are in `holmes.telemetry`.
+        redirect_slashes=False,  # the redirect would use the host from the request
+        # FastAPI's telemetry would send exception messages; ours is in `holmes.telemetry`.
         telemetry={
             "tracing": False,
             "metrics": False,
@@ -98,7 +97,7 @@ def _bare_application() -> FastAPI:
 
 
 def _add_routes(application: FastAPI, service: "Service", draining: Draining) -> None:
-    """The open routes, and those behind the key."""
+    """Adds the public routes, and the routes that need the key."""
     runs: ChatRuns = application.state.chats
     for each in (health.router(service, draining), alerts.router(service), pages.router(service)):
         application.include_router(each)

@@ -1,7 +1,7 @@
-"""Reads the body of each request before anything else does, within limits. An ASGI layer of the application.
+"""Reads the body of each request first, within limits. An ASGI layer of the application.
 
-Refuses what is too large (413, counted while it arrives), too slow (408), nested too deeply or not UTF-8 (400). Who
-brings no key is allowed little, since nobody should have to keep megabytes of strangers.
+Refuses bodies that are too large (413, counted while they arrive), too slow (408), nested too deeply or not UTF-8
+(400). The limits without a key are low, so that strangers cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _STRANGERS_BYTES: Final = 64_000
 _SECONDS: Final = 60.0
 _STRANGERS_SECONDS: Final = 20.0
 _DROPPED_BYTES: Final = 64_000_000
-"""How much of a refused body is read and dropped: a client that sends everything first then reads why."""
+"""Bytes of a refused body that are read and dropped, so that clients that send everything first can read the error."""
 _FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 _OFF_LOOP_BYTES: Final = 200_000
-# The closing quote is optional, so that every match succeeds and a broken text costs no more than a good one.
+# The closing quote is optional: every match succeeds, and malformed text costs no extra time.
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 
 
 class BoundedBodies:
-    """Hands over whole bodies of at most `max_bytes`."""
+    """Passes on complete bodies of at most `max_bytes`."""
 
     def __init__(self, app: ASGIApp, keys: Keys, max_bytes: int, strangers_seconds: float = _STRANGERS_SECONDS) -> None:
         self._app = app
@@ -44,7 +44,6 @@ class BoundedBodies:
         self._strangers_seconds = strangers_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         if scope["type"] != "http" or not _has_body(Headers(scope=scope)):
             await self._app(scope, receive, send)
             return
@@ -55,7 +54,7 @@ class BoundedBodies:
         try:
             body = await _read(arriving, headers, limit)
             if body is None:
-                return  # the client went away
+                return  # the client disconnected
             await _check_json(body, headers)
         except ApiError as error:
             await arriving.refuse(error, scope, send)
@@ -73,7 +72,7 @@ class BoundedBodies:
 
 
 class Arriving:
-    """A body on its way, which has `seconds` to arrive."""
+    """A body that must arrive within `seconds`."""
 
     def __init__(self, receive: Receive, seconds: float = _STRANGERS_SECONDS) -> None:
         self._receive = receive
@@ -82,17 +81,16 @@ class Arriving:
         self.seconds = seconds
 
     def in_time(self) -> asyncio.Timeout:
-        """The time that is left; raises `TimeoutError` when it is over."""
+        """A timeout for the remaining time."""
         return asyncio.timeout_at(self._deadline)
 
     async def next(self) -> Message:
-        """What comes next."""
         message = await self._receive()
         self._has_ended = message["type"] == "http.disconnect" or not message.get("more_body")
         return message
 
     async def refuse(self, error: ApiError, scope: Scope, send: Send) -> None:
-        """Answer at once, then drop what still comes, within limits: a reset would hide the answer from the client."""
+        """Answer at once, then drop the rest within limits: a reset would hide the answer from the client."""
 
         async def send_all_but_the_end(message: Message) -> None:
             is_end = message["type"] == "http.response.body"
@@ -112,7 +110,7 @@ def _has_body(headers: Headers) -> bool:
 
 
 async def _read(arriving: Arriving, headers: Headers, limit: int) -> bytes | None:
-    """The whole body; None when the client went away."""
+    """The complete body; None if the client disconnected."""
     declared = headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
@@ -138,7 +136,7 @@ def _too_large(limit: int) -> ApiError:
 
 
 async def _check_json(body: bytes, headers: Headers) -> None:
-    """Whatever it is called, if it is no form: the webhooks take any content type."""
+    """Checks every body that is not a form: webhooks accept any content type."""
     if headers.get("content-type", "").partition(";")[0].strip().lower() in _FORMS:
         return
     if problem := await asyncio.to_thread(_problem, body) if len(body) > _OFF_LOOP_BYTES else _problem(body):
@@ -148,11 +146,11 @@ async def _check_json(body: bytes, headers: Headers) -> None:
 def _problem(body: bytes) -> str:
     if not _is_utf8(body):
         return "the JSON is not UTF-8"
-    return f"the JSON is nested more than {MAX_JSON_DEPTH} levels deep" if json_depth(body) > MAX_JSON_DEPTH else ""
+    return f"the JSON has more than {MAX_JSON_DEPTH} levels" if json_depth(body) > MAX_JSON_DEPTH else ""
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Also in the eyes of Python, which takes UTF-16 and UTF-32 for JSON, too, and their brackets are not counted."""
+    """Requires UTF-8 by Python's detection too, which accepts UTF-16 and UTF-32; their brackets would not count."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -161,7 +159,7 @@ def _is_utf8(body: bytes) -> bool:
 
 
 def json_depth(body: bytes) -> int:
-    """How deeply `body` is nested, or a bound of it; what is no JSON gets some number."""
+    """The nesting of `body`, or an upper bound; any number if it is not JSON."""
     opened = body.count(b"[") + body.count(b"{")
     if opened <= MAX_JSON_DEPTH:
         return opened

@@ -1,7 +1,7 @@
-"""`holmes serve`: the HTTP interface, alerts and the page, until a signal ends it.
+"""`holmes serve`: serves the API, alerts and the page until a signal.
 
-Prints one line with the address on standard output; everything else is logged on standard error. Refuses to listen to
-the world without a key.
+Prints one line with the address to standard output, and logs to standard error. Without a key it listens on loopback
+only.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ if TYPE_CHECKING:
     from holmes.app.cluster import ClusterChoice
 
 _PATH = click.Path(path_type=Path)
-_EXTRA: Final = "holmes serve needs more packages: pip install 'holmes[server]'"
+_EXTRA: Final = "holmes serve needs additional packages: pip install 'holmes[server]'"
 _EXTRA_MODULES: Final = ("fastapi", "dbos", "sqlalchemy", "nh3", "markdown_it", "prometheus_client", "multipart")
 
 
 @click.command()
-@click.option("--host", help="The address to listen on. Default: loopback; everywhere with a key.")
-@click.option("--port", type=click.IntRange(0, 65_535), help="The port; 0 takes a free one. Default: 5050.")
-@click.option("--model", help="The model: a name of the model list, or what litellm calls it.")
-@click.option("--config", type=_PATH, help="The config file. Default: ~/.holmes/config.yaml.")
-@click.option("--kubeconfig", type=_PATH, help="The kubeconfig file.")
-@click.option("--context", "kube_context", help="The kubeconfig context.")
-@click.option("--snapshot", type=_PATH, help="A recorded cluster instead of a live one.")
-@click.option("--demo", is_flag=True, help="The recorded demo cluster that comes with Holmes.")
+@click.option("--host", help="Listen on this address. Default: loopback; all addresses if a key is set.")
+@click.option(
+    "--port", type=click.IntRange(0, 65_535), help="Listen on this port; 0 selects a free one. Default: 5050."
+)
+@click.option("--model", help="Use this model: a name from the model list or a litellm model name.")
+@click.option("--config", type=_PATH, help="Read this config file. Default: ~/.holmes/config.yaml.")
+@click.option("--kubeconfig", type=_PATH, help="Use this kubeconfig file.")
+@click.option("--context", "kube_context", help="Use this kubeconfig context.")
+@click.option("--snapshot", type=_PATH, help="Use a recording instead of a live cluster.")
+@click.option("--demo", is_flag=True, help="Use the bundled demo recording.")
 @click.pass_context
 def serve(
     context: click.Context,
@@ -40,13 +42,13 @@ def serve(
     demo: bool,
     **overrides: object,
 ) -> None:
-    """Answer questions and alerts over HTTP, and show them on a page.
+    """Answer questions and alerts over HTTP, and show them on a web page.
 
-    Set HOLMES_API_KEY to be reachable from other machines. Ends on Ctrl-C and SIGTERM, after running chats.
+    Set HOLMES_API_KEY to accept requests from other machines. Stops on Ctrl-C and SIGTERM, after running chats.
     """
     live = [name for name in ("kubeconfig", "kube_context") if overrides.get(name)]
     if (snapshot is not None) + demo + bool(live) > 1:
-        message = "--demo, --snapshot, and --kubeconfig or --context exclude each other"
+        message = "--demo, --snapshot and --kubeconfig/--context are mutually exclusive"
         raise click.UsageError(message)
     _require_extra()
     # Imported here and below: `holmes serve --help` does not need them.
@@ -58,7 +60,7 @@ def serve(
 
 
 def _require_extra() -> None:
-    """Raises `ConfigError` when the packages of the extra are not there."""
+    """Raises `ConfigError` if packages of the extra are missing."""
     import importlib.util
 
     from holmes.values.errors import ConfigError
@@ -87,12 +89,12 @@ def _run(config: Path | None, overrides: Mapping[str, object], choice: ClusterCh
     for warning in settings.warnings():
         logging.getLogger(__name__).warning("%s", warning)
     for name in blank_keys(environment):
-        logging.getLogger(__name__).warning("%s is empty, which means no key", name)
-    # Before the socket, or the other process would keep it.
+        logging.getLogger(__name__).warning("%s is empty and is treated as unset", name)
+    # Before the socket is opened, or the worker process would keep it open.
     with work_process(redactor) as worker:
         listener = listen(settings.server)
         return asyncio.run(run_server(ServerJob(settings, choice, redactor, worker), listener, _say))
 
 
 def _say(line: str) -> None:
-    click.echo(line)  # flushes, and says nothing where standard output is closed
+    click.echo(line)  # flushes, and ignores a closed standard output

@@ -1,7 +1,7 @@
-"""How a failure looks to a client: a status, and `{"error": {"code", "message"}}` in one line.
+"""Errors of the API: a status, and `{"error": {"code", "message"}}` with a message of one line.
 
-What a person can understand (`HolmesError`) is told; anything else is a bug: it is logged with its trace under an id,
-and the client is told the id only.
+A `HolmesError` has a message for people. All other exceptions are bugs: the log has the trace under an id, and the
+client gets only the id.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ _log = logging.getLogger(__name__)
 
 
 class ErrorBody(BaseModel):
-    """What went wrong, in one line."""
+    """The error, in one line."""
 
-    code: str = Field(description="A word that programs can compare.")
-    message: str = Field(description="One line for people.")
+    code: str = Field(description="A code for programs.")
+    message: str = Field(description="A message for people, in one line.")
 
 
 class ErrorDocument(BaseModel):
-    """Every answer that is no success."""
+    """The body of every error."""
 
     error: ErrorBody
 
 
 class ApiError(HTTPException):
-    """An answer that is no success. `code` is a word for programs; unset, the general one of the status."""
+    """An error reply. `code` is for programs; the default depends on the status."""
 
     def __init__(
         self, status: int, message: str, *, code: str | None = None, headers: Mapping[str, str] | None = None
@@ -76,24 +76,24 @@ class ApiError(HTTPException):
 
 
 def error_response(error: ApiError) -> JSONResponse:
-    """The answer for `error`."""
+    """The reply for `error`."""
     return _document(error.status_code, error.code, str(error.detail), error.headers)
 
 
 def ending() -> ApiError:
-    """What is told to whom the server has no time for any more."""
-    return ApiError(503, "the server is ending; ask again", code="draining", headers={"Retry-After": "1"})
+    """The error while the server stops."""
+    return ApiError(503, "the server is stopping; try again", code="draining", headers={"Retry-After": "1"})
 
 
 def api_error(error: HolmesError) -> ApiError:
-    """What a client is told of an error that a person can understand."""
+    """The error reply for a `HolmesError`."""
     message = one_line(str(error))
     match error:
         case ConfigError():
             return ApiError(400, message, code="bad_request")
         case DatabaseUnavailable():
-            # The message names the address of the database, which is nobody's business.
-            text = "the disk of the database is full: nothing can be kept" if error.is_full else _NO_DATABASE
+            # The message contains the address of the database, which clients must not see.
+            text = "the disk of the database is full" if error.is_full else _NO_DATABASE
             return ApiError(503, text, code="database_unavailable", headers={"Retry-After": str(RETRY_SECONDS)})
         case ClusterUnreachable():
             return ApiError(503, message, code="cluster_unreachable", headers={"Retry-After": str(RETRY_SECONDS)})
@@ -104,17 +104,17 @@ def api_error(error: HolmesError) -> ApiError:
 
 
 def one_line(text: str) -> str:
-    """`text` without line breaks, and not longer than a person reads."""
+    """`text` on one line of limited length."""
     return shortened(" ".join(text.split()), _LONGEST_MESSAGE)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
-    """The answers of a route that are no success, for the OpenAPI document."""
+    """The error replies of a route, for the OpenAPI document."""
     return {status: {"model": ErrorDocument, "description": _CODES[status].replace("_", " ")} for status in statuses}
 
 
 def add_error_handlers(application: FastAPI) -> None:
-    """Make `application` answer every failure as this module says."""
+    """Install the handlers of this module."""
     application.add_exception_handler(HolmesError, _on_holmes_error)
     application.add_exception_handler(RequestValidationError, _on_invalid_request)
     application.add_exception_handler(StarletteHttpException, _on_http_error)
@@ -145,13 +145,12 @@ async def _on_http_error(_request: Request, error: Exception) -> Response:
 
 
 class BugReporter:
-    """ASGI: answers what must not happen with an id, and logs it once. Stands where its answers get their headers."""
+    """ASGI: answers unexpected exceptions with an id and logs them once, inside the layer that adds headers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         begun = False
 
         async def watched(message: Message) -> None:
@@ -162,15 +161,15 @@ class BugReporter:
         try:
             await self._app(scope, receive, watched)
         except asyncio.CancelledError:
-            if not begun:  # only the end of the server cancels a request
+            if not begun:  # only the shutdown of the server cancels a request
                 await error_response(ending())(scope, receive, send)
             raise
-        except Exception as error:  # the outermost edge of this face: nothing gets past it unlogged
+        except Exception as error:  # the edge of the API: every exception is logged
             identity = uuid.uuid4().hex[:12]
-            _log.error("bug %s in %s %s", identity, scope.get("method"), scope.get("path"), exc_info=error)
+            _log.error("internal error %s in %s %s", identity, scope.get("method"), scope.get("path"), exc_info=error)
             if begun:
-                raise  # the connection is closed, so that nobody takes a part for the whole
-            message = f"this is a bug in Holmes; the server's log tells more under {identity}"
+                raise  # closes the connection, so that the reply is not taken as complete
+            message = f"internal error; see the server log for id {identity}"
             await error_response(ApiError(500, message))(scope, receive, send)
 
 

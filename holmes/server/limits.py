@@ -1,4 +1,9 @@
-"""How much clients may begin: limits, money, and that the server is about to end."""
+"""Clients and their limits: addresses behind proxies, guesses of keys, running chats and investigations, budget.
+
+Behind a proxy every connection comes from the proxy. Clients can forge `X-Forwarded-For`, so only the entry that a
+trusted proxy added counts: its right-most address that is not a trusted proxy. A client with too many guesses is
+refused with any key, unless the right key came from its address before: many senders may share one address.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +41,12 @@ class ChatSlots:
         self._running: Counter[str] = Counter()
 
     def take(self, client: str) -> Callable[[], None]:
-        """Count a chat of `client`; call what this returns when it ends. Raises `ApiError` 429."""
+        """Count a chat of `client`; call the result when it ends. Raises `ApiError` 429."""
         limits = self._service.settings.server
         if self._running[client] >= limits.chats_per_client:
-            raise _busy(f"{limits.chats_per_client} chats of yours are running already")
+            raise _busy(f"{limits.chats_per_client} of your chats are already running")
         if self._running.total() >= limits.chats:
-            raise _busy(f"{limits.chats} chats are running already")
+            raise _busy(f"{limits.chats} chats are already running")
         self._running[client] += 1
 
         def release() -> None:
@@ -52,7 +57,7 @@ class ChatSlots:
         return release
 
     async def refuse_beyond_budget(self) -> None:
-        """Raises `ApiError` 429 when the money of this day (UTC) is spent, by chats and investigations together."""
+        """Raises `ApiError` 429 if chats and investigations exhausted the budget of this day (UTC)."""
         problem = await spent_budget(self._service)
         if problem is not None:
             until_midnight = SECONDS_PER_DAY - time.time() % SECONDS_PER_DAY
@@ -61,7 +66,7 @@ class ChatSlots:
 
 
 class InvestigationSlots:
-    """Counts the unfinished investigations: those of a client that began here, and all of the database."""
+    """Counts unfinished investigations: those that a client started on this replica, and those of the database."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -70,7 +75,7 @@ class InvestigationSlots:
 
     @asynccontextmanager
     async def place(self, client: str) -> AsyncIterator[None]:
-        """Room for one more of `client`, held until the block has stored it. Raises `ApiError` 429."""
+        """Reserves a slot for `client` until the block has stored its investigation. Raises `ApiError` 429."""
         limits, records = self._service.settings.server, self._service.investigations
         most = limits.investigations_per_client
         if self._count(client) >= most:
@@ -78,11 +83,11 @@ class InvestigationSlots:
             finished = known - await records.unfinished(tuple(known))
             self._begun.get(client, set()).difference_update(finished)
         if self._count(client) >= most:
-            raise _busy(f"{most} investigations of yours are not finished yet")
-        self._beginning[client] += 1  # at once, or many requests would see the same free place
+            raise _busy(f"{most} of your investigations are unfinished")
+        self._beginning[client] += 1  # before any await, or many requests would take the same slot
         try:
             if await records.count_unfinished() + self._beginning.total() > limits.queue_limit:
-                raise _busy(f"{limits.queue_limit} investigations are queued or running already")
+                raise _busy(f"{limits.queue_limit} investigations are already queued or running")
             yield
         finally:
             self._beginning[client] -= 1
@@ -90,8 +95,8 @@ class InvestigationSlots:
                 del self._beginning[client]
 
     def took(self, client: str, identity: InvestigationId) -> None:
-        """`client` began an investigation."""
-        # The client that began something last is the last one, and the first is forgotten when there are too many.
+        """Record that `client` started an investigation."""
+        # Ordered by the last start; above the limit the oldest client is forgotten.
         self._begun[client] = self._begun.pop(client, set())
         self._begun[client].add(identity)
         if len(self._begun) > _KNOWN_CLIENTS:
@@ -102,12 +107,12 @@ class InvestigationSlots:
 
 
 async def spent_budget(service: Service) -> str | None:
-    """Why no money may be spent today (UTC); None when some may. Raises `DatabaseUnavailable`."""
+    """The exhausted budget of this day (UTC), or None. Raises `DatabaseUnavailable`."""
     limit = service.settings.server.max_cost_per_day
     if limit is None:
         return None
     spent = await service.investigations.spent_today()
-    return f"the budget of today is spent: ${spent:.2f} of ${limit:.2f}" if spent >= limit else None
+    return f"today's budget is exhausted: ${spent:.2f} of ${limit:.2f}" if spent >= limit else None
 
 
 def _busy(message: str) -> ApiError:
@@ -115,32 +120,32 @@ def _busy(message: str) -> ApiError:
 
 
 class Draining:
-    """Begins once, and never ends."""
+    """The shutdown of the server, which starts once."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     @property
     def begun(self) -> bool:
-        """Whether nothing new may be begun."""
+        """True if the server accepts nothing new."""
         return self._event.is_set()
 
     def begin(self) -> None:
-        """From now on `/readyz` fails, whatever is new is refused, and streams that only watch are ended."""
+        """From now on `/readyz` fails, new work is refused, and streams that only watch end."""
         self._event.set()
 
     def refuse_when_begun(self) -> None:
-        """Raises `ApiError` 503 when nothing new may be begun."""
+        """Raises `ApiError` 503 during the shutdown."""
         if self.begun:
             raise ending()
 
     async def wait(self) -> None:
-        """Until it begins."""
+        """Wait for the shutdown."""
         await self._event.wait()
 
 
 async def cancel_investigation(service: Service, identity: InvestigationId) -> bool:
-    """Cancel what is not finished, and count it: whoever runs it only learns that it is lost. False when it was."""
+    """Cancel and count an unfinished investigation: its worker cannot count it. False if it was finished."""
     if not await service.investigations.cancel(identity):
         return False
     record = await service.investigations.get(identity)
@@ -153,13 +158,13 @@ _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class TrustedProxies:
-    """The proxies whose `X-Forwarded-For` is believed; none by default. Takes addresses and CIDR ranges."""
+    """The proxies whose `X-Forwarded-For` is trusted, as addresses and CIDR ranges; none by default."""
 
     def __init__(self, networks: Iterable[str]) -> None:
         self._networks = tuple(ipaddress.ip_network(each, strict=False) for each in networks)
 
     def address(self, peer: str, forwarded_for: Sequence[str]) -> str:
-        """Where a request comes from, whose connection comes from `peer`, by the values of its headers."""
+        """The client's address for a connection from `peer` with these headers."""
         found = _address(peer)
         if found is None:
             return peer
@@ -167,7 +172,7 @@ class TrustedProxies:
         while hops and self._trusts(found):
             before = _address(hops.pop())
             if before is None:
-                break  # a proxy that hides it, or nonsense of the client: nobody before it can be told
+                break  # hidden by a proxy or not valid: earlier hops are unknown
             found = before
         return str(found)
 
@@ -176,7 +181,7 @@ class TrustedProxies:
 
 
 def client_of(request: Request) -> str:
-    """Who counts as one client: a session of the page, else an address."""
+    """The identity of a client: a session of the page, else an address."""
     session, keys = request.cookies.get(SESSION_COOKIE), keys_of(request)
     if session and keys.required and keys.valid_session(session):
         return f"session {session}"
@@ -187,7 +192,7 @@ def client_of(request: Request) -> str:
 
 
 def _address(text: str) -> _Address | None:
-    """The address in `text`, which may have a port; None when it has none."""
+    """The address in `text`, which may have a port; None if it is not valid."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -204,29 +209,29 @@ def _address(text: str) -> _Address | None:
 _GUESSES: Final = 10
 _SECONDS_PER_GUESS: Final = 6.0
 _GOOD_SECONDS: Final = 86_400.0
-"""Longer than Alertmanager waits before it repeats what still fires."""
+"""Longer than the repeat interval of Alertmanager."""
 
 
 class Guesses:
-    """Counts wrong keys of each client: ten at once, then one every six seconds."""
+    """Limits wrong keys of each client: ten at once, then one every six seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._paid_until: OrderedDict[str, float] = OrderedDict()
 
     def wait_seconds(self, client: str) -> float:
-        """How long this client has to wait for its next guess; 0 when it need not."""
+        """Seconds until this client may guess again; 0 if it may now."""
         debt = self._paid_until.get(client, 0.0) - self._clock()
         return max(0.0, debt - (_GUESSES - 1) * _SECONDS_PER_GUESS)
 
     def wrong(self, client: str) -> None:
-        """Note a wrong key."""
+        """Count a wrong key."""
         now = max(self._paid_until.get(client, 0.0), self._clock())
         _remember(self._paid_until, client, now + _SECONDS_PER_GUESS)
 
 
 class GuessLimiter:
-    """ASGI: counts wrong keys in headers, and answers 429 to clients that have to wait."""
+    """ASGI: counts wrong keys in headers, and answers 429 to clients that must wait."""
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self._app = app
@@ -235,7 +240,6 @@ class GuessLimiter:
         self._good_until: OrderedDict[str, float] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one connection."""
         refusal = self._refusal(Request(scope)) if scope["type"] == "http" else None
         if refusal is None:
             await self._app(scope, receive, send)
@@ -251,7 +255,7 @@ class GuessLimiter:
         is_right = not self._keys.guesses(candidates)
         if wait > 0 and not (is_right and self._good_until.get(client, 0.0) > time.monotonic()):
             headers = {"Retry-After": str(int(wait) + 1), "Connection": "close"}
-            return ApiError(429, "too many wrong keys came from this address; try again later", headers=headers)
+            return ApiError(429, "too many wrong keys from this address; try again later", headers=headers)
         if is_right:
             _remember(self._good_until, client, time.monotonic() + _GOOD_SECONDS)
         else:

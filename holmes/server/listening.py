@@ -1,8 +1,8 @@
-"""Runs an application on a socket until it is told to end, and decides what one client may do to a connection.
+"""Serves an application on a socket, with limits for each connection.
 
-Ends in order: first `/readyz` fails and nothing new is begun while chats may finish, then the socket is closed. Refuses
-heads that do not arrive in time, and more connections than there are files for: whoever waits longest without having
-asked makes room for who comes; when all of them are at work, the new one is told 503.
+Stops in order: `/readyz` fails and nothing new starts while chats finish, then the socket is closed. Heads that do not
+arrive in time are refused. If the process runs out of files, the connection that has been idle longest is closed; if
+all are busy, a new one gets 503.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _HEAD_SECONDS: Final = 10.0
 _MOST: Final = 4_096
 _LEAST: Final = 16
-_OTHER_FILES: Final = 128  # databases, providers, pipes of tools, and those that wait to be accepted
+_OTHER_FILES: Final = 128  # for databases, providers, pipes of tools and connections that wait to be accepted
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 22\r\n"
     b"retry-after: 1\r\nconnection: close\r\n\r\ntoo many connections.\n"
@@ -39,7 +39,7 @@ _BUSY: Final = (
 
 
 class GuardedProtocol(H11Protocol):
-    """HTTP/1.1 for clients that are in a hurry."""
+    """HTTP/1.1 with limits for slow clients."""
 
     head_seconds: ClassVar[float] = _HEAD_SECONDS
     most: ClassVar[int] = _MOST
@@ -49,7 +49,6 @@ class GuardedProtocol(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A client came."""
         if len(self.connections) >= self.most and not self._make_room():
             self.transport = transport
             transport.write(_BUSY)
@@ -59,7 +58,6 @@ class GuardedProtocol(H11Protocol):
         self._deadline = self.loop.call_later(self.head_seconds, self.give_up)
 
     def data_received(self, data: bytes) -> None:
-        """A client sent something."""
         super().data_received(data)
         if not self.is_waiting:
             self._forget_deadline()
@@ -67,22 +65,20 @@ class GuardedProtocol(H11Protocol):
             self._deadline = self.loop.call_later(self.head_seconds, self.give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
         self._forget_deadline()
         super().connection_lost(exc)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the next head has not arrived."""
+        """True while the next head is incomplete."""
         return self.conn.their_state is h11.IDLE
 
     @property
     def given_up_at(self) -> float:
-        """When it ends if nothing arrives; those of a connection that was used before come first."""
+        """The deadline of an idle connection; reused connections come first."""
         return self._deadline.when() if self._deadline else 0
 
     def give_up(self) -> None:
-        """Close it."""
         self._forget_deadline()
         self.connections.discard(self)
         self.transport.close()
@@ -101,7 +97,7 @@ class GuardedProtocol(H11Protocol):
 
 
 def guarded(*, head_seconds: float = _HEAD_SECONDS, most: int | None = None) -> type[GuardedProtocol]:
-    """The protocol with these limits; `most` is what this process may have files for."""
+    """The protocol with these limits; `most` is the maximum number of connections."""
     limits = {"head_seconds": head_seconds, "most": _most_connections() if most is None else most}
     return type("LimitedProtocol", (GuardedProtocol,), limits)
 
@@ -119,7 +115,7 @@ _CLOSING_SECONDS = 5
 
 
 class _SignalFreeServer(uvicorn.Server):
-    """Leaves the signals to whoever started it."""
+    """Leaves signal handling to the caller."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -127,17 +123,17 @@ class _SignalFreeServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        # asyncio accepts as many at once as may wait, all before the first one is looked at: few, and more may wait.
+        # asyncio accepts as many connections at once as the backlog allows: keep it small.
         for each in sockets or []:
             each.listen(_BACKLOG)
 
 
 def listen(settings: ServerSettings) -> socket.socket:
-    """A socket that accepts connections already. Raises `ConfigError` when it may not be, or cannot."""
+    """A listening socket. Raises `ConfigError` if the address is not allowed or not available."""
     host = settings.listen_host()
     if settings.api_key is None and not _is_loopback(host):
         raise ConfigError(
-            f"without a key only loopback is served, not {host!r}: set HOLMES_API_KEY, or leave --host out"
+            f"without a key only loopback addresses are allowed, not {host!r}: set HOLMES_API_KEY or omit --host"
         )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -153,14 +149,14 @@ def listen(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ConfigError(
-            f"port {settings.port} of {host!r} cannot be used: {error.strerror or error}; choose another with --port"
+            f"port {settings.port} of {host!r} cannot be used: {error.strerror or error}; set another one with --port"
         ) from error
     listener.setblocking(False)  # noqa: FBT003  the interface of sockets
     return listener
 
 
 def url_of(listener: socket.socket, scheme: str = "http") -> str:
-    """The address at which people of this machine find the listener."""
+    """The URL of the listener on this machine."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
         host = "127.0.0.1"
@@ -174,7 +170,7 @@ async def serving(
     protocol: type[GuardedProtocol] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[None]:
-    """Serve until the block ends; then what still runs gets a few seconds."""
+    """Serve until the block ends; then running requests get a few seconds."""
     config = uvicorn.Config(
         application,
         http=protocol or guarded(),
@@ -183,7 +179,7 @@ async def serving(
         lifespan="off",
         log_config=None,
         access_log=False,
-        proxy_headers=False,  # it would believe everybody on this machine; see `clients`
+        proxy_headers=False,  # it would trust every process on this machine; see `limits`
         server_header=False,
         timeout_graceful_shutdown=_CLOSING_SECONDS,
         ssl_context_factory=(lambda *_: tls) if tls else None,

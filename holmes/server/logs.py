@@ -1,7 +1,7 @@
-"""What the server logs: one line of JSON for each record, on standard error, secrets masked. Set up by `holmes serve`.
+"""Logs of the server: one line of JSON for each record, on standard error, with masked secrets.
 
-Requests are not logged: metrics count them, and lines for every probe would hide what matters. Nor is what strangers
-do wrong on a connection; and a line that repeats itself is written once a minute, with a count.
+Requests are not logged, because metrics count them, and neither are errors of unknown clients on a connection. A
+repeated line is written once a minute, with a count.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _LEVELS: Final = {"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 _MINUTE: Final = 60.0
 _REMEMBERED: Final = 1_000
 _NOISE: Final = {
-    # Its lines about bugs: they are logged by `holmes.server.errors`, with their id.
+    # Its lines about exceptions, which `holmes.server.errors` logs with an id.
     "uvicorn.error": (
         "Exception in ASGI application",
         "Invalid HTTP request received",
         "Unsupported upgrade request",
         "No supported WebSocket library",
     ),
-    # Warnings of Python say nothing to who runs a server; this one is about a type of a library.
+    # Python warnings do not help operators; this one is about a type of a library.
     "py.warnings": ("TypedDict",),
 }
 _QUIET: Final = ("httpx", "httpcore", "LiteLLM", "litellm", "dbos", "uvicorn.access", "uvicorn.error")
 
 
 class PatientHandler(logging.StreamHandler[TextIO]):
-    """Writes a line that repeats itself once in `seconds`; how often it came meanwhile is said the next time.
+    """Writes a repeated line once in `seconds`, with the count of its repetitions.
 
-    Processes that are forked from this one write in turns: long lines, those with a trace, would mix in a pipe.
+    Processes forked from this one take turns, because long lines would mix in a pipe.
     """
 
     def __init__(self, stream: TextIO, seconds: float = _MINUTE) -> None:
@@ -52,10 +52,10 @@ class PatientHandler(logging.StreamHandler[TextIO]):
         self._turns = _file_of_turns()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write it, unless it was written a moment ago."""
+        """Write the record, unless it was written recently."""
         try:
             message, now = record.getMessage(), time.monotonic()
-        except (TypeError, ValueError, KeyError):  # arguments that do not fit: whoever logs must not fail
+        except (TypeError, ValueError, KeyError):  # arguments that do not match: logging must not fail
             self.handleError(record)
             return
         key = (record.name, record.levelno, hash(message))
@@ -64,7 +64,7 @@ class PatientHandler(logging.StreamHandler[TextIO]):
             known.more += 1
             return
         if known is not None and known.more:
-            record.msg, record.args = f"{message} ({known.more} more since then)", None
+            record.msg, record.args = f"{message} ({known.more} more times since)", None
         self._written.pop(key, None)
         self._written[key] = _Written(at=now)
         if len(self._written) > _REMEMBERED:
@@ -72,7 +72,7 @@ class PatientHandler(logging.StreamHandler[TextIO]):
         if self._turns is None:
             super().emit(record)
             return
-        fcntl.lockf(self._turns, fcntl.LOCK_EX)  # the kernel unlocks for a process that dies
+        fcntl.lockf(self._turns, fcntl.LOCK_EX)  # the kernel releases the lock if the process dies
         try:
             super().emit(record)
         finally:
@@ -81,14 +81,14 @@ class PatientHandler(logging.StreamHandler[TextIO]):
 
 @dataclass(slots=True, kw_only=True)
 class _Written:
-    """When a line was written, and how often it came since then."""
+    """The time of the last write, and the repetitions since."""
 
     at: float
     more: int = 0
 
 
 def _file_of_turns() -> int | None:
-    """A file in memory that forked processes inherit and lock; None where there are none."""
+    """A file in memory that forked processes inherit and lock; None where unsupported."""
     if sys.platform != "linux":
         return None
     try:
@@ -101,7 +101,7 @@ class JsonLines(logging.Formatter):
     """A record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. An exception is one field of it."""
+        """The line. An exception is one of its fields."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -120,10 +120,12 @@ def _is_no_noise(record: logging.LogRecord) -> bool:
 
 
 def set_up_logs(level: str, redactor: Redactor | None) -> None:
-    """Send everything that is logged at `level` or above to standard error. Raises `ConfigError` for no level."""
+    """Log records at `level` or above to standard error. Raises `ConfigError` for an unknown level."""
     name = level.strip().upper() or "INFO"
     if name not in _LEVELS:
-        raise ConfigError(f"LOG_LEVEL={level!r} is no level; there are: DEBUG, INFO, WARNING, ERROR, CRITICAL")
+        raise ConfigError(
+            f"LOG_LEVEL={level!r} is not a valid level; available levels: DEBUG, INFO, WARNING, ERROR, CRITICAL"
+        )
     handler = PatientHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     root = logging.getLogger()
@@ -133,6 +135,6 @@ def set_up_logs(level: str, redactor: Redactor | None) -> None:
         logging.getLogger(quiet).setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(True)  # noqa: FBT003  the interface of logging
     handler.addFilter(_is_no_noise)
-    # Whatever is wrong with a form, its sender is told.
+    # Clients get the errors of their forms in the reply.
     logging.getLogger("python_multipart").setLevel(logging.ERROR)
     mask_process(redactor)

@@ -1,8 +1,7 @@
-"""The life of `holmes serve`: opens the parts, serves with TLS or without, and ends in order on a signal.
+"""The life of `holmes serve`: opens the parts, serves with or without TLS, and stops in order on a signal.
 
-The first signal lets running chats finish for `drain_seconds`; the second one does not wait. When the process that
-investigates is lost, the server ends as on a signal and says so: whoever started it starts it again. Refuses half of a
-pair of HOLMES_SSL_* files, and files that do not fit.
+The first signal lets running chats finish for `drain_seconds`; the second one does not wait. If the worker process
+dies, the server stops too, so that its supervisor restarts both. Refuses incomplete or mismatched HOLMES_SSL_* files.
 """
 
 from __future__ import annotations
@@ -41,24 +40,24 @@ if TYPE_CHECKING:
 
 
 def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
-    """What to serve with; None for plain HTTP. Raises `ConfigError`."""
+    """The TLS settings; None for plain HTTP. Raises `ConfigError`."""
     certificate, key, authorities = settings.ssl_certfile, settings.ssl_keyfile, settings.ssl_ca_certs
     if certificate is None and key is None:
         if authorities is not None or settings.ssl_keyfile_password is not None:
-            raise ConfigError("TLS has no certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE")
+            raise ConfigError("TLS needs a certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE")
         return None
     if certificate is None or key is None:
         given, missing = ("CERTFILE", "KEYFILE") if key is None else ("KEYFILE", "CERTFILE")
-        raise ConfigError(f"HOLMES_SSL_{given} is set without HOLMES_SSL_{missing}: set both or none")
+        raise ConfigError(f"HOLMES_SSL_{given} is set without HOLMES_SSL_{missing}: set both or neither")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # Never ask a terminal for it.
+        # An empty password prevents a prompt on the terminal.
         context.load_cert_chain(certificate, key, password=reveal(settings.ssl_keyfile_password) or "")
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"HOLMES_SSL_CERTFILE={str(certificate)!r} and HOLMES_SSL_KEYFILE={str(key)!r} cannot be used: "
-            f"{_reason(error)}; both must be PEM files that belong together, an encrypted key needs "
+            f"{_reason(error)}; both must be matching PEM files; an encrypted key needs "
             "HOLMES_SSL_KEYFILE_PASSWORD"
         ) from error
     if authorities is not None:
@@ -66,7 +65,7 @@ def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
             context.load_verify_locations(authorities)
         except (OSError, ValueError) as error:
             raise ConfigError(f"HOLMES_SSL_CA_CERTS={str(authorities)!r} cannot be used: {_reason(error)}") from error
-        # Probes and browsers show no certificate, and need the key of the API all the same.
+        # Probes and browsers have no certificate; they still need the API key.
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
@@ -82,7 +81,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerJob:
-    """What to serve, and the process that works for it."""
+    """What to serve, and the worker process."""
 
     settings: Settings
     choice: ClusterChoice
@@ -91,7 +90,7 @@ class ServerJob:
 
 
 async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str], None]) -> int:
-    """Serve until a signal. Returns the exit code. Raises what keeps the server from starting."""
+    """Serve until a signal. Returns the exit code. Raises errors of the start."""
     tls = tls_context(job.settings.server)
     ending = _ending_on_signals()
     with listener:
@@ -113,7 +112,7 @@ async def run_server(job: ServerJob, listener: socket.socket, say: Callable[[str
 
 
 async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Database) -> DatabaseDamaged | None:
-    """Wait for a signal, until the worker is lost, or until the database is damaged, which is returned."""
+    """Wait for a signal, the end of the worker, or damage of the database, which is returned."""
     told = asyncio.create_task(ending.wait(), name="a signal ends the server")
     lost = asyncio.create_task(worker.lost(), name="the worker is lost")
     damaged = asyncio.create_task(database.damaged(), name="the database is damaged")
@@ -130,15 +129,15 @@ async def _until_ending(ending: asyncio.Event, worker: WorkProcess, database: Da
 async def _opened_unless(
     ending: asyncio.Event, stack: AsyncExitStack, service: AbstractAsyncContextManager[Service]
 ) -> Service | None:
-    """The service; None when a signal came first, since a database may be waited for."""
+    """The service; None if a signal came first, because opening may wait for the database."""
     opening = asyncio.current_task()
-    assert opening is not None  # noqa: S101  a coroutine runs in one
+    assert opening is not None  # noqa: S101  a coroutine runs in a task
 
     async def end() -> None:
         await ending.wait()
         opening.cancel()
 
-    # Not the other way round: what is opened must be closed by the task that opened it.
+    # In this order: a context must be closed by the task that opened it.
     watching = asyncio.create_task(end(), name="a signal ends the opening")
     try:
         return await stack.enter_async_context(service)
@@ -165,7 +164,7 @@ def _ending_on_signals() -> asyncio.Event:
 
 
 async def _drain(application: FastAPI, seconds: float) -> None:
-    """Nothing new is begun, streams that only watch end, and chats and investigations may finish, both at once."""
+    """Start nothing new, end streams that only watch, and let chats and investigations finish."""
     application.state.draining.begin()
     application.state.service.worker.begin_to_end()
     await application.state.chats.drain(seconds)

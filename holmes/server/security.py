@@ -1,8 +1,8 @@
-"""Who may come in: keys, sessions of the page, and what a browser is allowed to do.
+"""Access control: keys, sessions of the page, and protection against other sites.
 
-Without a key everybody who reaches the server is let in, so it listens on loopback only, and answers only requests that
-are addressed to loopback: a name of a foreign site that leads to 127.0.0.1 gets nothing (DNS rebinding). A session's
-cookie counts only for what a page of this server sends, since browsers send cookies with everybody's requests (CSRF).
+Without a key everyone may use the server, so it listens on loopback only and answers only requests for loopback hosts:
+a foreign name for 127.0.0.1 gets nothing (DNS rebinding). A session cookie is accepted only for requests of this
+server's pages, because browsers send cookies with requests of any site (CSRF).
 """
 
 import hashlib
@@ -41,33 +41,33 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_UNAUTHORIZED: Final = "a key is needed: send it as X-API-Key or as Authorization: Bearer, or log in at the page"
+_UNAUTHORIZED: Final = "API key required: send it as X-API-Key or as Authorization: Bearer, or log in on the page"
 
 
 class Keys:
-    """The keys of this server. Everything that is derived from them is the same in every replica."""
+    """The keys of this server. All values derived from them are the same in every replica."""
 
     def __init__(self, settings: "ServerSettings") -> None:
         self._api_key = settings.api_key.get_secret_value().encode() if settings.api_key else None
         self._webhook_key = settings.webhook_key.get_secret_value().encode() if settings.webhook_key else self._api_key
         self._session_seconds = settings.session_hours * _SECONDS_PER_HOUR
-        # Without a key there is no login; the sessions of such a server open nothing.
+        # Without a key there is nothing to log in to; sessions then open nothing.
         self._session_key = _digest(self._api_key or os.urandom(32), b"holmes session")
 
     @property
     def required(self) -> bool:
-        """Whether requests need the API key."""
+        """True if requests need the API key."""
         return self._api_key is not None
 
     @property
     def configured(self) -> bool:
-        """Whether there is any key."""
-        return self._webhook_key is not None  # it is the API key where it has none of its own
+        """True if any key is configured."""
+        return self._webhook_key is not None  # defaults to the API key
 
     def guesses(self, candidates: "Sequence[str]") -> bool:
-        """Whether a request with `candidates` tries a wrong key. Who has the key for everything has nothing to guess.
+        """True if `candidates` contain a wrong key and not the API key.
 
-        The key of the webhooks beside a wrong one does not count: who has it may want the other one.
+        A wrong key counts even beside the webhook key.
         """
         known = [key for key in (self._api_key, self._webhook_key) if key is not None]
         return not any(_matches(known[0], each) for each in candidates) and not all(
@@ -75,20 +75,20 @@ class Keys:
         )
 
     def matches(self, candidate: str | bytes | None) -> bool:
-        """Whether `candidate` is the API key; True for everything when there is none."""
+        """True if `candidate` is the API key, or if none is configured."""
         return _matches(self._api_key, candidate)
 
     def matches_webhook(self, candidate: str | bytes | None) -> bool:
-        """Whether `candidate` is the key of the webhooks; True for everything when there is none."""
+        """True if `candidate` is the webhook key, or if none is configured."""
         return _matches(self._webhook_key, candidate)
 
     def new_session(self) -> str:
-        """A token that `valid_session` accepts for as many hours as are configured, in every replica."""
+        """A token that `valid_session` accepts for the configured hours, in every replica."""
         content = f"{int(time.time() + self._session_seconds)}.{os.urandom(12).hex()}"
         return f"{content}.{_digest(self._session_key, content.encode()).hex()}"
 
     def valid_session(self, token: str | None) -> bool:
-        """Whether `token` was made with the present API key and is not too old."""
+        """True if `token` was created with the current API key and has not expired."""
         content, _, signature = (token or "").rpartition(".")
         expected = _digest(self._session_key, content.encode("utf-8", "surrogatepass")).hex()
         if not hmac.compare_digest(expected.encode(), signature.encode("utf-8", "surrogatepass")):
@@ -96,25 +96,25 @@ class Keys:
         return int(content.partition(".")[0]) > time.time()
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request with `headers` brings any key or session that is good for something."""
+        """True if `headers` have any valid key or session."""
         cookies = headers.get("cookie", "")
         session = next(
             (part.split("=", 1)[1] for part in cookies.split("; ") if part.startswith(f"{SESSION_COOKIE}=")), None
         )
-        # None counts as a key where none is needed.
+        # None counts as a key if no key is required.
         return any(
             self.matches(each) or self.matches_webhook(each) for each in (None, *keys_in(headers))
         ) or self.valid_session(session)
 
 
 def keys_of(request: Request) -> Keys:
-    """The keys of the server that got `request`."""
+    """The keys of the server that handles `request`."""
     keys: Keys = request.app.state.keys
     return keys
 
 
 def keys_in(headers: Headers) -> list[str]:
-    """The keys that a request brings, right or wrong."""
+    """The keys in a request, right or wrong."""
     return [key for key in (headers.get("x-api-key"), bearer_of(headers)) if key]
 
 
@@ -135,9 +135,9 @@ async def require_key(
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
     session: Annotated[str | None, Security(_cookie)],
 ) -> None:
-    """The dependency of every route but the open ones: lets in who has the key, or a session and a page of ours.
+    """Dependency of protected routes: requires the key, or a session and a page of this server.
 
-    Raises `ApiError` 401, or 403 for a session that comes from a foreign page.
+    Raises `ApiError` 401, or 403 for a session from a foreign page.
     """
     keys = keys_of(request)
     if keys.matches(key) or keys.matches(bearer.credentials if bearer else None):
@@ -145,7 +145,7 @@ async def require_key(
     if not keys.valid_session(session):
         raise ApiError(401, _UNAUTHORIZED, headers={"WWW-Authenticate": "Bearer"})
     if request.method not in SAFE_METHODS and not is_same_origin(request.headers):
-        raise ApiError(403, "a session counts only for requests of the page itself; send the key instead")
+        raise ApiError(403, "a session is valid only for requests from the page; send the key instead")
 
 
 async def require_webhook_key(
@@ -153,17 +153,17 @@ async def require_webhook_key(
     key: Annotated[str | None, Security(_key_header)],
     bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)],
 ) -> None:
-    """The dependency of webhooks. Raises `ApiError` 401."""
+    """Dependency of webhooks. Raises `ApiError` 401."""
     keys = keys_of(request)
     if not (keys.matches_webhook(key) or keys.matches_webhook(bearer.credentials if bearer else None)):
-        message = "the key of the webhooks is needed: send it as Authorization: Bearer or as X-API-Key"
+        message = "webhook key required: send it as Authorization: Bearer or as X-API-Key"
         raise ApiError(401, message, headers={"WWW-Authenticate": "Bearer"})
 
 
 def is_same_origin(headers: Headers) -> bool:
-    """Whether a browser says that a page of this very server sent the request.
+    """True if a page of this server sent the request, according to the browser.
 
-    `Sec-Fetch-Site` comes first: a proxy may have changed the host, which `Origin` is compared with.
+    `Sec-Fetch-Site` comes first: a proxy may change the host that `Origin` is compared with.
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is not None:
@@ -178,14 +178,13 @@ def is_same_origin(headers: Headers) -> bool:
 
 
 class Doorkeeper:
-    """ASGI: adds the security headers, and without a key keeps out what did not come from this machine's own pages."""
+    """ASGI: adds security headers; without a key, refuses requests that are not from this machine's pages."""
 
     def __init__(self, app: "ASGIApp", keys: Keys) -> None:
         self._app = app
         self._keys = keys
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
-        """Handle one connection."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -205,17 +204,17 @@ class Doorkeeper:
 
 
 def _foreign(method: str, headers: Headers) -> ApiError | None:
-    """Why a request to a server without a key is refused; None when it comes from this machine."""
+    """The refusal of a request to a server without a key; None for requests from this machine."""
     if not _is_loopback(headers.get("host", "")):
-        return ApiError(421, "without a key only requests to a loopback address are answered; set HOLMES_API_KEY")
+        return ApiError(421, "without a key only requests to loopback addresses are allowed; set HOLMES_API_KEY")
     said = headers.get("origin") is not None or headers.get("sec-fetch-site") not in {None, "none"}
     if method not in SAFE_METHODS and said and not is_same_origin(headers):
-        return ApiError(403, "requests of foreign pages are refused")
+        return ApiError(403, "requests from other sites are refused")
     return None
 
 
 def _is_loopback(host: str) -> bool:
-    if any(sign in host for sign in "@/?#\\"):  # a name has none, and what follows it would be taken for the name
+    if any(sign in host for sign in "@/?#\\"):  # not in names: the text after it would be taken as the name
         return False
     try:
         name = urlsplit(f"//{host}").hostname or ""
@@ -236,13 +235,13 @@ def _matches(key: bytes | None, candidate: str | bytes | None) -> bool:
         return False
     if isinstance(candidate, bytes):
         return _equal(key, candidate)
-    # Header values come decoded as Latin-1, whatever the client sent; a form's as Unicode.
+    # Header values are decoded as Latin-1, form values as Unicode.
     as_sent = candidate.encode("latin-1", "replace")
     return _equal(key, as_sent) | _equal(key, candidate.encode("utf-8", "surrogatepass"))
 
 
 def _equal(key: bytes, candidate: bytes) -> bool:
-    """In a time that tells neither content nor length."""
+    """Compares in a time that reveals neither content nor length."""
     blind = os.urandom(16)
     return hmac.compare_digest(_digest(blind, key), _digest(blind, candidate))
 

@@ -86,8 +86,6 @@ def _unlimited(value: object) -> object:
 
 
 class AlertSettings(SettingsGroup):
-    """Alerts."""
-
     section: ClassVar[str] = "alerts"
     flat_aliases: ClassVar[bool] = False
 
@@ -141,8 +139,6 @@ def _one_or_more(value: object) -> object:
 
 
 class SourceSettings(SettingsGroup):
-    """Sources of alerts."""
-
     alertmanager_url: Annotated[
         str | None, Setting(key="alertmanager_url", option="--alertmanager-url"), Field(pattern=r"^https?://")
     ] = None
@@ -161,7 +157,7 @@ class SourceSettings(SettingsGroup):
     alertmanager_alertname: Annotated[
         str | None, Setting(key="alertmanager_alertname", option="--alertmanager-alertname")
     ] = None
-    """Select only alerts of this name."""
+    """Select only alerts with this name."""
 
     alertmanager_label: Annotated[
         tuple[str, ...],

@@ -55,7 +55,9 @@ def _key(field: str, meaning: str, *aliases: str, env: str | None = None, zero_i
 
 
 CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
-    "counting": _key("counting", "Count tokens with a tokenizer, or estimate them and count only near a limit."),
+    "counting": _key(
+        "counting", "`exact` counts tokens with a tokenizer; `estimate` estimates them, and counts only near a limit."
+    ),
     "tool_max_allocated_context_window_pct": _key(
         "spill.max_pct",
         "Maximum size of a tool result in the conversation, in percent of the context window. Outside (0, 100], only "
@@ -186,8 +188,8 @@ CONTEXT_KEYS: Final[Mapping[str, ContextKey]] = {
     ),
     "auto_ratio": _key(
         "safety.auto_ratio",
-        "`auto`: do not summarise if masking leaves at most this share of the tokens. 0: if the context window has "
-        "room again.",
+        "`auto`: do not summarise if masking leaves at most this share of the tokens. 0: if it frees enough of the "
+        "context window.",
         zero_is_off=True,
     ),
     "keep_recent": _key(
@@ -281,8 +283,6 @@ HookList = Annotated[tuple[Annotated[Hook, BeforeValidator(_hook_parts)], ...], 
 
 
 class _ContextSettings(SettingsGroup):
-    """The context window."""
-
     section: ClassVar[str] = "context"
 
     policy: Annotated[PolicyName | None, Setting("HOLMES_CONTEXT_POLICY", shown_default="balanced")] = None
@@ -355,6 +355,5 @@ else:
     ContextSettings = create_model(
         "ContextSettings",
         __base__=_ContextSettings,
-        __doc__=_ContextSettings.__doc__,
         **{name: _field(key) for name, key in CONTEXT_KEYS.items()},
     )

@@ -14,8 +14,6 @@ _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class InvestigationSettings(SettingsGroup):
-    """Questions."""
-
     max_steps: Annotated[int, Setting("MAX_STEPS", option="--max-steps"), Field(ge=1)] = 100
     """Maximum number of model replies for one question; the last one must be the answer."""
 
@@ -66,8 +64,6 @@ def _file_list(value: object) -> object:
 
 
 class ToolSettings(SettingsGroup):
-    """Tools."""
-
     toolsets: Annotated[dict[str, JsonValue], Setting(key="toolsets")] = Field(default_factory=dict)
     """Toolsets by name: enabled, disabled, configured or defined here."""
 
@@ -105,8 +101,6 @@ class ToolSettings(SettingsGroup):
 
 
 class StorageSettings(SettingsGroup):
-    """Stored files."""
-
     results_enabled: Annotated[bool, Setting("HOLMES_TOOL_RESULT_STORAGE_ENABLED")] = True
     """Store tool results on disk. If false, results that are too large for the conversation are discarded, and the
     model must request less.

@@ -23,8 +23,6 @@ MODEL_WITH_KEY: Final = "gpt-4.1"
 
 
 class ModelSettings(SettingsGroup):
-    """The model."""
-
     model: Annotated[str, Setting("MODEL", option="--model"), Field(min_length=1)] = BUILTIN_MODEL
     """Model name: an entry of the model list, or a name of litellm, for example `anthropic/claude-sonnet-4-5`. Default:
     the first entry of the model list, or `gpt-4.1` if a key or URL is set, or `builtin/triage`, which needs no LLM.

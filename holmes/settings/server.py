@@ -18,8 +18,6 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104  only with a key, see `listen_host`
 
 
 class ServerSettings(SettingsGroup):
-    """The server."""
-
     section: ClassVar[str] = "server"
     flat_aliases: ClassVar[bool] = False
 
@@ -162,8 +160,6 @@ _TRACES_PATH = "v1/traces"
 
 
 class TelemetrySettings(SettingsGroup):
-    """Traces."""
-
     section: ClassVar[str] = "telemetry"
     flat_aliases: ClassVar[bool] = False
 

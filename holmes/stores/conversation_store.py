@@ -282,7 +282,7 @@ def read_lines(lines: Iterable[bytes], path: Path) -> KeptLines:
             continue
         if broken_line:
             message = (
-                f"the conversation {str(path)!r} is damaged in line {broken_line}: "
+                f"the conversation {str(path)!r} is damaged at line {broken_line}: "
                 "repair or remove the file, or start a new conversation without --continue"
             )
             raise ConversationStoreError(message)

@@ -138,8 +138,8 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 class TokenCounter:
     """Exact counts of one encoding, and the base of the estimating counter. Thread-safe.
 
-    `image_formula` is the provider's formula for images. Recent counts are remembered, so a message that is counted by
-    the spill and by the history is tokenized once. `bytes_tokenized` is the number of bytes that were tokenized.
+    `image_formula` is the provider's formula for images. Recent counts are remembered, so a message that is counted for
+    its limit and by the history is tokenized once. `bytes_tokenized` is the number of bytes that were tokenized.
     """
 
     def __init__(self, encoding: str = "o200k_base", *, image_formula: ImageFormula = "largest") -> None:

@@ -39,6 +39,11 @@ _ERROR_HEAD = re.compile(r"^(?:Error(?: \(exit code \d+\))?: |exit code \d+: |er
 _REFUSED = re.compile(r'User "([^"\n]{1,200})" cannot (\w{1,20}) resource "([\w./-]{1,100})"')
 _FENCED = re.compile(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 _REPEATED = re.compile(r"(Unchanged|Changed) since step \d+\b")
+DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
+MAX_ROUNDS: Final = 6
+"""Maximum number of rounds for one question. Four are typical; the rest is for reading stored results."""
+_READ_BACK_LINES = 200
+_NUMBERED = re.compile(r"^ *\d+: ?", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,13 +248,6 @@ def source_of(outcome: Outcome) -> Source:
     if outcome.partial:
         return Source(result_id=outcome.stored_id)
     return Source(result_id=outcome.result_id, lines=tuple(readable_json(outcome.text).split("\n")))
-
-
-DIAGNOSE_TOOL: Final = "kubernetes_diagnose"
-MAX_ROUNDS: Final = 6
-"""Maximum number of rounds for one question. Four are typical; the rest is for reading stored results."""
-_READ_BACK_LINES = 200
-_NUMBERED = re.compile(r"^ *\d+: ?", re.MULTILINE)
 
 
 class Waiting(Exception):

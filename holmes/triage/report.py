@@ -42,6 +42,14 @@ _LEADS: Final = {
     "symptom": "{named} shows the symptom but is not the cause.",
     "dependency": "{named} is between the cause and the symptom.",
 }
+_NEEDED: Final = ("Pod", "Deployment")
+"""A diagnosis without these kinds proves almost nothing."""
+_MOST_LINES_SHOWN = 25
+_NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
+_NO_TOOLS = (
+    "No tool that reads the cluster is available, so the cluster was not read. `holmes toolset list` shows which "
+    "toolsets are unavailable and why."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,19 +236,8 @@ def _section(title: str, lines: Sequence[str] | dict[str, None]) -> str:
 
 
 def object_list(refs: Sequence[ObjectRef]) -> str:
-    """`Deployment shop/checkout`, `Service shop/checkout`."""
-    return ", ".join(code(str(ref)) for ref in refs)
-
-
-_NEEDED: Final = ("Pod", "Deployment")
-"""A diagnosis without these kinds proves almost nothing."""
-
-_MOST_LINES_SHOWN = 25
-_NOT_RUNNING = "status.phase!=Running,status.phase!=Succeeded"
-_NO_TOOLS = (
-    "No tool that reads the cluster is available, so the cluster was not read. `holmes toolset list` shows which "
-    "toolsets are unavailable and why."
-)
+    """`Deployment shop/checkout`, `Service shop/checkout`; only the name for an unknown kind."""
+    return ", ".join(code(ref.name if ref.kind == "object" else str(ref)) for ref in refs)
 
 
 def missing_object_text(located: Located, scope: Scope) -> str:

@@ -200,7 +200,7 @@ def replicas(asked: Asked) -> str:
         return answer(
             asked, f"{code(who)}: `{wanted}` replicas desired, `{ready}` ready, `{updated}` up to date.{rows.marker}"
         )
-    return rows_answer(asked, rows, "workload", ("object", "wanted", "ready", "up to date"))
+    return rows_answer(asked, rows, "workload", ("object", "desired", "ready", "up to date"))
 
 
 def resources(asked: Asked) -> str:

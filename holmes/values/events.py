@@ -100,7 +100,7 @@ class ToolResultSpilled:
     """A result was too large for the conversation, so the model gets a pointer and a preview.
 
     `stored` is false if the store failed and the data was dropped. `limit` names the exceeded limit ("the limit is
-    25,000 tokens"), which can also be in characters or for the whole round. It is empty if unknown.
+    25,000 tokens"), which can also be in characters or for the whole turn. It is empty if unknown.
     """
 
     call: ToolCall
@@ -328,7 +328,7 @@ class RunningCost:
                 self._pending += event.stats
             case AssistantReplied() | HistoryCompacted() | CompactionFailed():
                 self.charge(event.stats)
-            case ContextOverflowed() | ModelSwitched():  # the call failed for good: no reply will count its attempts
+            case ContextOverflowed() | ModelSwitched():  # the call failed permanently: no reply will count its attempts
                 self._settle(self.stats)
             case AnswerFinished() | HistoryReplaced() | RunFailed():
                 self._settle(event.stats)

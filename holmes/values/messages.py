@@ -87,7 +87,7 @@ class SystemMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionMark:
-    """The state of the history after a compaction: rounds in the kept tail, and all tokens.
+    """The state of the history after a compaction: turns in the kept tail, and all tokens.
 
     It is part of the conversation, so that the cooldown survives a restart.
     """
@@ -100,7 +100,7 @@ class CompactionMark:
 class UserMessage:
     """A message of the user (`request`), or of Holmes in the user's place.
 
-    `attachment` is a file or piped text for the next request. `summary` replaces removed rounds, and `mark` is the
+    `attachment` is a file or piped text for the next request. `summary` replaces removed turns, and `mark` is the
     state after that compaction. `note` is an instruction of the loop. `stored` is the whole text if a pointer replaces
     it.
     """

@@ -1,7 +1,7 @@
 """How the loop runs steps, waits for several at once, and streams events.
 
 `StepRunner` lets a durable runner replay a run: it runs the steps, reads the clock and makes the ids. A step is one
-`complete()`, one summary request, or one tool call with its spill, so that no large output enters the journal.
+`complete()`, one summary request, or one tool call with its stored result, so that no large output enters the journal.
 """
 
 from __future__ import annotations

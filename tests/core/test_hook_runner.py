@@ -98,7 +98,7 @@ async def test_an_injected_message_is_a_marked_user_message_so_that_the_prefix_s
     end = events[-1]
     assert isinstance(end, AnswerFinished)
     notes = [message.text for message in end.messages if isinstance(message, UserMessage) and message.kind == "note"]
-    assert notes == ["[Reminder of hook 'dns'] Think of DNS.", "plain"]
+    assert notes == ["[Reminder from hook 'dns'] Think of DNS.", "plain"]
     assert sum(isinstance(message, SystemMessage) for message in end.messages) == 1
     assert pairing_errors(end.messages) == []
 

@@ -1,4 +1,4 @@
-"""Reads the cases of the catalogue's rows: small clusters written as YAML, faults and healthy look-alikes.
+"""Reads the cases of the rules: small clusters in YAML, with faults and with similar healthy states.
 
 `rows/<rule id>.yaml` is a list of cases:
 
@@ -6,11 +6,11 @@
       fires: true
       culprit: Deployment shop/checkout          # exactly, optional
       subject: Pod shop/checkout-7d9-x           # exactly, optional
-      says: ["exit code 1", "CrashLoopBackOff"]  # must stand in title, cause, evidence or next check
-      never_says: ["does not exist"]             # optional: must stand in none of them
+      says: ["exit code 1", "CrashLoopBackOff"]  # must appear in title, cause, evidence or next check
+      never_says: ["does not exist"]             # optional: must appear in none of them
       role: cause                                # optional
       because: ["Service shop/cart"]             # optional: must be among the finding's `because`
-      namespaces: [shop]                         # optional: what was read; everything when left out
+      namespaces: [shop]                         # optional: the namespaces that were read; default all
       gaps: ["Secret"]                           # optional: kinds that could not be read
       objects:
         - {kind: Pod, metadata: {name: checkout-7d9-x, owner: ReplicaSet/checkout-7d9}, spec: ..., status: ...}
@@ -20,9 +20,9 @@
         shop/checkout-7d9-x/checkout: "text"
         shop/checkout-7d9-x/checkout/previous: "text"
 
-What is left out of an object is filled in: namespace `shop` for kinds that have one, a uid, and an age of one hour
-(`metadata.age` is in seconds). `metadata.owner: Kind/name` stands for the controller's owner reference, and
-`apiVersion` is only needed for custom resources. Times anywhere may be written as `{ago: 90}`, seconds before now.
+Omitted fields of an object get defaults: namespace `shop` for namespaced kinds, a uid, and an age of one hour
+(`metadata.age` is in seconds). `metadata.owner: Kind/name` is the owner reference of the controller. Only custom
+resources need `apiVersion`. `{ago: 90}` is a time 90 seconds ago, in any field.
 """
 
 from __future__ import annotations
@@ -53,8 +53,6 @@ _OWN_KINDS: Final = frozenset(kind.name for kind in KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class RowCase:
-    """One case of one rule."""
-
     rule_id: str
     name: str
     fires: bool
@@ -69,19 +67,17 @@ class RowCase:
 
 
 def read_cases(path: Path) -> list[RowCase]:
-    """The cases of one file."""
     return [_case(path.stem, raw) for raw in raw_cases(path)]
 
 
 @cache
 def raw_cases(path: Path) -> tuple[dict[str, Any], ...]:
-    """The cases of one file as they are written. The fast reader: there are more than 10,000 lines."""
+    """The cases of one file as written. Uses the fast YAML reader, because there are more than 10,000 lines."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return tuple(yaml.load(path.read_text(encoding="utf-8"), Loader=loader))  # noqa: S506  both are safe
 
 
 def all_cases() -> list[RowCase]:
-    """The cases of all rules."""
     return [case for path in sorted(ROWS.glob("*.yaml")) for case in read_cases(path)]
 
 

@@ -1,4 +1,4 @@
-"""No rule cuts a text so that half of a secret is left, which nobody recognises any more."""
+"""No rule truncates a text so that half of a secret remains, which redaction would not recognise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holmes.values.findings import DiagnosisReport, ScanCost
 from holmes.values.findings_json import report_to_json
 from tests.diagnosis.row_cases import ROWS, raw_cases, state_of
 
-# Wherever a text is cut, one of them is cut in half. Nothing here is a real secret.
+# Truncating a text anywhere cuts one of them in half. These are not real secrets.
 TOKEN: Final = "ghp" + "_" + "a1B2c3D4e5F6" * 3
 TOKENS: Final = " ".join([TOKEN] * 60)
 _SPOKEN: Final = frozenset({"message", "value", "data", "args", "command", "annotations"})
@@ -34,7 +34,7 @@ def redactor() -> Iterator[Redactor]:
 
 
 def _talkative(value: Any, *, spoken: bool = False) -> Any:  # noqa: ANN401  whatever YAML holds
-    """A copy in which every text that anybody may have written goes on with tokens."""
+    """A copy in which every free text is followed by tokens."""
     if isinstance(value, dict):
         return {key: _talkative(each, spoken=spoken or key in _SPOKEN) for key, each in value.items()}
     if isinstance(value, list):

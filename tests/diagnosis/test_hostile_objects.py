@@ -1,6 +1,6 @@
-"""No rule fails on an object that is not what it should be: fields missing, of another kind, or absurd.
+"""No rule fails on a malformed object: missing fields, fields of another type, absurd values.
 
-The objects of all row cases are damaged at random, with fixed seeds; every rule runs on what is left of them.
+The objects of all row cases are damaged at random, with fixed seeds, and every rule runs on the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ABSURD: Final[tuple[Any, ...]] = (
     None, True, -1, 10**30, 1.5, "", "x" * 5_000, "2026-13-45T99:00:00Z", [], {}, [None], [[]], {"": None}, "\x00",
 )  # fmt: skip
 KEPT: Final = {"age", "kind", "name", "metadata", "namespace", "object", "reason"}
-"""What the builder of the cases itself needs."""
+"""Fields that the builder of the cases requires."""
 SEEDS: Final = range(12)
 
 
@@ -33,7 +33,7 @@ CASES: Final = raw_cases()
 
 
 def damage(value: Any, chance: random.Random, share: float) -> Any:  # noqa: ANN401  whatever YAML holds
-    """A copy in which some values are absurd and some are gone."""
+    """A copy in which some values are absurd and some are missing."""
     if isinstance(value, dict):
         kept = {}
         for key, item in value.items():
@@ -57,5 +57,5 @@ def test_no_rule_fails_on_damaged_objects(seed: int) -> None:
         try:
             state = state_of(damaged)
         except (AttributeError, TypeError, ValueError, KeyError, OverflowError):
-            continue  # the builder of the cases could not make a cluster of it
+            continue  # The builder of the cases could not create a cluster from it.
         incidents_of(run_rules(rules, state).findings, state)

@@ -1,4 +1,4 @@
-"""From findings to incidents: one root cause each, whatever it takes with it; the same ids in every scan."""
+"""Findings become incidents with one root cause each, and the same ids in every scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look-alike stays quiet when a kind that clears it up cannot be read: what was not seen is never called missing."""
+"""Rules ignore healthy states when a required kind cannot be read: unread objects are never called missing."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ STILL_TOLD: Final = {
     "W09": "its own status says that a pod is not ready",
     "W10": "the Job failed; only whether a later one succeeded is not known",
 }
-"""Rules that go by something else they have seen, and what that is."""
+"""Rules that rely on other evidence, with that evidence."""
 
 
 def _without_one_kind(case: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The case without the objects of one kind, which could not be read, for each of its kinds."""
+    """The case without the objects of one kind, as if it could not be read, for each of its kinds."""
     kinds = {kind.partition(".")[0]: kind for kind in state_of(case).kinds}
     for plain, kind in sorted(kinds.items()):
         objects = [each for each in case["objects"] if each["kind"] != plain]

@@ -1,4 +1,4 @@
-"""Every row of the catalogue: it fires on its faults, names culprit and value, and keeps quiet on the look-alikes."""
+"""Every row of the catalogue fires on its faults, names culprit and value, and ignores similar healthy states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_rule_fires_on_its_fault_and_not_on_what_only_looks_like_it(case: RowC
     rule = next(each for each in all_rules() if each.id == case.rule_id)
     found = findings_of(rule, case.state)
     if not case.fires:
-        assert found == (), f"fires on a healthy look-alike: {found}"
+        assert found == (), f"fires on a healthy state: {found}"
         return
     assert found, "does not fire"
     matching = [
@@ -26,7 +26,7 @@ def test_a_rule_fires_on_its_fault_and_not_on_what_only_looks_like_it(case: RowC
         and case.role in {"", finding.role}
         and case.severity in {"", finding.severity}
     ]
-    assert matching, f"fires on something else: {[(str(each.culprit), str(each.subject)) for each in found]}"
+    assert matching, f"fires on another object: {[(str(each.culprit), str(each.subject)) for each in found]}"
     finding = matching[0]
     said = "\n".join(
         (finding.title, finding.cause, finding.next_check, *(f"{each.path} {each.value}" for each in finding.evidence))

@@ -1,4 +1,4 @@
-"""Some scenarios of every sort on the real cluster; `benchmarks/diagnosis.py` runs all of them."""
+"""Some scenarios of every kind on the real cluster; `benchmarks/diagnosis.py` runs all of them."""
 
 from __future__ import annotations
 

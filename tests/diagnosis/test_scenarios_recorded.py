@@ -1,6 +1,6 @@
-"""The recorded scenarios, scanned and scored as on the real cluster, without it.
+"""The recorded scenarios, scanned and scored as on the real cluster.
 
-`python -m tests.diagnosis.scenarios.run --record tests/diagnosis/recordings` records them anew.
+`python -m tests.diagnosis.scenarios.run --record tests/diagnosis/recordings` records them again.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from holmes.snapshot.server.serving import serve_snapshot
 from tests.support.alert_load import Load, run_load
 from tests.support.long_form import count
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 async def test_a_storm_of_alerts_on_dying_replicas_loses_none_and_doubles_none(
@@ -21,7 +21,7 @@ async def test_a_storm_of_alerts_on_dying_replicas_loses_none_and_doubles_none(
         alerts=count(long=60, short=24),
         distinct=count(long=20, short=8),
         seconds=3,
-        kill_every_seconds=3,
+        kill_every_seconds=count(long=3, short=1),
         most_kills=count(long=4, short=2),
         deadline_seconds=240,
         concurrency=4,

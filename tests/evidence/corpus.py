@@ -1,4 +1,4 @@
-"""Claims with their lines and the outcome that is expected of each, and what comes of them."""
+"""Claims with their lines and expected outcomes, and the actual outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLAIMS = Path(__file__).parent / "claims"
 
 
 class ClaimRow(BaseModel):
-    """One answer. `R` in `[[R:3]]` stands for the id of the result."""
+    """One answer. `R` in `[[R:3]]` is the id of the result."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,7 +33,7 @@ class ClaimRow(BaseModel):
 
 
 class ResultRow(BaseModel):
-    """What a command returned, and what is claimed about it."""
+    """The output of a command and the claims about it."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -72,7 +72,7 @@ async def score(rows: Iterable[tuple[str, ResultRow]], folder: Path) -> list[Sco
 
 
 async def outcome_of(command: str, text: str, answer: str, folder: Path) -> tuple[str, str]:
-    """The worst outcome of an answer's citations, and the answer as people get it."""
+    """The worst outcome of an answer's citations, and the answer as shown to people."""
     store = FileResultStore(folder)
     call = ToolCall(id=ToolCallId("call-1"), name="bash", arguments=json.dumps({"command": command}))
     stored = await store.put(text.encode(), tool_name="bash", call_id=call.id, media_type="text/plain")
@@ -92,7 +92,7 @@ async def outcome_of(command: str, text: str, answer: str, folder: Path) -> tupl
 
 
 def table(half: str, scored: Sequence[Scored]) -> str:
-    """Counts of outcomes, what was recognised and what was checked although it is not true."""
+    """Counts of outcomes, recognised claims, and false claims that were checked."""
     lines = [f"{half}: {len(scored)} claims", "truth  expected   checked  cited  not_found"]
     counts = Counter((each.claim.truth, each.claim.expect, each.outcome) for each in scored)
     for truth in ("true", "near", "false"):
@@ -105,7 +105,7 @@ def table(half: str, scored: Sequence[Scored]) -> str:
 
 
 def false_checked(scored: Sequence[Scored]) -> list[Scored]:
-    """Claims that came out checked although they are not true."""
+    """False claims with the outcome *checked*."""
     return [each for each in scored if each.claim.truth != "true" and each.outcome == "checked"]
 
 

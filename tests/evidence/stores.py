@@ -1,4 +1,4 @@
-"""Conversations whose results lie in a real store."""
+"""Conversations with results in a real store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PODS = (
 
 @dataclass(kw_only=True)
 class Conversation:
-    """Messages and the store that their results lie in."""
+    """Messages and the store of their results."""
 
     store: FileResultStore
     messages: list[Message] = field(default_factory=list)

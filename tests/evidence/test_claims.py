@@ -1,4 +1,4 @@
-"""Which sentence a marker proves."""
+"""The sentence that a marker proves."""
 
 from __future__ import annotations
 

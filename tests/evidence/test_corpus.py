@@ -1,8 +1,8 @@
-"""What comes of a corpus of claims: nothing that is not true is ever checked, and most of what is true is recognised.
+"""No false claim is checked, and most true claims are recognised.
 
-`own` was written beside the code. `blind` was written before it and without sight of it, and is only measured.
-`development` was written without sight of the code, too, and is there to learn from. `hostile` are false claims that
-were written with the code in view, to find where it can be deceived.
+`own` was written with the code in view. `blind` was written before the code and is only measured. `development` was
+written without the code in view and is used for improvements. `hostile` contains false claims that were written with
+the code in view, to deceive it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.support.long_form import cases, count
 pytestmark = [pytest.mark.slow, pytest.mark.row("N6")]
 
 MEASURED = {"own": 0.95, "blind": 0.55, "development": 0.46}
-"""The share of true claims with the expected outcome that must not be lost again."""
+"""The minimum share of true claims with the expected outcome."""
 DECEIVED = 0.03
-"""The share of hostile claims that are checked, which must not grow; the aim is none."""
+"""The maximum share of hostile claims that are checked; the goal is zero."""
 
 
 @pytest.mark.parametrize("half", MEASURED)

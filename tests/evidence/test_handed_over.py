@@ -1,4 +1,4 @@
-"""A conversation reads back its own results and those that a person names, and learns of no others."""
+"""A conversation can read its own results and those that a person names, and no others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def arguments_of(name: str, reference: str) -> dict[str, str]:
 async def asked(
     folder: Path, name: str, reference: str, messages: tuple[Message, ...] = QUESTION, said: str = "mine\n" * 9
 ) -> tuple[ToolMessage, AnswerFinished]:
-    """What the result tool `name` answers in a conversation with one result of its own, `said`, whose id is `{own}`."""
+    """The answer of the result tool `name` in a conversation with one own result, `said`, with the id `{own}`."""
     store = FileResultStore(folder)
 
     async def look(_: ToolInvocation) -> ToolResult:

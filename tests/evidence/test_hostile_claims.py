@@ -1,4 +1,4 @@
-"""No claim and no result breaks the judging, or makes it slow."""
+"""No claim and no result breaks or slows down judging."""
 
 from __future__ import annotations
 

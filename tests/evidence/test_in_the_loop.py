@@ -1,4 +1,4 @@
-"""Evidence in a whole run: what streams, the history and the answer agree; polls are cheap and survive a restart."""
+"""Evidence in a whole run: stream, history and answer agree; repeated calls are cheap and survive a restart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def get_pods(_: ToolInvocation) -> ToolResult:
 
 
 def poll_and_answer(answer: str, polls: int) -> ScriptedModel:
-    """Calls `get_pods` some times, then answers; `ID` in the answer is the id of the last result."""
+    """Calls `get_pods` several times, then answers. `ID` in the answer is the id of the last result."""
 
     def reply(request: ModelRequest) -> ScriptedReply | HolmesError:
         asked = max(index for index, message in enumerate(request.messages) if isinstance(message, UserMessage))

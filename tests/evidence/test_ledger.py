@@ -1,4 +1,4 @@
-"""The ledger goes through any number of compactions, and its citations still resolve."""
+"""The ledger survives any number of compactions, and its citations still resolve."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def reply(text: str) -> AssistantMessage:
 
 
 def summary(ledger: Ledger, cap_tokens: int = 4_000) -> Message:
-    """What a compaction leaves: a summary message with the ledger in it, as a part of its own."""
+    """The result of a compaction: a summary message with the ledger as a separate part."""
     texts = ("Summary.\n\nIt goes on.", ledger.render(cap_tokens, COUNTER), "Tools at hand: kubectl_get.")
     return UserMessage(parts=tuple(Text(text=text) for text in texts), kind="summary")
 
 
 def ledger(*claims: str) -> Ledger:
-    """Entries as a compaction leaves them, the first the newest."""
+    """Entries after a compaction, newest first."""
     lines = "\n".join(f"- {claim}" for claim in claims)
     return Ledger.parse(f"{LEDGER_HEADING}\n{lines}")
 

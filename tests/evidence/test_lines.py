@@ -1,4 +1,4 @@
-"""A citation means the lines that the read-back tools show under the same numbers."""
+"""Citations and the tools for stored results use the same line numbers."""
 
 from __future__ import annotations
 

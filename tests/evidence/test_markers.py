@@ -1,4 +1,4 @@
-"""What is a marker, and that streaming in any pieces gives the same as the whole text."""
+"""Recognition of markers. Streaming in any chunks gives the same result as the whole text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_only_ids_with_lines_are_markers(text: str, markers: list[str]) -> None:
 
 
 def joined(pieces: list[Piece]) -> list[Piece]:
-    """`pieces` with plain text that follows plain text in one."""
+    """`pieces` with adjacent plain texts joined."""
     found: list[Piece] = []
     for piece in pieces:
         last = found[-1] if found else None

@@ -1,4 +1,4 @@
-"""A true claim in which one thing is changed is not checked any more."""
+"""A true claim with one change is no longer checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checked_claims() -> list[tuple[ResultRow, ClaimRow]]:
 
 
 def swapped(row: ResultRow, answer: str) -> Iterator[tuple[str, str]]:
-    """Each change with the answer that it makes."""
+    """Each change with the resulting answer."""
     body, marker = answer.split("[[", 1)
     yield from ((change, f"{other}[[{marker}") for change, other in (*_other_words(row, body), *_other_numbers(body)))
 
@@ -49,7 +49,7 @@ def _other_words(row: ResultRow, body: str) -> Iterator[tuple[str, str]]:
 def _other_numbers(body: str) -> Iterator[tuple[str, str]]:
     """Another number, and another unit."""
     if _COMPARED.search(body):
-        return  # what is more than 40 is more than 41 too, as a rule
+        return  # a value above 40 is usually above 41 too
     for match in _NUMBER.finditer(_hidden(body)):
         yield "digit", f"{body[: match.start()]}{int(match[0]) + 1}{body[match.end() :]}"
     for unit, other in _UNITS:

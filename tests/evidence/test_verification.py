@@ -1,4 +1,4 @@
-"""A citation that streams, is stored or is answered holds against the stored bytes; everything else is marked."""
+"""Every citation in a stream, a stored message or an answer matches the stored bytes or is marked."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def test_pictures_and_bytes_prove_nothing_and_break_nothing(conversation: 
 
 
 class SlowStore:
-    """A disk that hangs, or fails."""
+    """A disk that hangs or fails."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

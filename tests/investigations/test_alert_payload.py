@@ -124,8 +124,8 @@ def test_a_group_without_a_key_gets_one_of_its_labels() -> None:
     [
         (b"", "not valid JSON"),
         (b"\xff\xfe\xfa", "not valid JSON"),
-        (b"[1]", "no JSON object"),
-        (b"null", "no JSON object"),
+        (b"[1]", "not a JSON object"),
+        (b"null", "not a JSON object"),
         (b"{}", "no list 'alerts'"),
         (b'{"alerts": {"a": 1}}', "no list 'alerts'"),
         (b"[" * 100_000, "nested"),

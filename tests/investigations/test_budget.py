@@ -40,7 +40,7 @@ async def test_calls_that_failed_are_charged_and_kept_too() -> None:
     await model.complete(REQUEST, EventLog())
     with pytest.raises(ModelError, match="no"):
         await model.complete(REQUEST, EventLog())
-    with pytest.raises(ModelError, match="budget of this investigation is spent"):
+    with pytest.raises(ModelError, match="budget of this investigation is exhausted"):
         await model.complete(REQUEST, EventLog())
     assert kept == [0.01, 0.2]
 

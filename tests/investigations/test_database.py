@@ -60,7 +60,7 @@ async def test_a_file_that_was_removed_is_noticed_before_anything_is_lost(tmp_pa
             (tmp_path / "other.db").touch()
             (tmp_path / "other.db").rename(file)
 
-        with pytest.raises(DatabaseUnavailable, match="removed or replaced; start holmes serve again"):
+        with pytest.raises(DatabaseUnavailable, match="removed or replaced; restart holmes serve"):
             await records.add(NewInvestigation(question="lost?", title="lost?", source="api"))
         assert database.write_problem
     finally:

@@ -152,4 +152,4 @@ async def test_news_for_a_destination_that_nobody_has_fails_after_a_while(
     assert await claims.abandon({"ops"}, older_than_seconds=time.time()) == 0
     assert await claims.abandon({"ops"}, older_than_seconds=60) == 1
     (failed,) = await DeliveryRecords(database).list(state="failed")
-    assert (failed.destination, failed.last_error) == ("gone", "this destination is not in the configuration any more")
+    assert (failed.destination, failed.last_error) == ("gone", "this destination is no longer configured")

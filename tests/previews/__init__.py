@@ -1,1 +1,1 @@
-"""Tests of holmes.core.truncation."""
+"""Tests of holmes.previews."""

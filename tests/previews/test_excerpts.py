@@ -1,4 +1,4 @@
-"""Short views stay within their tokens, say what they leave out, and change nothing but white space."""
+"""Excerpts stay within their token limit, count omissions, and change only white space."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a real cluster prints: `kubectl get`, events and logs around real faults, in previews of 300 tokens.
+"""Previews of 300 tokens for output of a real cluster: `kubectl get`, events and logs around real faults.
 
-The namespaces also hold dozens of healthy, harmless objects, so that the fault is one among many.
+The namespaces also contain dozens of healthy objects, so the fault is one of many.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A kubectl command and what its preview must show."""
+    """A kubectl command and the required content of its preview."""
 
     command: tuple[str, ...]
     kind: PreviewKind

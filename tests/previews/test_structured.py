@@ -1,4 +1,4 @@
-"""Structured previews keep to their cap on any text, give the same result again, and show the fault that is there."""
+"""Structured previews stay within their limit for any text, are deterministic, and show the fault."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_other_threads_get_their_turn(shape: str) -> None:
 
 
 def _longest_turn(text: str) -> float:
-    """The most CPU seconds that the working thread used between two turns of this one."""
+    """The maximum CPU time of the working thread between two turns of this thread, in seconds."""
     thread = threading.Thread(target=structured_preview, args=(text, 300, COUNTER))
     thread.start()
     clock = time.pthread_getcpuclockid(thread.ident or 0)
@@ -220,7 +220,7 @@ def _longest_turn(text: str) -> float:
     while thread.is_alive():
         try:
             now = time.clock_gettime(clock)
-        except OSError:  # the thread ended just now
+        except OSError:  # the thread has just ended
             break
         longest, last = max(longest, now - last), now
         time.sleep(0.001)

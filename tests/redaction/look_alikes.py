@@ -1,4 +1,4 @@
-"""Texts that look like secrets and are none: an engineer needs every byte of them."""
+"""Texts that look like secrets but are not, and must not change."""
 
 # ruff: noqa: E501  the texts stay as tools print them
 

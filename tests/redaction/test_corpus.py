@@ -1,7 +1,7 @@
-"""How many forms of secrets are masked, and that no look-alike is broken. Run with `-s` to see the table.
+"""The number of masked forms; no look-alike may change. Run with `-s` to print the table.
 
-When the blind part was tried for the first time, 190 of its 210 forms were masked and 1 of its 80 look-alikes broken.
-Of the tester's 275, the code that he met masked 232, and it broke 26 of his 145 look-alikes.
+On first contact with the blind part, 190 of its 210 forms were masked and 1 of its 80 look-alikes changed. Of the
+tester's 275 forms, 232 were masked at first, and 26 of 145 look-alikes changed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WANTED_SHARE: Final = 0.97
 
 
 def is_masked(form: Form) -> bool:
-    """Whether no secret of the form shows, all around it does, and doing it again changes nothing."""
+    """Whether no secret of the form is visible, the rest is kept, and redaction is idempotent."""
     shown = REDACTOR.redact(form.text)
     return (
         not any(secret in shown for secret in form.secrets)
@@ -30,12 +30,12 @@ def is_masked(form: Form) -> bool:
 
 
 def is_broken(look_alike: LookAlike) -> bool:
-    """Whether the look-alike is shown differently than it should be."""
+    """Whether the look-alike changes unexpectedly."""
     return REDACTOR.redact(look_alike.text) != look_alike.shown
 
 
 def table() -> str:
-    """For each class the forms and how many of them are masked, each part of the corpus apart."""
+    """The number of forms and of masked forms for each class and part."""
     lines = [f"{'class':<20}" + "".join(f"{part:>8} masked" for part in PARTS)]
     all_forms = {part: Counter(form.form_class for form in forms(part)) for part in PARTS}
     masked = {part: Counter(form.form_class for form in forms(part) if is_masked(form)) for part in PARTS}

@@ -1,4 +1,4 @@
-r"""Escape sequences of terminals, real ones and written ones, never reach a reader nor hide a secret."""
+"""Terminal escape sequences, real or printed, never reach a reader and never hide a secret."""
 
 from __future__ import annotations
 

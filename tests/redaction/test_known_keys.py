@@ -1,4 +1,4 @@
-"""A configured key is masked wherever it stands, and masks no ordinary words."""
+"""A configured key is masked everywhere, and ordinary words are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No planted secret survives, and what stands around it stays as it was."""
+"""No planted secret survives, and the text around it is unchanged."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_one_secret_has_one_number_in_all_its_carriers(planted: PlantedSecret) -
         for carrier in planted.carriers
         for number in re.findall(r"\(REDACTED:[^)]*:(\w{8})\)", REDACTOR.redact(carrier))
     }
-    # In some carriers base64 is the secret itself, because nothing says that it should be decoded.
+    # In some carriers, base64 is the secret itself, because no context requires decoding.
     assert len(numbers) <= 2
     assert Redactor(b"another key of the tests").redact(planted.carriers[0]) != REDACTOR.redact(planted.carriers[0])
 
@@ -80,5 +80,5 @@ def test_secrets_and_look_alikes_in_one_long_text_do_not_disturb_each_other() ->
     source.shuffle(lines)
     redacted = REDACTOR.redact("---\n".join(lines))
     assert not [secret.kind for secret in PLANTED for trace in secret.traces if trace in redacted]
-    # Look-alikes may stand under a name of their neighbour, so only those of one line are compared.
+    # Look-alikes may follow a name of their neighbour, so only look-alikes of one line are compared.
     assert all(text in redacted for text in LOOK_ALIKES if "\n" not in text)

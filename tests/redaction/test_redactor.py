@@ -1,4 +1,4 @@
-"""Redaction of texts: its properties, its forms, its speed."""
+"""Redaction of texts: properties, forms, complexity."""
 
 # ruff: noqa: E501  the texts stay as tools print them
 

@@ -53,6 +53,6 @@ def test_a_check_that_takes_too_long_is_an_error_and_ends(client: httpx.Client, 
     answer = client.post("/api/checks/execute", json={**CHECK, "timeout": 0.5}).json()
 
     assert answer["status"] == "error"
-    assert answer["error"] == "it took longer than 0.5 seconds"
+    assert answer["error"] == "the check exceeded its time limit of 0.5 seconds"
     assert 0.5 <= answer["duration"] < 5
     assert scripted.server.wait_for_disconnect(10)

@@ -61,7 +61,7 @@ def test_it_says_where_it_listens_logs_lines_of_json_and_ends_on_sigterm(process
     [
         (["--host", "::"], {}, 2, "HOLMES_API_KEY"),
         (["--model", "gpt-4o"], {"LOG_LEVEL": "loud"}, 2, "LOG_LEVEL"),
-        (["--demo", "--context", "x"], {}, 2, "exclude each other"),
+        (["--demo", "--context", "x"], {}, 2, "mutually exclusive"),
         (["--port", "99999"], {}, 2, "99999"),
         ([], {"HOLMES_API_KEY": "short"}, 2, "HOLMES_API_KEY: needs at least 8 characters"),
         ([], {"HOLMES_DATABASE_URL": "mysql://x"}, 2, "HOLMES_DATABASE_URL"),
@@ -129,7 +129,7 @@ def test_a_chat_may_finish_while_the_server_ends_and_one_that_hangs_is_told(tmp_
 
     assert finishing.json()["analysis"] == "Just in time."
     assert last.name == "error"
-    assert "ending" in last.data["description"]
+    assert "stopping" in last.data["description"]
     assert process.returncode == 0
 
 

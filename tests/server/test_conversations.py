@@ -111,7 +111,7 @@ def test_a_result_that_was_changed_becomes_quoted_text_of_the_user(path: tuple[s
     assert not any(isinstance(message, ToolMessage) for message in messages)
     assert not any(isinstance(message, AssistantMessage) and message.tool_calls for message in messages)
     (quoted,) = [
-        message for message in messages if isinstance(message, UserMessage) and "proves nothing" in message.text
+        message for message in messages if isinstance(message, UserMessage) and "is not evidence" in message.text
     ]
     assert quoted.kind == "request"
     assert all(line.startswith("> ") for line in quoted.text.splitlines()[1:])

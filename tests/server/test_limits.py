@@ -63,10 +63,10 @@ def test_pictures_come_in_many_wrappings(entry: JsonValue) -> None:
         (["http://169.254.169.254/latest/meta-data"], "not fetched"),
         ([{"image_url": {"url": "file:///etc/passwd"}}], "not fetched"),
         (["data:text/html,<script>"], "base64"),
-        (["!"], "not base64"),
-        ([base64.b64encode(b"<svg/>").decode()], "no PNG"),
+        (["!"], "not valid base64"),
+        ([base64.b64encode(b"<svg/>").decode()], "not a PNG"),
         ([5], "expected"),
-        ([TEXT] * (MAX_IMAGES + 1), "more than"),
+        ([TEXT] * (MAX_IMAGES + 1), "the maximum is"),
         ([base64.b64encode(PNG + b"x" * 5_000_000).decode()], "larger than"),
     ],
 )

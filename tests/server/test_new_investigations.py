@@ -73,7 +73,7 @@ def test_all_clients_together_cannot_fill_the_queue(api: httpx.Client) -> None:
 def test_without_money_builtin_triage_answers(api: httpx.Client) -> None:
     begun = begin(api, "198.51.100.50")
     assert begun.status_code == 202
-    assert "budget of today is spent" in api.get(begun.headers["location"]).json()["without_llm"]
+    assert "budget is exhausted" in api.get(begun.headers["location"]).json()["without_llm"]
 
 
 def test_a_cancelled_investigation_is_counted_once(api: httpx.Client) -> None:

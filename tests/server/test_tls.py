@@ -88,9 +88,9 @@ def test_it_speaks_https_with_an_encrypted_key_and_looks_at_client_certificates(
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"CERTFILE": "certificate"}, "HOLMES_SSL_CERTFILE is set without HOLMES_SSL_KEYFILE: set both or none"),
-        ({"KEYFILE": "key"}, "HOLMES_SSL_KEYFILE is set without HOLMES_SSL_CERTFILE: set both or none"),
-        ({"CA_CERTS": "authority"}, "TLS has no certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE"),
+        ({"CERTFILE": "certificate"}, "HOLMES_SSL_CERTFILE is set without HOLMES_SSL_KEYFILE: set both or neither"),
+        ({"KEYFILE": "key"}, "HOLMES_SSL_KEYFILE is set without HOLMES_SSL_CERTFILE: set both or neither"),
+        ({"CA_CERTS": "authority"}, "TLS needs a certificate: set HOLMES_SSL_CERTFILE and HOLMES_SSL_KEYFILE"),
         ({"CERTFILE": "certificate", "KEYFILE": "client_key"}, "cannot be used: key values mismatch"),
         ({"CERTFILE": "certificate", "KEYFILE": "locked"}, "an encrypted key needs HOLMES_SSL_KEYFILE_PASSWORD"),
         ({"CERTFILE": "missing", "KEYFILE": "key"}, "No such file or directory"),

@@ -127,7 +127,7 @@ def test_a_toolset_that_failed_is_reported_everywhere(server: HolmesServer, file
     assert (up["late"], up["odd"], up["kubernetes/core"]) == (0, 0, 1)
     with server.client(KEY) as client:
         for path in ("/", "/investigations"):
-            assert "Toolset late cannot be used: " in client.get(path).text
+            assert "Toolset late is not available: " in client.get(path).text
     time.sleep(1)
     assert len(_said(server, "toolset 'late' cannot be used: ", str(file))) == 1, "one line, however often it is tried"
     assert len(_said(server, "toolset 'odd'", "HOLMES_TEST_NOBODY_SETS_THIS")) == 1

@@ -118,7 +118,7 @@ def test_a_kept_conversation_is_read_and_written_as_messages(tmp_path: Path) -> 
     document = read_chat_document(path.read_text(), str(path))
     assert document.messages == messages[:2]
     assert document.written(document.messages) == tuple(message_to_json(message) for message in messages[:2])
-    with pytest.raises(ConversationStoreError, match="damaged in line 2"):
+    with pytest.raises(ConversationStoreError, match="damaged at line 2"):
         read_chat_document(path.read_text().replace('{"type":"message"', "{", 1), str(path))
 
 

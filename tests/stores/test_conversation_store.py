@@ -238,7 +238,7 @@ def test_a_line_broken_in_the_middle_refuses_to_go_on_and_loses_nothing(tmp_path
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:2], b'{"type":"note","x":' + b"[" * 20_000 + b"\n", *lines[2:]])
     path.write_bytes(damaged)
-    with pytest.raises(ConversationStoreError, match="is damaged in line 3"):
+    with pytest.raises(ConversationStoreError, match="is damaged at line 3"):
         store(tmp_path).latest()
     assert path.read_bytes() == damaged
 
@@ -367,7 +367,7 @@ def test_a_message_after_garbage_is_never_lost(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = b"".join([*lines[:2], b"garbage\nmore of it\n", *lines[2:], b"half"])
     path.write_bytes(damaged)
-    with pytest.raises(ConversationStoreError, match="is damaged in line 3"):
+    with pytest.raises(ConversationStoreError, match="is damaged at line 3"):
         store(tmp_path).latest()
     assert path.read_bytes() == damaged
     assert not path.with_suffix(".damaged").exists()

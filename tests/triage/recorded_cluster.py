@@ -1,4 +1,4 @@
-"""A cluster that answers as it was recorded: the toolset behind the loop in the tests of the model."""
+"""A cluster with recorded answers: the toolset of the loop in the tests of the model."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def refused(reason: str) -> ToolResult:
 
 @dataclass(slots=True)
 class RecordedCluster:
-    """A toolset with the tools of `answers`; keeps the calls it has seen, as `name key=value`."""
+    """A toolset with the tools of `answers`. Keeps its calls as `name key=value`."""
 
     answers: Mapping[str, Answers]
     name: str = "test/recorded"
@@ -83,7 +83,7 @@ class RecordedCluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What came of a question: the answer, the calls, the steps and the whole conversation."""
+    """The result of a question: answer, calls, steps and the whole conversation."""
 
     text: str
     calls: tuple[str, ...]
@@ -100,15 +100,15 @@ async def ask(
     max_steps: int = 10,
     system: str = "You are Holmes.",
 ) -> Told:
-    """One question through the real loop. Fails when the run fails."""
+    """Ask one question through the real loop. Fails if the run fails."""
     loop = build_loop([TriageModel()], [cluster], store=MemoryStore(), max_steps=max_steps)
     return await _told(loop, cluster, (*(earlier or (SystemMessage(text=system),)), user_text(question)))
 
 
 async def ask_with_store(cluster: RecordedCluster, cap_tokens: int, *questions: str) -> tuple[Told, ...]:
-    """The same, one question after the other in one conversation with the tools that read stored results back.
+    """Ask several questions in one conversation with the tools for stored results.
 
-    A result may take `cap_tokens` in the conversation.
+    A result may use `cap_tokens` in the conversation.
     """
     store = MemoryStore()
     results = StoredResultsToolset(store=store, counter=TokenCounter(), cap_tokens=cap_tokens, vision=False)

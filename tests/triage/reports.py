@@ -1,4 +1,4 @@
-"""Reports of a small shop with typical faults, as the diagnosis writes them: what the tests of the model read."""
+"""Reports of the diagnosis for a small shop with typical faults."""
 
 from __future__ import annotations
 
@@ -220,4 +220,4 @@ HIGH_LIMIT = incident(
 )
 
 SHOP = report(MISSING_SETTINGS, WRONG_SELECTOR, OUT_OF_MEMORY, BAD_IMAGE, NO_STORAGE_CLASS, HIGH_LIMIT)
-"""All of them at once."""
+"""All reports in one."""

@@ -1,4 +1,4 @@
-"""The recorded shop: the diagnosis of `reports` with the logs, events and objects that go with it."""
+"""The recorded shop: the reports of `reports` with matching logs, events and objects."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def objects(arguments: Mapping[str, JsonValue]) -> Answer:
 
 
 def shop(**changed: Answers) -> RecordedCluster:
-    """The cluster; tools that are given as keywords answer otherwise."""
+    """The cluster. Keyword arguments replace answers of tools."""
     answers: dict[str, Answers] = {
         "kubernetes_diagnose": diagnosis,
         "kubernetes_related": related,

@@ -1,4 +1,4 @@
-"""Any conversation comes to an end: whatever was said, whatever the tools answer, whoever made the calls."""
+"""Every conversation ends, for any messages, results and callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands between fences in a question is data, not the question."""
+"""Fenced text in a question is data, not the question."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Inventory questions through the real loop: one narrow call, and an answer with exactly what it gave.
+"""Inventory questions through the real loop: one narrow call, and an answer with exactly its result.
 
-Objects go through the jq of the tools, so that every expression runs.
+Objects pass through the jq expressions of the tools, so every expression runs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ PODS = [
 
 
 def run_jq(arguments: Mapping[str, JsonValue]) -> Answer:
-    """What the tool does with its objects; an empty output is `no_data`, as there."""
+    """The result of the tool for its objects; an empty output is `no_data`, as in the real tool."""
     items = PODS if arguments["kind"] == "pods" else WORKLOADS
     results = jq.compile(str(arguments["expression"])).input_value({"kind": "List", "items": items})
     return "".join(f"{each}\n" for each in results)

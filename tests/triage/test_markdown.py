@@ -1,4 +1,4 @@
-"""Text of a cluster inside Markdown: it is shown, and changes nothing around it."""
+"""Cluster text in Markdown is shown without changing the layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which incident a question is about: names before symptoms, symptoms before the order of the report."""
+"""The incident that a question is about: names before symptoms, symptoms before the order of the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the loop sees of the model: name, limits, events, cost, and how it is built."""
+"""The model as the loop sees it: name, limits, events, cost, and construction."""
 
 from __future__ import annotations
 

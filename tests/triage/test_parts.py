@@ -1,4 +1,4 @@
-"""The smaller parts: citations, commands, lines of logs and events, tables of objects."""
+"""Citations, commands, lines of logs and events, tables of objects."""
 
 from __future__ import annotations
 

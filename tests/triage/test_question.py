@@ -1,4 +1,4 @@
-"""What is read out of a question: intent, namespace, names, what to look for. One line for each question."""
+"""Parsing of questions: intent, namespace, names, search text. One line for each question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from holmes.triage.intents import intent_of
 from holmes.triage.question import parse_question
 
-# question, intent, namespace (a trailing ? for one that has to be checked), names (a trailing ? for any word)
+# question, intent, namespace (a trailing ? marks one to verify), names (a trailing ? marks an uncertain one)
 QUESTIONS = (
     ("why is checkout failing?", "why", "", "checkout?"),
     ("Why is the checkout deployment failing in namespace shop?", "why", "shop", "Deployment/checkout"),

@@ -1,4 +1,4 @@
-"""Summaries by extraction: the loop accepts them, they keep what matters, and they invent nothing."""
+"""Summaries by extraction: the loop accepts them, and they keep the important names without inventing any."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROMPT = "Write down where this investigation stands."
 
 
 def counting_model(window_tokens: int) -> CountingModel:
-    """The model behind a provider that counts and refuses what is above its window."""
+    """The model behind a provider that counts tokens and refuses requests above its window."""
     return CountingModel(
         lambda request: AssistantMessage(text=next_step(request).text),
         window_tokens=window_tokens,

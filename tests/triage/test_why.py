@@ -1,4 +1,4 @@
-"""A `why` question through the real loop: what is asked of the cluster, which incident answers, what is not claimed."""
+"""A `why` question through the real loop: the calls, the matching incident, and the claims that are not made."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GAP = NotChecked(
 async def test_the_report_is_as_it_was_read_and_approved(
     name: str, question: str, faults: tuple[Incident, ...]
 ) -> None:
-    """HOLMES_UPDATE_GOLDEN=1 writes the files, to be read in the diff."""
+    """HOLMES_UPDATE_GOLDEN=1 writes the files; review the diff."""
     told = await ask(shop(kubernetes_diagnose=report(*faults)), question)
     path = GOLDEN / f"{name}.md"
     shown = re.sub(r"\[\[[0-9a-f]{12}:", "[[id:", told.text) + "\n"

@@ -105,8 +105,8 @@ def question_options(command: Command) -> Command:
         click.option("--max-steps", type=int, help="Maximum number of model replies for one question."),
         toolset_option,
         config_option,
-        click.option("--api-key", help="Use this key of the model provider."),
-        click.option("--model", help="Use this model: a name of the model list, or of litellm."),
+        click.option("--api-key", help="Use this API key for the model provider."),
+        click.option("--model", help="Use this model: an entry of the model list, or a model name of litellm."),
     ):
         command = option(command)
     return command

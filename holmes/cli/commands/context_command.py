@@ -87,7 +87,7 @@ def context() -> None:
 @click.option("--chat-id", help="Store groups under this name. Default: a new UUID.")
 @click.option("--output", type=PATH, help="Write to this file instead of standard output.")
 @click.option("--model", help="Use this model for summaries.")
-@click.option("--api-key", help="Use this key of the model provider.")
+@click.option("--api-key", help="Use this API key for the model provider.")
 @config_option
 @verbose_option
 @click.pass_context

@@ -75,7 +75,7 @@ class InvestigateJob(Job):
 
 
 def collect_question(prompt: str | None, prompt_file: Path | None, files: tuple[Path, ...], piped: str) -> Question:
-    """Combine the sources of a question. Piped text alone is the question.
+    """Combine the sources of a question. Without another source, piped text is the question.
 
     Raises `ConfigError` for two questions, and for a file that is missing, too large or not text.
     """

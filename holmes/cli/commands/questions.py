@@ -52,7 +52,7 @@ class _AskOptions:
 )
 @click.option("-pf", "--prompt-file", type=PATH, help="Read the question from this file.")
 @click.option("-f", "--file", multiple=True, type=PATH, help="Attach this text file to the question; may be repeated.")
-@click.option("--namespace", help="Look in this namespace first.")
+@click.option("--namespace", help="Ask about this namespace.")
 @click.option("--system-prompt-additions", help="Add this text to the instructions of the model.")
 @click.option("--json-output-file", type=PATH, help="Write the answer, tool calls and messages to this file as JSON.")
 @click.option("--continue", "continue_last", is_flag=True, help="Continue the last conversation.")
@@ -118,7 +118,7 @@ def investigate() -> None:
 @click.option("--alertmanager-url", help="Read alerts from this Alertmanager, for example http://localhost:9093.")
 @click.option("--alertmanager-username", help="Use this user for basic authentication.")
 @click.option("--alertmanager-password", help="Use this password for basic authentication.")
-@click.option("--alertmanager-alertname", help="Select only alerts of this name.")
+@click.option("--alertmanager-alertname", help="Select only alerts with this name.")
 @click.option(
     "--alertmanager-label",
     multiple=True,

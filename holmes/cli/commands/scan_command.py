@@ -83,7 +83,12 @@ class Seconds(click.FloatRange):
 )
 @click.option("--rule", "rules", multiple=True, help="Apply only this rule of `holmes rules list`; may be repeated.")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json", "yaml", "markdown"]), default="table", show_default=True
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "markdown"]),
+    default="table",
+    show_default=True,
+    help="Print the report in this format.",
 )
 @click.option(
     "--fail-on",

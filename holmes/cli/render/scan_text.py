@@ -94,7 +94,7 @@ def _table(
     for line in _gone(report, baseline, narrowed=narrowed):
         yield sanitized(line)
     yield ""
-    yield from _labelled("looked at", (_counts(report),) if report.checked else ())
+    yield from _labelled("checked", (_counts(report),) if report.checked else ())
     yield from _labelled("not checked", tuple(_gaps(report)))
 
 
@@ -121,7 +121,7 @@ def _markdown(report: DiagnosisReport, baseline: DiagnosisReport | None, *, narr
     yield from _gone(report, baseline, narrowed=narrowed)
     yield ""
     if report.checked:
-        yield f"Looked at: {_counts(report)}."
+        yield f"Checked: {_counts(report)}."
     for gap in _gaps(report):
         yield f"- not checked: {gap}"
 

@@ -183,7 +183,7 @@ def _when(usage: ContextUsage) -> str:
         case "due":
             return "next compaction before the next step"
         case "resting":
-            return "just compacted, not again for some steps"
+            return "compacted recently; the next compaction waits for some steps"
         case "later":
             after = f"next compaction in {tokens(max(0, usage.trigger_tokens - usage.used_tokens))} tokens"
             return after if usage.messages_left is None else f"{after} or {counted(usage.messages_left, 'message')}"

@@ -93,7 +93,7 @@ def limit_text(cap_tokens: int, char_limit: int | None = None) -> str:
 
 
 def round_limit_text(results: int, cap_tokens: int) -> str:
-    """The cap of a round, as a clause for the model."""
+    """The cap of a turn, as a clause for the model."""
     return f"the {results:,} results of this step may take {cap_tokens:,} tokens together"
 
 

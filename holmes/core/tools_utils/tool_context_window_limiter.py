@@ -2,7 +2,7 @@
 
 `spill_oversized_tool_result` checks the message of a result before it joins the history, and
 `spill_oversized_user_message` a user message on admission. Both look at one message only. `cap_round` limits all
-results of one round together. Large texts are counted and encoded outside the event loop. A storage failure never
+results of one turn together. Large texts are counted and encoded outside the event loop. A storage failure never
 raises an error: messages that fit stay, and a result that is too large is dropped with a request for a narrower query.
 """
 
@@ -288,7 +288,7 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """The room of one result of a round, and the limits of its pointer."""
+    """The room of one result of a turn, and the limits of its pointer."""
 
     tokens: int
     limits: PointerLimits
@@ -303,7 +303,7 @@ async def cap_round(
 ) -> tuple[ToolMessage, ...]:
     """Replace the largest of `messages` until all together take at most `cap_tokens`.
 
-    The result has the same objects if they fit already. No result shrinks below 60 tokens, so a round of very many
+    The result has the same objects if they fit already. No result shrinks below 60 tokens, so a turn of very many
     results can stay above the cap. Without a store the middle of a large result is lost, and its text says so.
     """
     counter = counter.exact
@@ -320,7 +320,7 @@ async def cap_round(
 
 
 def _share(cap_tokens: int, results: int, policy: SpillPolicy) -> _Share:
-    """An equal share of the cap. The round fits if every larger result shrinks to it."""
+    """An equal share of the cap. The turn fits if every larger result shrinks to it."""
     tokens = max(SMALLEST_RESULT_TOKENS, cap_tokens // max(1, results))
     limits = PointerLimits.of_result(tokens, policy, round_limit_text(results, cap_tokens))
     return _Share(tokens=tokens, limits=limits)

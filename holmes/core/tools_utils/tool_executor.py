@@ -98,7 +98,9 @@ def bound_reply(message: AssistantMessage) -> BoundedReply:
 def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> ToolMessage | None:
     """The result of a call that does not run, None for a call that runs."""
     if first_id is not None:
-        text = f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once: its result is the result of this call."
+        text = (
+            f"{IDENTICAL_CALL} {first_id!r} of this reply, which runs once. Its result is also the result of this call."
+        )
         return ToolMessage(call_id=call.id, tool_name=call.name, status="success", parts=(Text(text=text),))
     if running < MAX_RUNNING_CALLS:
         return None
@@ -109,7 +111,7 @@ def _unrun_answer(call: ToolCall, first_id: ToolCallId | None, running: int) -> 
 def _with_removed(answer: ToolMessage | None, removed: int) -> ToolMessage | None:
     if answer is None:
         return None
-    note = f"{removed:,} more calls of this reply were not run either, and were removed from the conversation."
+    note = f"{removed:,} more calls of this reply did not run and were removed from the conversation."
     return replace(answer, parts=(*answer.parts, Text(text=note)))
 
 

@@ -63,7 +63,7 @@ class CompactionAttempt:
 
 
 async def compact_conversation_history(history: History, context: CompactionContext) -> CompactionAttempt:
-    """Keep the system prompt, the task, a summary, the last user message and a tail of whole rounds.
+    """Keep the system prompt, the task, a summary, the last user message and a tail of whole turns.
 
     Does not ask the model if that frees less than 10% of the history, or at most the policy's `compress_above_tokens`.
     """

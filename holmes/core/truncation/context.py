@@ -64,7 +64,7 @@ class CompactionGuard:
 
 
 def is_cooling_down(history: History, budget: HistoryBudget) -> bool:
-    """Whether the last compaction is too recent: too few rounds or too few new tokens since.
+    """Whether the last compaction is too recent: too few turns or too few new tokens since.
 
     The caller checks the hard limit first.
     """
@@ -150,12 +150,12 @@ class HistoryBudget:
 
     @property
     def tail_tokens(self) -> int:
-        """The room for the rounds that stay verbatim."""
+        """The room for the turns that stay verbatim."""
         return min(int(self.usable_tokens * self.policy.keep.tail_share), self.policy.keep.tail_tokens)
 
     @property
     def newest_round_tokens(self) -> int:
-        """The room for the newest round, whose results the model has not seen yet."""
+        """The room for the newest turn, whose results the model has not seen yet."""
         return max(self.tail_tokens, int(self.usable_tokens * self.policy.keep.newest_round_share))
 
     @property

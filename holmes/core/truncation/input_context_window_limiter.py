@@ -115,7 +115,7 @@ async def compact_on_request(
         return await _compact_now(history, wanted, request)
     except CompactionInsufficientError as insufficient:
         spent = insufficient.stats or RequestStats()
-        await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=spent))
+        await context.emit(CompactionFailed(reason="no message could be shortened", stats=spent))
         return CompactionOutcome(history=history, stats=spent)
 
 
@@ -233,13 +233,13 @@ async def _truncate(
     room = await asyncio.to_thread(truncation_room, history, context.budget)
     spent = failed.stats if failed else RequestStats()
     if failed:
-        await context.emit(CompactionFailed(reason=f"{failed.failure}; cutting older messages off", stats=failed.stats))
+        await context.emit(CompactionFailed(reason=f"{failed.failure}; truncating older messages", stats=failed.stats))
     outcome = await _truncated(history, context, room, "truncate")
     if outcome is not None:
         return replace(outcome, stats=spent + outcome.stats)
     if history.exceeds(context.budget.hard_limit_tokens):
         raise insufficient(history, context.budget, context.counter, spent)
-    await context.emit(CompactionFailed(reason="nothing could be made shorter", stats=RequestStats()))
+    await context.emit(CompactionFailed(reason="no message could be shortened", stats=RequestStats()))
     return CompactionOutcome(history=history, stats=spent)
 
 

@@ -1,7 +1,7 @@
 """The text of a mask: the call, the size of its result, how the result began, and where it is stored.
 
 A fingerprint is one line, a preview also shows the result, a path also shows its first characters. A result that was
-spilled or cut before is described as the tool returned it, as far as the message still shows.
+stored or cut before is described as the tool returned it, as far as the message still shows.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def looks_masked(text: str) -> bool:
 
 
 def preview_cap_tokens(policy: ContextPolicy) -> int:
-    """The cap of a preview: the share and the limit of a spilled result, of the size that masking keeps."""
+    """The cap of a preview: the share and the limit of a stored result, of the size that masking keeps."""
     share = int(policy.masking.max_tool_message_tokens * policy.spill.preview_share)
     return min(share, policy.spill.preview_max_tokens)
 

@@ -2,7 +2,7 @@
 
 A mask is a fingerprint, a preview or a path (`mask_texts`). Masked results, protected tools, and masks that would not
 be smaller are skipped. A result that cannot be stored stays whole, so masking loses nothing. On small windows,
-`shrink_to_pointers` shrinks the stored results of kept rounds. Never changes what the user or the model wrote.
+`shrink_to_pointers` shrinks the stored results of kept turns. Never changes what the user or the model wrote.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def _is_still_large(metadata: OffloadMetadata) -> bool:
 
 
 def _old_messages(history: History, options: OffloadOptions) -> tuple[int, ...]:
-    """The messages that compression may remove: all but system messages and the rounds with recent messages."""
+    """The messages that compression may remove: all but system messages and the turns with recent messages."""
     keep = _KEEP_WHEN_COMPRESSING if options.keep_recent_count is None else options.keep_recent_count
     others = [position for position, message in enumerate(history) if not isinstance(message, SystemMessage)]
     rounds = split_rounds(history, others)

@@ -1,8 +1,8 @@
 """Decides which messages stay and which are removed, for every stage that shortens a history.
 
 A compacted history has, in order: the system prompt, the original task, one user message in place of the removed
-messages, the last user message if it is older than the tail, and the tail. Works on whole rounds, so a call always
-stays with its results. `repair_pairing` restores that rule in conversations from elsewhere. In a kept round that is too
+messages, the last user message if it is older than the tail, and the tail. Works on whole turns, so a call always
+stays with its results. `repair_pairing` restores that rule in conversations from elsewhere. In a kept turn that is too
 large, only results and their images are cut, and stored results keep their pointer.
 """
 
@@ -40,7 +40,7 @@ _A_LITTLE_LESS = 0.95
 def shrink_round(messages: tuple[Message, ...], cap_tokens: int, counter: TokenCounter) -> tuple[Message, ...]:
     """Cut the largest results of `messages` until all together take at most `cap_tokens`.
 
-    Small results stay whole and leave their unused share to the large ones. A round whose reply alone exceeds the cap
+    Small results stay whole and leave their unused share to the large ones. A turn whose reply alone exceeds the cap
     stays above it.
     """
     counter = counter.exact
@@ -100,10 +100,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """The room for the rounds that stay verbatim, for the newest round, and for the whole history, in tokens.
+    """The room for the turns that stay verbatim, for the newest turn, and for the whole history, in tokens.
 
-    `tail_messages` also limits the tail to that many messages, rounded up to whole rounds. `newest_round`: a round that
-    the model has not seen always stays. `pointers`: older rounds may stay with pointers for their results, but not for
+    `tail_messages` also limits the tail to that many messages, rounded up to whole turns. `newest_round`: a turn that
+    the model has not seen always stays. `pointers`: older turns may stay with pointers for their results, but not for
     those of `protected_tools`.
     """
 
@@ -157,9 +157,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tail:
-    """Positions of the messages at the end that stay: whole rounds, the newest round, and notes after it.
+    """Positions of the messages at the end that stay: whole turns, the newest turn, and notes after it.
 
-    `pointed` are earlier rounds whose results stay as pointers; `shrunk` are their messages.
+    `pointed` are earlier turns whose results stay as pointers; `shrunk` are their messages.
     """
 
     kept: tuple[int, ...]
@@ -170,7 +170,7 @@ class _Tail:
 
 
 def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[tuple[int, ...]]:
-    """`positions` in groups: a reply with its results is one round, any other message is a group of its own."""
+    """`positions` in groups: a reply with its results is one turn, any other message is a group of its own."""
     rounds: list[tuple[int, ...]] = []
     for position in positions:
         message = messages[position]
@@ -182,9 +182,9 @@ def split_rounds(messages: Sequence[Message], positions: Iterable[int]) -> list[
 
 
 def plan_removal(history: History, room: Room, counter: TokenCounter) -> Plan:
-    """Keep the last rounds that fit the room's tail, and the newest round if the model has not seen it.
+    """Keep the last turns that fit the room's tail, and the newest turn if the model has not seen it.
 
-    A larger newest round is cut to `room.newest_round_tokens`. If task and last request leave less of
+    A larger newest turn is cut to `room.newest_round_tokens`. If task and last request leave less of
     `room.history_tokens` than the tail needs, the tail gets the rest.
     """
     messages, weights = history.messages(), history.token_counts()
@@ -240,7 +240,7 @@ def _choose_tail(
 def _pointed_rounds(
     messages: Sequence[Message], rounds: list[tuple[int, ...]], room: Room, counter: TokenCounter
 ) -> tuple[tuple[int, ...], tuple[Message, ...]]:
-    """Up to two rounds that fit only with pointers for their results, so that the latest steps stay known.
+    """Up to two turns that fit only with pointers for their results, so that the latest steps stay known.
 
     On small windows, one large result would otherwise push out all others.
     """
@@ -304,7 +304,7 @@ def repair_pairing(messages: Sequence[Message]) -> tuple[Message, ...]:
 def _repair_round(
     message: AssistantMessage, results: list[ToolMessage], used: set[ToolCallId], reserved: set[ToolCallId]
 ) -> list[Message]:
-    """The round with unique ids and one result for each call. The n-th result of an id belongs to its n-th call."""
+    """The turn with unique ids and one result for each call. The n-th result of an id belongs to its n-th call."""
     waiting: dict[ToolCallId, list[ToolMessage]] = {}
     for result in results:
         waiting.setdefault(result.call_id, []).append(result)

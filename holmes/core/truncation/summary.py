@@ -1,4 +1,4 @@
-"""Writes the summary of the messages to remove, in groups of whole rounds if they are large.
+"""Writes the summary of the messages to remove, in groups of whole turns if they are large.
 
 The first request is the agent's own request plus one user message, so the provider's cache serves it. A separate
 summary model gets the removed messages as plain text. A failed request is repeated as plain text, in pieces that build
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def split_groups(
     messages: Sequence[Message], weights: Sequence[int], threshold_tokens: int | None, most_groups: int
 ) -> tuple[tuple[Message, ...], ...]:
-    """Groups of at most `threshold_tokens`, in order. A larger round is a group of its own.
+    """Groups of at most `threshold_tokens`, in order. A larger turn is a group of its own.
 
     None or 0 means one group. `weights` are the tokens of the messages. Each group costs a request and a share of the
     summary, so the threshold is doubled until there are at most `most_groups`.

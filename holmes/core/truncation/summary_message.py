@@ -1,4 +1,4 @@
-"""Builds the message in place of removed rounds, and stores these rounds.
+"""Builds the message in place of removed turns, and stores these turns.
 
 Its parts are the summary, the ledger, and a reminder of the tools, in this order. A truncation keeps the first part of
 an earlier summary. The message never exceeds `largest_message_tokens`: the ledger has priority over the list of other
@@ -46,7 +46,7 @@ def reminder_text(tools: Sequence[Tool]) -> str:
     names = [tool.name for tool in tools]
     listed = ", ".join(names)
     if len(names) <= MAX_LISTED_TOOLS and len(listed) <= _MAX_CHARACTERS:
-        return f"Tools at hand, as before: {listed}."
+        return f"Available tools, as before: {listed}."
     counts = Counter(map(_family, names))
     families = [f"{family} ({count})" for family, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
     shown: list[str] = []
@@ -56,9 +56,8 @@ def reminder_text(tools: Sequence[Tool]) -> str:
         shown.append(family)
     rest = len(families) - len(shown)
     more = f" and {rest:,} more kinds" if rest else ""
-    return (
-        f"Tools at hand, as before, {len(names):,} in all: {', '.join(shown)}{more}. Their schemas are in the request."
-    )
+    listed = ", ".join(shown)
+    return f"Available tools, as before, {len(names):,} in total: {listed}{more}. Their schemas are in the request."
 
 
 def _family(name: str) -> str:

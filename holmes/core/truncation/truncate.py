@@ -1,4 +1,4 @@
-"""Shortens a history without a model to system prompt, task, a truncation line and the recent rounds.
+"""Shortens a history without a model to system prompt, task, a truncation line and the recent turns.
 
 Used after a failed or useless summary, by policies without summaries, and in an emergency. After an overflow, about
 half of the window and half of the usual tail stay. Never makes a history longer.
@@ -95,7 +95,7 @@ def insufficient(
         "tool schemas": (),
         "first question": plan.task,
         "last question": plan.last_request,
-        "newest round of tool calls, its results cut": plan.tail,
+        "newest turn, with its results cut": plan.tail,
     }
     sizes = {name: history.replaced(messages).tokens() for name, messages in parts.items()}
     sizes["tool schemas"] = budget.schema_tokens

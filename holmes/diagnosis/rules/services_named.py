@@ -174,7 +174,7 @@ def _missing_faults(state: ClusterState, about: _Missing) -> Iterator[Fault]:
             culprit=about.ref if not about.meant else consumers[0].ref,
             cause=(
                 f"{about.ref} does not exist, but {who} needs it"
-                + (f" ({_setting(about.edges[0])} names it)" if about.edges else " (its log says so)")
+                + (f" ({_setting(about.edges[0])} names it)" if about.edges else " (according to its log)")
                 + (f"; {about.orphan.ref} exists, but no Service with this name selects it" if about.orphan else "")
                 + ("" if about.orphan else hint(about.ref.name, existing))
             ),

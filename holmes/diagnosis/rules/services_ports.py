@@ -122,7 +122,7 @@ def _numbered(
         culprit=service.ref,
         cause=(
             f"{service.ref} sends port {port.port} to port {target} of its pods, but {workload.ref} {where} {written}"
-            + (" and clients are refused" if proofs else "")
+            + (" and connections of clients are refused" if proofs else "")
         ),
         evidence=(
             _target(service, port),
@@ -194,10 +194,10 @@ def _has_other_service(
     reads=("spec.selector", "owners, labels, programs, ports and probes of the selected pods", "logs of clients"),
     explanation=(
         "The selector matches pods of several workloads, and some of them run another program without the target "
-        "port. A part of the requests goes to pods that cannot answer. When the other program declares the port "
-        "but only the first is probed there, the log of a client must show refused connections. Without such a "
-        "log, the severity is info. Several versions of one program (canary, blue-green) behind one Service are "
-        "normal. Usually a label must be added to the selector."
+        "port. Some requests go to pods that cannot answer. When the other program declares the port but only the "
+        "first is probed there, the log of a client must show refused connections. Without such a log, the "
+        "severity is info. Several versions of one program (canary, blue-green) behind one Service are normal. "
+        "Usually a label must be added to the selector."
     ),
 )
 def selector_too_broad(state: ClusterState) -> Iterator[Fault]:

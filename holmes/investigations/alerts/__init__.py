@@ -1,1 +1,1 @@
-"""Alerts become incidents and investigations: payloads, routes, and what becomes of each alert."""
+"""From alerts to incidents and investigations: payloads, routes and grouping."""

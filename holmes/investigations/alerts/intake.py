@@ -1,7 +1,7 @@
-"""Takes alerts in: what was stored when `take` returns is never lost.
+"""Stores alerts: everything is durable when `take` returns.
 
-All replicas take turns, so that the same alert sent to two of them at once is one alert. What becomes of an alert is
-decided by `intake_plan`.
+Replicas take turns, so that an alert sent to two of them at the same time is one alert. `intake_plan` decides what
+happens to each alert.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class OnNews(Protocol):
-    """Hears of an incident within the transaction that changes it, and may write what follows from it."""
+    """Called within the transaction that changes an incident; may write to the database."""
 
     def __call__(self, connection: Connection, incident: Incident, event: IncidentEvent, route: Route) -> None:
-        """`incident`, as it is now, of `route` was opened or reopened, or is resolved."""
+        """`incident`, in its new state, was opened, reopened or resolved on `route`."""
         ...
 
 
@@ -43,7 +43,7 @@ class OnNews(Protocol):
 class IntakePolicy:
     """`reopen_hours` and `asks_llm` as in `IntakeRules`; `max_cost_per_day` is in US dollars.
 
-    `max_per_hour` bounds the investigations of all routes that may use an LLM. None means no limit.
+    `max_per_hour` limits the investigations of all routes that may use an LLM. None means no limit.
     """
 
     reopen_hours: float = 24
@@ -54,10 +54,7 @@ class IntakePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeReceipt:
-    """What became of a group: the incidents it concerns and the investigations of its firing alerts.
-
-    `queued` of these investigations are new.
-    """
+    """The incidents of a group, and the investigations of its firing alerts, of which `queued` are new."""
 
     incidents: tuple[IncidentId, ...]
     investigations: tuple[InvestigationId, ...]
@@ -66,10 +63,10 @@ class IntakeReceipt:
 
 
 class AlertIntake:
-    """Where alerts come in.
+    """Entry point of alerts.
 
-    `on_queued` is called when there are new investigations or news, after they are stored; `on_news` within the
-    transaction that makes an incident news. A route that wants no investigations makes no news.
+    `on_queued` is called after new investigations or news are stored, `on_news` within the transaction that changes an
+    incident. A route without investigations makes no news.
     """
 
     def __init__(
@@ -87,9 +84,9 @@ class AlertIntake:
         self._on_news = on_news
 
     async def take(self, group: AlertGroup, source: str) -> IntakeReceipt:
-        """Store `group` and queue what it gives reason for. `source` is for example `alertmanager`.
+        """Store `group` and queue its investigations. `source` is for example `alertmanager`.
 
-        Raises `DatabaseUnavailable`; then nothing was stored, and the sender has to try again.
+        Raises `DatabaseUnavailable`; then nothing was stored, and the sender must retry.
         """
         changes = await self._database.transaction(lambda connection: self._take(connection, group, source))
         if changes.new_investigations or changes.news:
@@ -123,7 +120,7 @@ class AlertIntake:
 
 
 class _Limits:
-    """Whether another investigation may use an LLM; counts those of this transaction too."""
+    """Decides if another investigation may use an LLM. Includes those of this transaction."""
 
     def __init__(self, connection: Connection, policy: IntakePolicy, now: float) -> None:
         self._connection = connection
@@ -133,7 +130,7 @@ class _Limits:
         self._spent: float | None = None
 
     def why_without_llm(self, route: Route) -> str | None:
-        """Why not; None when it may, and where no LLM is asked for."""
+        """The limit that forbids it, None if it may use an LLM or needs none."""
         if not self._policy.asks_llm(route.model):
             return None
         limits = ((None, self._policy.max_per_hour), (route.name, route.max_per_hour))
@@ -148,10 +145,10 @@ class _Limits:
             return None
         if self._spent is None:
             self._spent = spent_today(self._connection)
-        return f"the budget of today is spent: ${self._spent:.2f} of ${most:.2f}" if self._spent >= most else None
+        return f"today's budget is exhausted: ${self._spent:.2f} of ${most:.2f}" if self._spent >= most else None
 
     def _full_hour(self, route: str | None, most: int | None) -> str | None:
-        """Why a route, or all of them together (None), may begin no more now."""
+        """The exceeded hourly limit of a route, or of all routes together (None)."""
         if most is None:
             return None
         if route not in self._begun:
@@ -160,8 +157,8 @@ class _Limits:
         if begun < most:
             return None
         if route is not None:
-            return f"the route {route!r} allows {most} investigations per hour and has had them"
-        return f"alerts.max_per_hour allows {most} investigations with a model per hour, and {begun} have begun"
+            return f"the route {route!r} allows {most} investigations per hour, and all of them have started"
+        return f"alerts.max_per_hour allows {most} investigations with a model per hour, and {begun} have started"
 
     def _count(self, route: str | None) -> int:
         columns = INVESTIGATIONS.c

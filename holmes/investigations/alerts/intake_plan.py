@@ -1,7 +1,7 @@
-"""Decides what becomes of alerts: duplicate, part of an incident, reason for an investigation. Pure, knows no database.
+"""Decides about each alert: duplicate, part of an incident, cause of an investigation. Pure.
 
-Every firing alert ends up with exactly one investigation unless its route wants none. What comes late or twice changes
-nothing.
+Each firing alert gets exactly one investigation, unless its route disables investigation. Late and repeated messages
+change nothing.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import Alert, AlertGroup
 
 _MOST_TRIES: Final = 3
-"""How many investigations an alert may get while it fires, when they fail."""
+"""Maximum number of investigations for a firing alert, if they fail."""
 _TRY_AGAIN_AFTER: Final = timedelta(minutes=10)
-"""How long after a failure another investigation may begin: whatever made it fail may have passed."""
+"""Minimum time between a failed investigation and the next one."""
 _BEGUN: Final = frozenset({"running", "answered"})
 _UNHEARD: Final = timedelta(minutes=5)
-"""An alert that began so long after it was last heard of must have been over in between, also if nobody said so."""
+"""An alert that starts this long after its last message was resolved in between, even without a message."""
 
 
 class IntakePlan:
-    """Alerts, incidents and investigations as they become. One plan takes any number of groups."""
+    """The new state of alerts, incidents and investigations. One plan accepts any number of groups."""
 
     def __init__(self, state: IntakeState, rules: IntakeRules, now: datetime) -> None:
         self._before = state
@@ -72,7 +72,7 @@ class IntakePlan:
         self._counts: Counter[str] = Counter()
 
     def take(self, group: AlertGroup) -> None:
-        """Decide about the alerts of `group`: first those that are over, so that one that came back is a new one."""
+        """Process the alerts of `group`. Resolved alerts come first, so that an alert that fires again is a new one."""
         for alert in group.alerts:
             if alert.status == "resolved":
                 self._resolve(alert)
@@ -82,7 +82,7 @@ class IntakePlan:
                 self._fire(alert, group.key or subject_key(alert.labels))
 
     def changes(self) -> IntakeChanges:
-        """Everything that is different now."""
+        """All differences from the stored state."""
         firing = self._firing_by_incident()
         for identity in self._touched:
             self._settle(identity, tuple(firing.get(identity, ())))
@@ -136,7 +136,7 @@ class IntakePlan:
         self._counts["accepted"] += 1
         incident = self._incident_for(known, route, group_key)
         if known is not None and known.incident_id != incident:
-            self._touched[known.incident_id] = None  # it may be over now
+            self._touched[known.incident_id] = None  # it may be resolved now
         self._touched[incident] = None
         self._concerned[incident] = None
         investigation = self._investigation_for(alert, incident, route)
@@ -151,7 +151,7 @@ class IntakePlan:
         )
 
     def _is_news(self, alert: Alert, known: KnownAlert) -> bool:
-        """Whether a known alert fires anew, and not still or according to an old message."""
+        """True if a known alert fires again; false if it still fires or the message is old."""
         if known.alert.status == "resolved":
             return _is_newer(alert, known.alert)
         incident = self._incidents.get(known.incident_id)
@@ -160,9 +160,9 @@ class IntakePlan:
         return alert.starts_at is not None and alert.starts_at > known.last_seen + _UNHEARD
 
     def _repeat(self, alert: Alert, known: KnownAlert, route: Route) -> None:
-        """Count it, and link it to what it has.
+        """Count the message and link the alert to its investigation.
 
-        It gets an investigation when its route wants one only now, and another one when its own failed.
+        The alert gets an investigation if its route enables it only now, and another one if its own failed.
         """
         self._counts["duplicates"] += 1
         self._concerned[known.incident_id] = None
@@ -186,14 +186,14 @@ class IntakePlan:
         )
 
     def _may_try_again(self, known: KnownAlert) -> bool:
-        """Whether its investigation failed, a while ago and not too often."""
+        """True if its investigation failed some time ago and not too often."""
         failed = self._before.investigations.get(known.investigation_id) if known.investigation_id else None
         if failed is None or failed.state != "failed" or failed.finished_at is None or known.tries >= _MOST_TRIES:
             return False
         return self._now - failed.finished_at >= _TRY_AGAIN_AFTER
 
     def _incident_for(self, known: KnownAlert | None, route: Route, group_key: str) -> IncidentId:
-        """The alert's incident: its own while it is open, the open one of the group, its own again, or a new one."""
+        """The incident of the alert: its own if open, the open one of the group, its own reopened, or a new one."""
         own = self._incidents.get(known.incident_id) if known is not None else None
         if own is not None and own.route != route.name:
             own = None
@@ -232,7 +232,7 @@ class IntakePlan:
         )
 
     def _investigation_for(self, alert: Alert, incident: IncidentId, route: Route) -> InvestigationId | None:
-        """The one that waits, whose question then includes the alert; one that looks at the same thing; a new one."""
+        """The queued investigation, whose question then includes the alert; one of the same subject; or a new one."""
         if not route.investigate:
             return None
         queued = self._queued.get(incident)
@@ -264,7 +264,7 @@ class IntakePlan:
         return identity
 
     def _looking_at_the_same(self, alert: Alert, incident: IncidentId) -> InvestigationId | None:
-        """An investigation that was begun for another alert about the same thing, which still fires."""
+        """An investigation of another alert with the same subject that still fires."""
         if self._looked_at is None:
             known = self._before.investigations
             self._looked_at = defaultdict(dict)
@@ -288,10 +288,10 @@ class IntakePlan:
         return firing
 
     def _settle(self, identity: IncidentId, firing: tuple[Alert, ...]) -> None:
-        """Close an incident without firing alerts; otherwise say what it is about now.
+        """Close an incident without firing alerts, else update its title, severity and labels.
 
-        Of alerts that are not in the group only what titles need is known, so what all labels have in common gets less
-        with each alert, and more only when no other is left.
+        For alerts outside the group only the facts for titles are known. The common labels therefore shrink with each
+        alert, and grow only when no other alert is left.
         """
         incident = self._incidents.get(identity)
         if incident is None:
@@ -313,7 +313,7 @@ class IntakePlan:
             self._news[identity] = "resolved"
 
     def _questions(self) -> dict[InvestigationId, NewInvestigation]:
-        """The investigations whose question is new, each with all its firing alerts."""
+        """The investigations with a new question, each with all its firing alerts."""
         alerts: dict[InvestigationId, list[Alert]] = defaultdict(list)
         for each in self._alerts.values():
             if each.investigation_id in self._asked_anew and each.alert.status == "firing":
@@ -340,12 +340,12 @@ class IntakePlan:
 
 
 def _is_newer(alert: Alert, known: Alert) -> bool:
-    """Whether `alert` began after `known`; what does not say when it began is believed."""
+    """True if `alert` started after `known`, or has no start time."""
     return alert.starts_at is None or known.starts_at is None or alert.starts_at > known.starts_at
 
 
 def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
-    """Whether the message is about a time before the present one began, and came late."""
+    """True if the message is about an earlier firing and arrived late."""
     if known.starts_at is None:
         return False
     if resolved.ends_at is not None:
@@ -354,7 +354,7 @@ def _is_of_earlier_firing(resolved: Alert, known: Alert) -> bool:
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two times; one that is missing is not later."""
+    """The later of two times; None is never later."""
     return max(filter(None, (one, other)), default=None)
 
 

@@ -1,7 +1,7 @@
-"""Reads what the intake must know, and writes what it decided. Parts of its transaction; knows no rules.
+"""Reads the state that the intake needs, and writes its decisions, within its transaction.
 
-A group may have thousands of alerts: there is no statement for each, but one for many. An incident may have tens of
-thousands that a group does not bring, and all intakes take turns: their full rows are never read.
+A group may have thousands of alerts: statements handle many rows at once. An incident may have tens of thousands of
+other alerts, and intakes take turns: their full rows are never read.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from holmes.investigations.records.values import Alert
 
 _MOST_ASKED: Final = 100
-"""Alerts that a question may show: it quotes fewer."""
+"""Maximum number of alerts that are read for a question, which quotes fewer."""
 _MOST_NAME_CHARACTERS: Final = 200
 _MOST_SEVERITY_CHARACTERS: Final = 64
 
 
 class StoredOtherAlerts:
-    """Those in the database, but those of these `fingerprints`. `source` made the investigations that count."""
+    """Stored alerts except those with `fingerprints`. Only investigations from `source` count."""
 
     def __init__(self, connection: Connection, fingerprints: AbstractSet[str], source: str) -> None:
         self._connection = connection
@@ -50,7 +50,7 @@ class StoredOtherAlerts:
         self._source = source
 
     def facts(self, incident: IncidentId, places: AbstractSet[str]) -> OtherFacts:
-        """What titles say of those of an incident; `places` are those of the group's own alerts."""
+        """The facts for titles of an incident; `places` are those of the group's alerts."""
         columns = ALERTS.c
         theirs = (
             columns.incident_id == incident,
@@ -74,7 +74,7 @@ class StoredOtherAlerts:
         )
 
     def asked(self, investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
-        """The first of those that an investigation is about, and how many more there are."""
+        """The first alerts of an investigation, and the number of further ones."""
         columns = ALERTS.c
         incident = select(INVESTIGATIONS.c.incident_id).where(INVESTIGATIONS.c.id == investigation).scalar_subquery()
         its = (
@@ -88,7 +88,7 @@ class StoredOtherAlerts:
         return [known_alert_of(row).alert for row in rows], max(0, len(named) - _MOST_ASKED)
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
-        """A begun investigation for one of those of an incident that are about this subject."""
+        """A started investigation of an alert of this incident with this subject."""
         columns, begun = ALERTS.c, INVESTIGATIONS.c
         query = (
             select(columns.fingerprint, begun.id)
@@ -106,7 +106,7 @@ class StoredOtherAlerts:
 
 
 def facts_row(alert: Alert) -> dict[str, object]:
-    """The columns that the questions above read."""
+    """The columns for `OtherAlerts`."""
     facts = facts_of(alert)
     severity = facts.severity and shortened(facts.severity, _MOST_SEVERITY_CHARACTERS, mark="")
     return {
@@ -129,12 +129,12 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _AT_ONCE: Final = 500
-"""How many values stand in one `IN (...)`."""
+"""Maximum number of values in one `IN (...)`."""
 _UNDERWAY: Final = ("queued", "running", "answered")
 
 
 def read_state(connection: Connection, group: AlertGroup, source: str) -> IntakeState:
-    """Everything that `group` may concern. Queued investigations among it stay queued until the transaction ends."""
+    """The stored state that `group` may change. Its queued investigations stay queued until the transaction ends."""
     fingerprints = {alert.fingerprint for alert in group.alerts}
     alerts = {each.alert.fingerprint: each for each in _alerts(connection, ALERTS.c.fingerprint, fingerprints)}
     keys = {group.key} if group.key else {subject_key(alert.labels) for alert in group.alerts}
@@ -155,7 +155,7 @@ def read_state(connection: Connection, group: AlertGroup, source: str) -> Intake
 
 
 def write_changes(connection: Connection, changes: IntakeChanges, now: float) -> None:
-    """Write everything but the news."""
+    """Write all changes except the news."""
     _write_incidents(connection, changes)
     _write_alerts(connection, changes)
     add_investigations(connection, changes.new_investigations, now)
@@ -187,7 +187,7 @@ def _incidents(
 def _investigations(
     connection: Connection, incidents: Iterable[IncidentId], source: str
 ) -> dict[InvestigationId, KnownInvestigation]:
-    """Those of the source. The lock on the queued ones keeps replicas from starting one whose question changes."""
+    """The investigations from the source. A lock prevents the start of a queued one whose question changes."""
     columns = INVESTIGATIONS.c
     query = select(columns.id, columns.incident_id, columns.state).order_by(columns.id)
     found: dict[InvestigationId, KnownInvestigation] = {}
@@ -227,7 +227,7 @@ def _write_incidents(connection: Connection, changes: IntakeChanges) -> None:
     if changes.new_incidents:
         connection.execute(insert(INCIDENTS), [_incident_row(each) for each in changes.new_incidents])
     if changes.changed_incidents:
-        # Not `root_cause`, which belongs to whoever finishes an investigation.
+        # Not `root_cause`, which the end of an investigation sets.
         changing = ("title", "state", "severity", "labels", "updated_at", "closed_at", "closed_by", "reopened")
         statement = (
             update(INCIDENTS)

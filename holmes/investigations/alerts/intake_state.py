@@ -1,4 +1,4 @@
-"""What the intake of alerts knows before it decides, and what it decided. Between `intake_plan` and the database."""
+"""Input and output of the decision about alerts: values between `intake_plan` and the database."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def _model_may_answer(_route: Route) -> str | None:
 
 
 def every_model(_model: str | None) -> bool:
-    """Each model is an LLM."""
+    """Counts every model as an LLM."""
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeRules:
-    """How to decide. `source` is who sent the alerts.
+    """Rules of the decision. `source` sent the alerts.
 
-    `why_without_llm` is asked once for each new investigation: why `builtin/triage` is to answer, None when the chosen
-    model may. `asks_llm` says whether a model (None: the general one) is an LLM.
+    `why_without_llm` is called once for each new investigation. It returns the limit that requires `builtin/triage`, or
+    None if the chosen model may answer. `asks_llm` is true for a model (None: the default) that is an LLM.
     """
 
     source: str
@@ -54,7 +54,7 @@ class IntakeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownInvestigation:
-    """An investigation of an incident, made by the same source."""
+    """An investigation of an incident from the same source."""
 
     id: InvestigationId
     incident_id: IncidentId
@@ -63,47 +63,44 @@ class KnownInvestigation:
 
 
 class OtherAlerts(Protocol):
-    """The firing alerts of known incidents that are not in the group.
+    """The firing alerts of known incidents outside the group.
 
-    There may be thousands, so each question is asked only when its answer is needed.
+    There may be thousands, so each query runs only if its result is needed.
     """
 
     def facts(self, incident: IncidentId, places: AbstractSet[str]) -> OtherFacts:
-        """What titles say of those of an incident; `places` are those of the group's own alerts."""
+        """The facts for titles of an incident; `places` are those of the group's alerts."""
         ...
 
     def asked(self, investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
-        """The first of those that an investigation is about, and how many more there are."""
+        """The first alerts of an investigation, and the number of further ones."""
         ...
 
     def looking_at(self, incident: IncidentId, subject: str) -> InvestigationId | None:
-        """A begun investigation for one of those of an incident that are about this subject."""
+        """A started investigation of an alert of this incident with this subject."""
         ...
 
 
 class NoOtherAlerts:
-    """Nobody knows any."""
+    """No other alerts."""
 
     def facts(self, _incident: IncidentId, _places: AbstractSet[str]) -> OtherFacts:
-        """None."""
         return NO_OTHER_FACTS
 
     def asked(self, _investigation: InvestigationId) -> tuple[Sequence[Alert], int]:
-        """None."""
         return (), 0
 
     def looking_at(self, _incident: IncidentId, _subject: str) -> InvestigationId | None:
-        """None."""
         return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeState:
-    """What is kept of everything that a group of alerts may concern.
+    """The stored state that a group of alerts may change.
 
-    `alerts` has every alert of the group that is known; `incidents` are those of these alerts, and the open ones of the
-    group; `investigations` are theirs, of those that failed only those that the alerts are linked to; `others` knows
-    the rest of what fires in these incidents.
+    `alerts` has the known alerts of the group. `incidents` has the incidents of these alerts and the open ones of the
+    group. `investigations` has theirs; failed ones only if an alert is linked to them. `others` finds the other firing
+    alerts of these incidents.
     """
 
     alerts: Mapping[str, KnownAlert] = field(default_factory=dict)
@@ -114,10 +111,10 @@ class IntakeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeCounts:
-    """How many alerts were what.
+    """Number of alerts by outcome.
 
-    `accepted` fire and did not before; `duplicates` are known and unchanged, or older than what is known; `resolved`
-    fire no more; `ignored` are resolved ones that nobody knows.
+    `accepted` alerts started to fire; `duplicates` are known and unchanged, or older than the known state; `resolved`
+    stopped firing; `ignored` are resolved and unknown.
     """
 
     accepted: int = 0
@@ -128,10 +125,10 @@ class IntakeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeChanges:
-    """What is to be written: values that are new, and values that replace those of the same id.
+    """New values, and values that replace those with the same id.
 
-    `rewritten` are queued investigations with the question that includes all their alerts. `news` is what people may
-    want to hear of. `linked` are the investigations of the group's firing alerts.
+    `rewritten` are queued investigations with an updated question. `news` are changes for notifications. `linked` are
+    the investigations of the group's firing alerts.
     """
 
     new_alerts: tuple[KnownAlert, ...]

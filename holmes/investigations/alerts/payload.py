@@ -1,12 +1,11 @@
-"""Reads what Alertmanager sends: the webhook payload of version 4, and the list of `/api/v2/alerts`. Pure.
+"""Reads the payloads of Alertmanager: the webhook of version 4, and the list of `/api/v2/alerts`. Pure.
 
-Tolerant: whatever may be missing may be missing, unknown fields are left out, values of another type become text.
-Refuses only what is no such payload, with `AlertPayloadError`. What comes out can be kept in any database: no NUL, no
-half characters, every text bounded. It is masked before anything else is done with it: names, values, addresses, keys
-of groups, and the labels that fingerprints are made of.
+All fields are optional, unknown fields are ignored, and values of other types become text. Only a payload of another
+kind is refused, with `AlertPayloadError`. Every text is bounded, without NUL and halves of characters. Masking comes
+first: names, values, URLs, group keys and the labels of fingerprints.
 
-An alert that was sent without a fingerprint gets the one that Alertmanager computes: FNV-1a, 64 bits, over names and
-values in the order of the names, a byte 0xff behind each. Labels without a value do not exist for Alertmanager.
+An alert without a fingerprint gets the one that Alertmanager computes: FNV-1a, 64 bits, over names and values sorted by
+name, each followed by the byte 0xff. Alertmanager ignores labels without a value.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _SUPPRESSED: Final = "suppressed"
 
 
 class AlertPayloadError(HolmesError):
-    """What was sent is no payload of Alertmanager."""
+    """The payload is not from Alertmanager."""
 
     exit_code = 2
 
@@ -77,9 +76,9 @@ class AlertPayloadError(HolmesError):
 def parse_alertmanager(
     body: bytes, now: datetime | None = None, *, mask: Callable[[str], str] = strip_escape_sequences
 ) -> AlertGroup:
-    """The alerts of a webhook's payload. Raises `AlertPayloadError`.
+    """The alerts of a webhook payload. Raises `AlertPayloadError`.
 
-    The group's `key` is empty when the payload says nothing about groups. `mask` hides the secrets of one text.
+    `key` of the group is empty if the payload has no groups. `mask` hides the secrets of one text.
     """
     return _guarded(_group, body, now, mask)
 
@@ -87,9 +86,9 @@ def parse_alertmanager(
 def parse_alerts(
     body: bytes, now: datetime | None = None, *, mask: Callable[[str], str] = strip_escape_sequences
 ) -> AlertGroup:
-    """The alerts of a webhook's payload, or of the list that `/api/v2/alerts` gives. Raises `AlertPayloadError`.
+    """The alerts of a webhook payload, or of the list of `/api/v2/alerts`. Raises `AlertPayloadError`.
 
-    Alerts that Alertmanager keeps quiet (silenced, inhibited) are left out.
+    Silenced and inhibited alerts are left out.
     """
     return _guarded(_list_or_group, body, now, mask)
 
@@ -98,7 +97,7 @@ def _guarded(read: _Reader, body: bytes, now: datetime | None, mask: Callable[[s
     try:
         return read(ObjectMasker(mask, mask_names=True).masked(json.loads(body)), now or datetime.now(UTC))
     except RecursionError:
-        raise AlertPayloadError("the payload is nested too deeply to be one of Alertmanager") from None
+        raise AlertPayloadError("the payload is nested too deeply for Alertmanager") from None
     except ValueError as error:
         reason = str(error).splitlines()[0][:100]
         raise AlertPayloadError(f"the payload is not valid JSON: {reason}") from None
@@ -112,10 +111,10 @@ def _list_or_group(content: JsonValue, now: datetime) -> AlertGroup:
 
 def _group(content: JsonValue, now: datetime) -> AlertGroup:
     if not isinstance(content, dict):
-        raise AlertPayloadError("the payload is no JSON object; the payload of Alertmanager's webhooks is expected")
+        raise AlertPayloadError("the payload is not a JSON object; expected a webhook payload of Alertmanager")
     sent = content.get("alerts")
     if not isinstance(sent, list):
-        raise AlertPayloadError("the payload has no list 'alerts'; the payload of Alertmanager's webhooks is expected")
+        raise AlertPayloadError("the payload has no list 'alerts'; expected a webhook payload of Alertmanager")
     receiver = _text(content.get("receiver"), _MOST_NAME_CHARACTERS)
     return AlertGroup(
         key=_group_key(content, receiver),
@@ -128,7 +127,7 @@ def _group(content: JsonValue, now: datetime) -> AlertGroup:
 
 
 def _group_key(content: JsonObject, receiver: str) -> str:
-    """The key that was sent, else one of the labels by which it was grouped; databases index it, so it is bounded."""
+    """The key of the payload, else a key from the group labels; bounded, because databases index it."""
     key = _text(content.get("groupKey"))
     if not key:
         labels = _texts(content.get("groupLabels"), _MOST_VALUE_CHARACTERS)
@@ -138,7 +137,7 @@ def _group_key(content: JsonObject, receiver: str) -> str:
 
 def _alerts(sent: Sequence[JsonValue], status: str, now: datetime) -> tuple[Alert, ...]:
     if len(sent) > MAX_ALERTS:
-        raise AlertPayloadError(f"the payload has {len(sent)} alerts; at most {MAX_ALERTS} are taken at once")
+        raise AlertPayloadError(f"the payload has {len(sent)} alerts; the maximum is {MAX_ALERTS}")
     return tuple(_alert(each, status, now) for each in sent if isinstance(each, dict) and not _is_quiet(each))
 
 
@@ -182,7 +181,7 @@ def _status(word: str, ends_at: datetime | None, now: datetime) -> AlertStatus:
 
 
 def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
-    """Labels or annotations: those that have a value, as text."""
+    """Labels or annotations with a value, as text."""
     if not isinstance(sent, dict):
         return {}
     texts: dict[str, str] = {}
@@ -195,18 +194,18 @@ def _texts(sent: JsonValue, most_characters: int | None) -> dict[str, str]:
 
 
 def _text(value: JsonValue, most_characters: int | None = None) -> str:
-    """A value as text that any database can keep."""
+    """A value as text that any database can store."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if not text.isascii():
-        text = text.encode("utf-8", "replace").decode()  # halves of characters that JSON can spell
+        text = text.encode("utf-8", "replace").decode()  # halves of characters, which JSON allows
     text = text.replace("\0", "")
     return text if most_characters is None else shortened(text, most_characters, mark="")
 
 
 def _moment(sent: JsonValue) -> datetime | None:
-    """A time of Go: the year 1 means that there is none."""
+    """A time from Go, where the year 1 means no time."""
     if not isinstance(sent, str):
         return None
     try:
@@ -218,7 +217,7 @@ def _moment(sent: JsonValue) -> datetime | None:
 
 
 def _address(sent: JsonValue) -> str | None:
-    """An address that a page may link to."""
+    """A URL that a page may link to."""
     text = _text(sent).strip()
     if not text.startswith(("http://", "https://")):
         return None

@@ -1,4 +1,4 @@
-"""What is done with which alerts. Made by `holmes.app`, asked by the intake and the command line."""
+"""Routes: the settings for alerts whose labels match."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ _log = logging.getLogger(__name__)
 
 
 class LabelPattern:
-    """A label and what its whole value must look like. A label that is missing is empty.
+    """A label and a regular expression for its whole value; a missing label is empty.
 
-    Labels come from outside: an expression that takes too long with one does not match.
+    Labels come from outside: an expression that takes too long does not match.
     """
 
     def __init__(self, label: str, expression: str) -> None:
-        """Raises `ToolError` for what is no expression, or takes too much."""
+        """Raises `ToolError` if the expression is not valid or too large."""
         self.label = label
         self._pattern = bounded_pattern(expression, name=label, longest=LONGEST_OF_USERS)
         self._known: dict[str, bool] = {}
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the label's value matches."""
         value = labels.get(self.label, "")[:_MOST_CHARACTERS]
         known = self._known.get(value)
         if known is None:
@@ -43,16 +42,16 @@ class LabelPattern:
         try:
             return self._pattern.fullmatch(value, timeout=_MATCH_SECONDS) is not None
         except TimeoutError:
-            _log.warning("the expression for the label %r took too long; it counts as no match", self.label)
+            _log.warning("the expression for the label %r took too long and does not match", self.label)
             return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Alerts that `match`, and what is done with them.
+    """Settings for alerts that `match`. None means the general setting.
 
-    None means the general setting: `model`, `max_cost` in US dollars, and for `destinations` all of them.
-    `max_per_hour` bounds the investigations that may use an LLM.
+    `max_cost` is in US dollars. `destinations` is None for all of them. `max_per_hour` limits the investigations that
+    may use an LLM.
     """
 
     name: str = ""
@@ -64,12 +63,12 @@ class Route:
     destinations: tuple[str, ...] | None = None
 
     def takes(self, labels: Mapping[str, str]) -> bool:
-        """Whether all patterns match."""
+        """True if all patterns match."""
         return all(pattern.matches(labels) for pattern in self.match)
 
 
 NO_ROUTE: Final = Route()
-"""What is done with alerts that no route takes: investigated with the general settings."""
+"""The route of all other alerts: investigated with the general settings."""
 
 
 class Routes:
@@ -79,9 +78,9 @@ class Routes:
         self._routes = tuple(routes)
 
     def of(self, labels: Mapping[str, str]) -> Route:
-        """The first route that takes an alert with these labels."""
+        """The first route that matches these labels."""
         return next((route for route in self._routes if route.takes(labels)), NO_ROUTE)
 
     def named(self, name: str) -> Route:
-        """The route of this name; what holds without one when it is not configured any more."""
+        """The route with this name; the default route if it is no longer configured."""
         return next((route for route in self._routes if route.name == name), NO_ROUTE)

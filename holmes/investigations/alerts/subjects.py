@@ -1,8 +1,8 @@
-"""Which Kubernetes object an alert is about, read off its labels. Called for the question, the title and the grouping.
+"""The Kubernetes object that an alert is about, from its labels.
 
-Labels of what was scraped are told from labels of what was measured: where Prometheus had to rename (`exported_…`), the
-renamed ones are meant, and the pod of an exporter is not what its metrics are about. What does not look like a name of
-Kubernetes is never taken for one, so that no text of an alert gets into the question by this way.
+Labels of the scrape target differ from labels of the measured object: if Prometheus renamed labels (`exported_…`), the
+renamed ones count, and the pod of an exporter is not the subject of its metrics. Values that are not valid Kubernetes
+names are ignored, so that no text of an alert enters the question this way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_KEY_CHARACTERS: Final = 400
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 _SAFE: Final = "[bcdfghjklmnpqrstvwxz2456789]"
-"""The characters of Kubernetes' own random names."""
+"""The characters of random suffixes in Kubernetes names."""
 _POD_NAMES: Final = (
     re.compile(rf"(.+)-{_SAFE}{{6,10}}-{_SAFE}{{5}}"),  # Deployment
     re.compile(rf"(.+)-\d{{8,10}}-{_SAFE}{{5}}"),  # CronJob
@@ -44,7 +44,7 @@ _OWN_LABELS: Final = (
     ("poddisruptionbudget", "PodDisruptionBudget"),
     ("ingress", "Ingress"),
 )
-"""Labels that name an object and nothing else, in the order in which they are believed."""
+"""Labels that name an object and nothing else, most reliable first."""
 _WORKLOAD_TYPES: Final = {kind.lower(): kind for kind in ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job")}
 _RUN_PODS: Final = frozenset({"Pod", "ReplicaSet", *_WORKLOAD_TYPES.values()})
 _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
@@ -52,9 +52,9 @@ _NODE_LABELS: Final = ("node", "nodename", "kubernetes_node")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """An object. `namespace` is empty for what has none.
+    """An object. `namespace` is empty for cluster-scoped objects.
 
-    `workload` is the name of what owns it as far as names tell, else its own: good for grouping, not for a lookup.
+    `workload` is the owner as far as the name shows, else the object itself: use it for grouping, not for lookups.
     """
 
     kind: str
@@ -64,23 +64,23 @@ class Subject:
 
     @property
     def path(self) -> str:
-        """For people: `shop/checkout`."""
+        """For example `shop/checkout`."""
         owner = self.workload or self.name
         return f"{self.namespace}/{owner}" if self.namespace else owner
 
     @property
     def key(self) -> str:
-        """The same for a workload, its pods and its ReplicaSets."""
+        """The same key for a workload, its pods and its ReplicaSets."""
         return f"{'workload' if self.kind in _RUN_PODS else self.kind} {self.path}"
 
 
 def namespace_of(labels: Mapping[str, str]) -> str:
-    """The namespace, empty when there is none."""
+    """The namespace from the labels, empty if missing."""
     return _namespace(_measured(labels))
 
 
 def subject_of(labels: Mapping[str, str]) -> Subject | None:
-    """The object, None when the labels name none."""
+    """The object that the labels name, or None."""
     measured = _measured(labels)
     namespace = _namespace(measured)
     for label, kind in _OWN_LABELS:
@@ -95,20 +95,20 @@ def subject_of(labels: Mapping[str, str]) -> Subject | None:
 
 
 def subject_key(labels: Mapping[str, str]) -> str:
-    """The same for alerts about the same thing; for an alert about no object its name stands in its place."""
+    """The same key for alerts with the same subject; the name of the alert if it has no object."""
     subject = subject_of(labels)
     return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
 
 
 def bounded_key(key: str) -> str:
-    """A key that every database can index: PostgreSQL refuses rows whose indexed text is longer than 2.7 kB."""
+    """A key that every database can index: PostgreSQL refuses indexed text above 2.7 kB."""
     if len(key) <= _MOST_KEY_CHARACTERS:
         return key
     return f"{shortened(key, _MOST_KEY_CHARACTERS, mark='')}…{hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def workload_of_pod(pod: str) -> str:
-    """The name of what made a pod, by the pattern of its name; its own name when it follows none."""
+    """The name of the owner of a pod, from the pattern of the pod's name; the pod's name if no pattern matches."""
     for pattern in _POD_NAMES:
         match = pattern.fullmatch(pod)
         if match is not None:
@@ -117,7 +117,7 @@ def workload_of_pod(pod: str) -> str:
 
 
 def _measured(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """The labels of what was measured: those that Prometheus renamed under their own name, without the target's."""
+    """The labels of the measured object: renamed labels under their original names, without those of the target."""
     renamed = {name.removeprefix("exported_"): value for name, value in labels.items() if name.startswith("exported_")}
     if not renamed:
         return labels
@@ -131,7 +131,7 @@ def _namespace(measured: Mapping[str, str]) -> str:
 
 
 def _of_scraped(labels: Mapping[str, str], measured: Mapping[str, str]) -> Subject | None:
-    """What the labels of the target name: a pod, a node or a Service, but never an exporter in its own metrics."""
+    """The object in the labels of the target: a pod, node or Service, but never an exporter of the metrics."""
     scraped_by = f"{labels.get('job', '')} {labels.get('container', '')}"
     of_exporter = any(exporter in scraped_by for exporter in _EXPORTERS) and "exported_pod" not in labels
     pod = measured.get("pod") or measured.get("pod_name", "")

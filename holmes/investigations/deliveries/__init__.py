@@ -1,1 +1,1 @@
-"""News of incidents on their way to destinations, until they are delivered."""
+"""Notifications about incidents, queued until they are delivered."""

@@ -1,4 +1,4 @@
-"""What destinations are told, read from the records at the moment of sending."""
+"""Composes notifications from the records when they are sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUMMARIES: Final = ("summary", "description", "message")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Records:
-    """What the database says at one moment."""
+    """A consistent read of the database."""
 
     incident: Incident
     alerts: tuple[KnownAlert, ...]
@@ -39,9 +39,9 @@ class _Records:
 
 
 class NewsComposer:
-    """Composes news with links below `public_url` (None: without), naming `cluster`.
+    """Composes news for `cluster`, with links below `public_url` (None: without links).
 
-    `mask` hides secrets in what alerts say; answers were masked when they were made.
+    `mask` hides secrets in texts of alerts; answers were masked when they were created.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class NewsComposer:
         self._mask = mask or str
 
     async def compose(self, delivery: Delivery) -> IncidentNews | None:
-        """How things stand now; None when the incident is not kept any more. Raises `DatabaseUnavailable`."""
+        """The current state; None if the incident was deleted. Raises `DatabaseUnavailable`."""
         records = await self._database.read(lambda connection: _read(connection, delivery))
         if records is None:
             return None
@@ -120,7 +120,7 @@ class NewsComposer:
         )
 
     def _masked(self, labels: Mapping[str, str]) -> dict[str, str]:
-        """Labels with their names before them, as secrets are often told by the name."""
+        """Masks labels together with their names, which often identify a secret."""
         masked = {}
         for name, value in labels.items():
             line = self._mask(f"{name}={value}")

@@ -1,7 +1,6 @@
-"""News that is to reach destinations: queued with what it tells of, listed, tried again.
+"""The outbox: queued notifications, claims of workers, lists and retries.
 
-The outbox: whoever changes an incident or ends an investigation queues the news in the same transaction, so that
-neither is without the other. `DeliveryWorker` sends it.
+A change of an incident and its notification are written in the same transaction. `DeliveryWorker` sends them.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ DeliveryState: TypeAlias = Literal["waiting", "delivered", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """Something that destinations are to hear. The same again is queued once.
+    """News for destinations; the same news is queued once.
 
-    `ordinal` tells apart what may happen to an incident more than once: for `resolved` and `reopened` it is how often
-    the incident was opened again.
+    `ordinal` distinguishes repeated events: for `resolved` and `reopened` it is the number of times that the incident
+    was reopened.
     """
 
     event: NewsKind
@@ -45,16 +44,16 @@ class NewDelivery:
     ordinal: int = 0
 
     def key(self, destination: str) -> str:
-        """What makes this delivery the same one when it is queued or sent again."""
+        """The same key whenever this delivery is queued or sent."""
         return f"{self.incident_id}/{self.investigation_id or '-'}/{self.event}/{destination}/{self.ordinal}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """One news for one destination.
+    """One notification for one destination.
 
-    One that failed was refused by the destination, or, when `gave_up` is true, tried for about a day. `last_error` is
-    of the last attempt, also while it is still tried.
+    A failed delivery was refused by the destination or, if `gave_up` is true, retried for about a day. `last_error` is
+    of the last attempt.
     """
 
     id: int
@@ -73,7 +72,7 @@ class Delivery:
 
 
 def queue_delivery(connection: Connection, new: NewDelivery, destinations: Iterable[str], now: float) -> int:
-    """Queue news for each of `destinations` within a transaction; returns how many were not queued already."""
+    """Queue news for each of `destinations` within a transaction; returns how many are new."""
     return sum(
         insert_once(
             connection,
@@ -96,7 +95,7 @@ def queue_delivery(connection: Connection, new: NewDelivery, destinations: Itera
 
 
 def queue_finished(connection: Connection, record: InvestigationRecord, destinations: Iterable[str], now: float) -> int:
-    """Queue that an investigation of an incident was answered or failed; others are nobody's news."""
+    """Queue the end of an investigation if it belongs to an incident and was answered or failed."""
     if record.incident_id is None or record.state not in {"answered", "failed"}:
         return 0
     event: NewsKind = "answered" if record.state == "answered" else "failed"
@@ -105,7 +104,7 @@ def queue_finished(connection: Connection, record: InvestigationRecord, destinat
 
 
 class DeliveryRecords:
-    """The deliveries of this database."""
+    """Lists and retries the deliveries of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -118,7 +117,7 @@ class DeliveryRecords:
         before: int | None = None,
         limit: int = 100,
     ) -> tuple[Delivery, ...]:
-        """The newest first, those of an incident or in a state; `before` is the id to go on after."""
+        """The newest deliveries first, of an incident or in a state; `before` is the last id of the previous page."""
         columns = DELIVERIES.c
         conditions: list[ColumnElement[bool]] = []
         if incident_id is not None:
@@ -127,18 +126,18 @@ class DeliveryRecords:
             conditions.append(columns.state == state)
         if before is not None:
             conditions.append(columns.id < before)
-        query = select(DELIVERIES).where(and_(True, *conditions)).order_by(columns.id.desc()).limit(limit)  # noqa: FBT003  SQL's word
+        query = select(DELIVERIES).where(and_(True, *conditions)).order_by(columns.id.desc()).limit(limit)  # noqa: FBT003  an SQL literal
         rows = await self._database.read(lambda connection: connection.execute(query).all())
         return tuple(record_of(Delivery, row) for row in rows)
 
     async def get(self, identity: int) -> Delivery | None:
-        """One delivery; None when there is none of this id."""
+        """One delivery; None for an unknown id."""
         query = select(DELIVERIES).where(DELIVERIES.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Delivery, row)
 
     async def retry(self, identity: int) -> bool:
-        """Try a failed delivery again for another day. False when it is none."""
+        """Retry a failed delivery for another day. False if it has not failed."""
         statement = (
             update(DELIVERIES)
             .where(DELIVERIES.c.id == identity, DELIVERIES.c.state == "failed")
@@ -147,34 +146,34 @@ class DeliveryRecords:
         return await self._database.transaction(lambda connection: connection.execute(statement).rowcount > 0)
 
 
-_NOT_CONFIGURED = "this destination is not in the configuration any more"
-# Whoever takes comes again a second later anyway.
+_NOT_CONFIGURED = "this destination is no longer configured"
+# Workers poll every second anyway.
 _TAKE_WAIT_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A delivery that is ours for now. `reference` is what this attempt goes on from, see `Destination.send`."""
+    """A delivery that this worker owns for a while. `reference` is input of `Destination.send`."""
 
     delivery: Delivery
     reference: str | None
 
 
 class DeliveryClaims:
-    """Claims of one worker."""
+    """The claims of one worker."""
 
     def __init__(self, database: Database, *, lease_seconds: float) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
 
     async def take(self, destination: str, limit: int) -> tuple[Claim, ...]:
-        """Up to `limit` deliveries that are due; nobody else gets them while the lease lasts."""
+        """Claim up to `limit` due deliveries for the time of the lease."""
         return await self._database.transaction(
             lambda connection: self._take(connection, destination, limit), wait_seconds=_TAKE_WAIT_SECONDS
         )
 
     async def delivered(self, claim: Claim, reference: str | None) -> None:
-        """It arrived, whoever has it claimed meanwhile."""
+        """Mark as delivered, even if another worker has claimed it since."""
         columns = DELIVERIES.c
         done = update(DELIVERIES).where(columns.id == claim.delivery.id, columns.state != "delivered")
         done = done.values(reference=func.coalesce(reference, columns.reference))
@@ -183,19 +182,19 @@ class DeliveryClaims:
         )
 
     async def later(self, claim: Claim, reason: str, *, seconds: float, reference: str | None) -> None:
-        """Try it again after `seconds`."""
+        """Retry after `seconds`."""
         changed = _not_delivered(claim, reason, reference)
         await self._settle(lambda now: changed.values(due_at=now + seconds))
 
     async def failed(self, claim: Claim, reason: str, *, gave_up: bool, reference: str | None) -> None:
-        """It is not tried again."""
+        """Mark as failed, without further retries."""
         changed = _not_delivered(claim, reason, reference)
         await self._settle(lambda _: changed.values(state="failed", gave_up=gave_up))
 
     async def abandon(self, configured: Collection[str], *, older_than_seconds: float) -> int:
-        """Let those fail that have waited so long for a destination that is not `configured`.
+        """Fail deliveries that have waited this long for a destination that is not `configured`.
 
-        Tried or not: what was tried once waits for its next attempt, and nobody makes it any more.
+        This includes deliveries that wait for a retry.
         """
         columns = DELIVERIES.c
         nobodys = (columns.state == "waiting", columns.destination.not_in(configured))
@@ -238,7 +237,7 @@ class DeliveryClaims:
 
 
 def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
-    """The change of the row, unless the lease was lost and somebody else has it."""
+    """An update of the row, unless another worker has the lease."""
     columns = DELIVERIES.c
     delivery = claim.delivery
     mine = update(DELIVERIES).where(
@@ -249,7 +248,7 @@ def _not_delivered(claim: Claim, reason: str, reference: str | None) -> Update:
 
 
 def _reference(connection: Connection, row: Row[tuple[object, ...]]) -> str | None:
-    """What an earlier attempt at this delivery left behind, else the newest delivery of the incident there."""
+    """The reference of an earlier attempt, else of the newest delivery of the incident to this destination."""
     if row.reference is not None:
         return str(row.reference)
     columns = DELIVERIES.c

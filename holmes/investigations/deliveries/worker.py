@@ -1,7 +1,7 @@
-"""Sends what is queued for destinations, each at its own pace. Run by `holmes.app.work` in every replica.
+"""Sends queued notifications, with one lane for each destination.
 
-At least once: a delivery is marked after it was sent, so a replica that dies in between sends it again, with the same
-key. Each destination has a lane of its own, so that one that is slow or away does not hold up another.
+At least once: a delivery is marked after it was sent, so that a replica that dies in between causes a repetition with
+the same key. A slow destination does not delay the others.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from holmes.telemetry.metrics import DeliveryOutcome
 
 Compose: TypeAlias = "Callable[[Delivery], Awaitable[IncidentNews | None]]"
-"""What a delivery says, see `NewsComposer.compose`; None when the incident is not kept any more."""
+"""The content of a delivery, see `NewsComposer.compose`; None if the incident was deleted."""
 
 CountDelivery: TypeAlias = "Callable[[str, DeliveryOutcome], None]"
-"""Is told the destination and how an attempt ended."""
+"""Called with the destination and the outcome of each attempt."""
 
 _NOT_CONFIGURED_SECONDS = 3_600.0
 _HOUSEKEEPING_SECONDS = 300.0
@@ -39,9 +39,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPolicy:
-    """How fast and how long deliveries are tried. The attempts with their pauses take about a day.
+    """Pace and duration of attempts, which together take about a day.
 
-    `send_seconds` bounds one attempt and must be less than `lease_seconds`, after which another replica takes over.
+    `send_seconds` limits one attempt and must be less than `lease_seconds`, after which another replica takes over.
     """
 
     concurrency: int = 4
@@ -55,15 +55,15 @@ class DeliveryPolicy:
     drain_seconds: float = 5.0
 
     def pause_seconds(self, attempts: int, asked_seconds: float | None) -> float:
-        """How long to wait after so many attempts: what the destination asked for, else longer each time."""
+        """The pause after an attempt: the destination's request, else longer each time."""
         if asked_seconds is not None:
             return min(asked_seconds, self.longest_asked_pause_seconds)
         pause = min(self.first_pause_seconds * 2.0 ** min(attempts - 1, 30), self.longest_pause_seconds)
-        return pause * random.uniform(0.8, 1.2)  # noqa: S311  spreads attempts, keeps no secret
+        return pause * random.uniform(0.8, 1.2)  # noqa: S311  spreads attempts, not a secret
 
 
 class DeliveryWorker:
-    """Sends deliveries to `destinations` (by name) until it is cancelled. `count` is told how each attempt ended."""
+    """Sends deliveries to `destinations` (by name) until cancelled. `count` receives each outcome."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class DeliveryWorker:
         }
 
     def wake(self) -> None:
-        """Look now: something was queued in this process. Others find it when they poll."""
+        """Check for new deliveries at once; other processes find them when they poll."""
         for lane in self._lanes.values():
             lane.wake()
 
     async def run(self) -> None:
-        """Send what is due, for ever. Cancelling lets what is being sent finish for a few seconds."""
+        """Send due deliveries forever. When cancelled, running deliveries get a few seconds to finish."""
         async with asyncio.TaskGroup() as lanes:
             for name, lane in self._lanes.items():
                 lanes.create_task(lane.run(), name=f"holmes-deliveries-{name}")
@@ -97,7 +97,7 @@ class DeliveryWorker:
             try:
                 count = await self._claims.abandon(self._lanes.keys(), older_than_seconds=_NOT_CONFIGURED_SECONDS)
                 if count:
-                    _log.warning("%d deliveries failed: their destinations are not configured any more", count)
+                    _log.warning("%d deliveries failed: their destinations are no longer configured", count)
             except DatabaseUnavailable as error:
                 _log.warning("%s", error)
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
@@ -105,7 +105,7 @@ class DeliveryWorker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ways:
-    """How deliveries are made, the same for all destinations."""
+    """The parts that all lanes share."""
 
     compose: Compose
     policy: DeliveryPolicy
@@ -139,8 +139,8 @@ class _Lane:
                 self._woken.clear()
                 try:
                     await self._start_due()
-                except Exception:  # noqa: BLE001  a bug in one lane must end neither it nor the others
-                    _log.exception("deliveries to %r met a bug in Holmes", self._destination.name)
+                except Exception:  # noqa: BLE001  a bug must not stop a lane
+                    _log.exception("deliveries to %r stopped by an internal error; retrying", self._destination.name)
                 await self._rest()
         finally:
             await self._drain()
@@ -153,7 +153,7 @@ class _Lane:
             claims = await self._claims.take(self._destination.name, free)
         except DatabaseUnavailable as error:
             if self._has_database:
-                _log.warning("deliveries to %r wait: %s", self._destination.name, error)
+                _log.warning("deliveries to %r are waiting: %s", self._destination.name, error)
             self._has_database = False
             return
         self._has_database = True
@@ -163,7 +163,7 @@ class _Lane:
             task.add_done_callback(self._sent)
 
     def _sent(self, task: asyncio.Task[None]) -> None:
-        """Look again: there is a free place, and what was behind this delivery may go."""
+        """Check again: a slot is free, and the next delivery of the incident may be due."""
         self._sending.discard(task)
         self._woken.set()
 
@@ -179,7 +179,7 @@ class _Lane:
             return
         _, late = await asyncio.wait(self._sending, timeout=self._policy.drain_seconds)
         for task in late:
-            task.cancel()  # whoever gets it next does not know whether it arrived, and sends it with the same key
+            task.cancel()  # its outcome is unknown: the next worker sends it again with the same key
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _deliver(self, claim: Claim) -> None:
@@ -188,16 +188,16 @@ class _Lane:
             if failure is not None:
                 await self._not_delivered(claim, failure)
         except DatabaseUnavailable as error:
-            _log.warning("delivery %s cannot be marked, so it may come twice: %s", claim.delivery.key, error)
+            _log.warning("delivery %s may be repeated, because it cannot be marked: %s", claim.delivery.key, error)
 
     async def _attempt(self, claim: Claim) -> DeliveryFailed | None:
-        """Send and mark it; returns why that was not possible."""
+        """Send and mark a delivery; returns the failure, if any."""
         name = self._destination.name
         try:
             async with asyncio.timeout(self._policy.send_seconds):
                 news = await self._compose(claim.delivery)
                 if news is None:
-                    return DeliveryFailed("its incident is not kept any more", retryable=False)
+                    return DeliveryFailed("its incident was deleted", retryable=False)
                 reference = await self._destination.send(news, claim.reference)
         except DeliveryFailed as failure:
             return failure
@@ -205,9 +205,9 @@ class _Lane:
             return DeliveryFailed(f"{name}: not done after {self._policy.send_seconds:.0f} s", retryable=True)
         except HolmesError as error:
             return DeliveryFailed(str(error), retryable=True)
-        except Exception:  # noqa: BLE001  the outermost edge of a delivery: a bug must not end the lane
-            _log.exception("delivery %s failed because of a bug in Holmes", claim.delivery.key)
-            return DeliveryFailed(f"{name}: a bug in Holmes, its log has the trace", retryable=True)
+        except Exception:  # noqa: BLE001  the edge of a delivery: a bug must not stop the lane
+            _log.exception("delivery %s failed: internal error", claim.delivery.key)
+            return DeliveryFailed(f"{name}: internal error; see the server log", retryable=True)
         await self._claims.delivered(claim, reference)
         self._count(name, "delivered")
         return None
@@ -219,12 +219,12 @@ class _Lane:
             self._paused_until = time.monotonic() + pause
         gave_up = failure.retryable and delivery.attempts >= policy.attempts
         if gave_up or not failure.retryable:
-            _log.error("delivery %s failed for good: %s", delivery.key, reason)
+            _log.error("delivery %s failed, no more retries: %s", delivery.key, reason)
             await self._claims.failed(claim, reason, gave_up=gave_up, reference=failure.reference)
             self._count(self._destination.name, "gave_up")
             return
         if delivery.attempts == 1:
-            _log.warning("delivery %s is tried again: %s", delivery.key, reason)
+            _log.warning("delivery %s failed, will retry: %s", delivery.key, reason)
         seconds = policy.pause_seconds(delivery.attempts, failure.retry_after_seconds)
         await self._claims.later(claim, reason, seconds=seconds, reference=failure.reference)
         self._count(self._destination.name, "retried")

@@ -1,1 +1,1 @@
-"""Takes investigations from the queue and runs them to the end, once, as durable workflows."""
+"""Runs queued investigations to the end, once each, as durable workflows."""

@@ -1,6 +1,6 @@
-"""Stops paid models when a budget is spent. `holmes.app` wraps the models of a run in it.
+"""Budgets: stops paid models when the budget is exhausted, and records the costs of chats.
 
-The next model of the chain then goes on, which in the end is `builtin/triage`: it costs nothing.
+The next model of the chain continues, in the end `builtin/triage`, which is free.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """The money of one run: `max_cost` for itself, `max_cost_per_day` together with all others. None means no limit.
+    """The budget of one run: `max_cost` for the run, `max_cost_per_day` for all runs. None means no limit.
 
-    `spent_today` is asked before each call, since other runs spend, too; `spent` is what earlier attempts cost. `keep`
-    is told what each call cost, also one that failed, before anything builds on it.
+    `spent_today` is read before each call, because other runs spend too; `spent` is the cost of earlier attempts.
+    `keep` records the cost of each call, also of a failed one, before its result is used.
     """
 
     def __init__(
@@ -45,25 +45,25 @@ class Budget:
         self._keep = keep
 
     async def refusal(self) -> str | None:
-        """Why no paid model may be asked now; None when one may."""
+        """The exhausted budget, or None."""
         if self._max_cost is not None and self._spent >= self._max_cost:
-            return f"the budget of this investigation is spent: ${self._spent:.2f} of ${self._max_cost:.2f}"
+            return f"the budget of this investigation is exhausted: ${self._spent:.2f} of ${self._max_cost:.2f}"
         if self._max_cost_per_day is None:
             return None
         today = await self._spent_today()
         if today < self._max_cost_per_day:
             return None
-        return f"the budget of today is spent: ${today:.2f} of ${self._max_cost_per_day:.2f}"
+        return f"today's budget is exhausted: ${today:.2f} of ${self._max_cost_per_day:.2f}"
 
     async def charge(self, cost: float) -> None:
-        """A call cost so many US dollars."""
+        """Add the cost of a call in US dollars."""
         self._spent += cost
         if self._keep is not None and cost:
             await self._keep(cost)
 
 
 class Budgeted:
-    """A `ChatModel` that refuses to be asked when the budget is spent."""
+    """A `ChatModel` that refuses calls when the budget is exhausted."""
 
     def __init__(self, inner: ChatModel, budget: Budget) -> None:
         self._inner = inner
@@ -71,16 +71,14 @@ class Budgeted:
 
     @property
     def name(self) -> str:
-        """The name of the model."""
         return self._inner.name
 
     @property
     def limits(self) -> ModelLimits:
-        """The sizes of the model."""
         return self._inner.limits
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """Ask the model. Raises `ModelError` when the budget is spent, and what the model raises."""
+        """Call the model. Raises `ModelError` if the budget is exhausted, and the errors of the model."""
         refusal = await self._budget.refusal()
         if refusal is not None:
             raise ModelError(refusal, provider="", model=self.name, retryable=False)
@@ -97,7 +95,7 @@ _WAIT_SECONDS: Final = 2.0
 
 
 class ChatCosts:
-    """What one chat costs, call by call, so that running chats count and a killed process forgets nothing."""
+    """Records the cost of one chat call by call, so that running chats count and a killed process loses nothing."""
 
     def __init__(self, database: Database, run_id: str) -> None:
         self._database = database
@@ -106,20 +104,20 @@ class ChatCosts:
         self._waiting: dict[str, tuple[float, float]] = {}
 
     async def add(self, cost: float) -> None:
-        """A call cost so many US dollars. Without a database it is kept with the next one: the answer is paid for."""
+        """Add the cost of a call in US dollars; stored with a later call if the database is unavailable."""
         self._calls += 1
         self._waiting[f"{self._run_id}/{self._calls}"] = (cost, time.time())
         await self.flush()
 
     async def flush(self) -> None:
-        """Keep what could not be kept yet, if the database is there. Raises nothing."""
+        """Store the pending costs if the database is available. Never raises."""
         waiting = dict(self._waiting)
         if not waiting:
             return
 
         def insert(connection: Connection) -> None:
             for name, (cost, at) in waiting.items():
-                # Under a name: a transaction that is said again, because its answer got lost, adds nothing.
+                # The name makes the transaction idempotent: a retry adds nothing.
                 values = {"investigation_id": CHATS, "name": name, "result": b"", "cost": cost, "finished_at": at}
                 insert_once(connection, STEPS, values)
 

@@ -1,8 +1,8 @@
-"""Hands queued investigations to workers, on whichever replica, and makes sure that none is left behind.
+"""Distributes queued investigations to replicas, so that none is lost.
 
-Made in `holmes.app`. An investigation is queued by its record alone; this finds it, at once when `wake` is called and
-else within a second. A replica that dies loses its lease, and the others take its investigations over; one that is told
-to end finishes what it can and hands over the rest.
+An investigation is queued by its record alone. `wake` starts it at once, otherwise it starts within a second. Replicas
+take over the investigations of a replica that lost its lease. A replica that stops finishes what it can and hands over
+the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """`database_url` is where DBOS keeps its own tables."""
+    """`database_url` is for the tables of DBOS."""
 
     database_url: str
     replica: str
@@ -48,7 +48,7 @@ class QueueSettings:
 
 
 class InvestigationQueue:
-    """The queue as one replica sees it."""
+    """The queue of one replica."""
 
     def __init__(
         self, settings: QueueSettings, database: Database, replicas: Replicas, worker: InvestigationWorker
@@ -74,8 +74,8 @@ class InvestigationQueue:
         self._stopping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin to work. Raises `DatabaseUnavailable`."""
-        await self._replicas.join()  # before DBOS may be handed anything
+        """Start to take investigations. Raises `DatabaseUnavailable`."""
+        await self._replicas.join()  # before DBOS can assign anything
         await self._workflows.launch()
         renewal = self._settings.lease_seconds / _RENEWALS_PER_LEASE
         self._taking = (
@@ -88,7 +88,7 @@ class InvestigationQueue:
         )
 
     def wake(self) -> None:
-        """Something was queued."""
+        """Check for queued investigations at once."""
         self._woken.set()
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:
@@ -96,12 +96,12 @@ class InvestigationQueue:
         await self._workflows.forget(workflow_ids)
 
     def begin_to_stop(self) -> None:
-        """Start what `stop` waits for."""
+        """Begin what `stop` waits for."""
         if self._stopping is None:
             self._stopping = asyncio.create_task(self._stop(), name="holmes-stop")
 
     async def stop(self) -> None:
-        """Take nothing new, let what runs finish for `drain_seconds`, and leave the rest to the other replicas."""
+        """Take nothing new, let running investigations finish for `drain_seconds`, and hand over the rest."""
         self.begin_to_stop()
         if self._stopping is not None:
             await self._stopping
@@ -112,7 +112,7 @@ class InvestigationQueue:
         running = tuple(self._running.values())
         if running:
             _log.info("waiting up to %.0f s for %d investigations", self._settings.drain_seconds, len(running))
-        stopping = asyncio.create_task(self._workflows.stop())  # it forgets whom it gave what; `running` does not
+        stopping = asyncio.create_task(self._workflows.stop())  # it forgets the running workflows; `running` has them
         if running:
             await asyncio.wait(running, timeout=self._settings.drain_seconds)
         left = tuple(self._running)
@@ -122,15 +122,15 @@ class InvestigationQueue:
             await self._worker.hand_over(left)
             await self._replicas.leave()
         except HolmesError as error:
-            _log.warning("this replica could not sign off; the others wait for its lease to end: %s", error)
+            _log.warning("could not end the lease of this replica; other replicas wait until it expires: %s", error)
 
     async def _run(self, argument: str) -> None:
-        """Called for each workflow that DBOS hands to this replica."""
+        """Called for each workflow that DBOS assigns to this replica."""
         identity = InvestigationId(argument)
         if self._draining:
-            await asyncio.Event().wait()  # it stays this replica's, so that another one takes it over
+            await asyncio.Event().wait()  # keeps the workflow owned by this replica, so that another one takes it over
         if identity in self._running:
-            self._running[identity].cancel()  # an attempt that lost its lease meanwhile
+            self._running[identity].cancel()  # an attempt that lost its lease
         task = asyncio.create_task(self._worker.run(identity), name=f"investigation-{identity}")
         self._running[identity] = task
         task.add_done_callback(lambda ended: self._forget(identity, ended))
@@ -138,14 +138,14 @@ class InvestigationQueue:
         if task.cancelled() and self._draining:
             await asyncio.Event().wait()
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("investigation %s stopped and will be begun again: %s", identity, error)
+            _log.error("investigation %s stopped and will be restarted: %s", identity, error)
 
     def _forget(self, identity: InvestigationId, task: asyncio.Task[None]) -> None:
         if self._running.get(identity) is task:
             del self._running[identity]
 
     async def _feed(self) -> None:
-        """Give every queued investigation a workflow. Two replicas that do it at once do it once."""
+        """Create a workflow for each queued investigation; two replicas at once create one."""
         query = select(INVESTIGATIONS.c.id).where(
             INVESTIGATIONS.c.state == "queued", INVESTIGATIONS.c.workflow_id.is_(None)
         )
@@ -157,15 +157,15 @@ class InvestigationQueue:
             await self._database.transaction(lambda connection: _note_workflows(connection, {i: i for i in waiting}))
 
     async def _take_over(self) -> None:
-        """Put back into the queue what dead replicas had, and give a new workflow to what lost its own."""
+        """Requeue the investigations of dead replicas, and replace lost workflows."""
         alive = await self._replicas.alive()
         if not self._replicas.can_judge():
-            return  # nobody could renew a lease while the database was away
+            return  # no replica could renew its lease while the database was unavailable
         recovered = await self._recover(alive)
         if recovered:
-            _log.warning("investigations of replicas that are gone, taken over: %d", recovered)
+            _log.warning("took over %d investigations of dead replicas", recovered)
         columns = INVESTIGATIONS.c
-        # One that runs has a workflow, also when nobody came to note it.
+        # A running investigation has a workflow, even if its id was not stored.
         query = select(columns.id, func.coalesce(columns.workflow_id, columns.id).label("workflow_id")).where(
             or_(columns.state == "running", and_(columns.state == "queued", columns.workflow_id.is_not(None)))
         )
@@ -174,7 +174,7 @@ class InvestigationQueue:
         renamed = {row.id: _next_workflow(row.id, row.workflow_id) for row in rows if row.workflow_id in ended}
         still = await self._database.transaction(lambda connection: _unfinished(connection, tuple(renamed)))
         for identity in still:
-            _log.warning("investigation %s lost its workflow and is begun again", identity)
+            _log.warning("investigation %s lost its workflow and was requeued", identity)
             await self._workflows.enqueue(renamed[identity], identity)
         await self._database.transaction(
             lambda connection: _note_workflows(connection, {identity: renamed[identity] for identity in still})
@@ -191,7 +191,7 @@ class InvestigationQueue:
         return await self._database.transaction(resume)
 
     async def _stop_lost(self) -> None:
-        """Stop what was cancelled, or goes on at another replica."""
+        """Stop investigations that were cancelled or that another replica runs."""
         mine = tuple(self._running)
         if not mine:
             return
@@ -217,13 +217,13 @@ async def _ended(tasks: tuple[asyncio.Task[None], ...]) -> None:
 
 
 def _next_workflow(identity: str, workflow: str) -> str:
-    """A name that no workflow of this investigation had."""
+    """A workflow id that this investigation has not had."""
     number = int(workflow.rpartition(".")[2]) if "." in workflow else 0
     return f"{identity}.{number + 1}"
 
 
 def _unfinished(connection: Connection, identities: tuple[InvestigationId, ...]) -> tuple[InvestigationId, ...]:
-    """Those that are not finished by now: one that was just finishing has an ended workflow, too."""
+    """Those that are still unfinished: an investigation that has just finished has an ended workflow too."""
     if not identities:
         return ()
     query = select(INVESTIGATIONS.c.id).where(
@@ -239,7 +239,7 @@ def _note_workflows(connection: Connection, workflows: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """`work` runs until the context is left."""
+    """Runs `work` until the context ends."""
     task = asyncio.create_task(work, name=name)
     try:
         yield
@@ -249,16 +249,16 @@ async def running(work: Coroutine[None, None, None], name: str) -> AsyncIterator
 
 
 async def repeat(work: Callable[[], Awaitable[None]], pause_seconds: float, woken: asyncio.Event | None = None) -> None:
-    """`work` now, and again after each pause or as soon as `woken` is set. Never returns, whatever `work` raises."""
+    """Runs `work` after each pause, or as soon as `woken` is set. Never returns, whatever `work` raises."""
     event = woken or asyncio.Event()
     while True:
         event.clear()
         try:
             await work()
         except HolmesError as error:
-            _log.warning("%s; it is tried again", error)
-        except Exception:  # noqa: BLE001  the outermost edge of a loop: a bug must not end it silently
-            _log.exception("a bug in Holmes; it is tried again")
+            _log.warning("%s; will retry", error)
+        except Exception:  # noqa: BLE001  the edge of a loop: a bug must not end it
+            _log.exception("internal error; will retry")
         try:
             async with asyncio.timeout(pause_seconds):
                 await event.wait()

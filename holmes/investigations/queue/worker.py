@@ -1,6 +1,6 @@
-"""Runs one investigation from its record to its answer, wherever an earlier attempt stopped; each step is done once.
+"""Runs one investigation to its end, from the last finished step of an earlier attempt.
 
-Reads the stream of events and keeps it; what the events say is the business of others. Knows no HTTP and no DBOS.
+Stores the stream of events without interpreting it. Independent of HTTP and DBOS.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ T = TypeVar("T")
 
 
 class DurableStepRunner:
-    """Returns what is recorded, else runs the step and records it before anything builds on it.
+    """Returns the recorded result, else runs the step and records it before it is used.
 
-    A step that fails is not recorded, only what it cost: it was not finished.
-    A finished step is recorded even when the attempt is being
-    cancelled, since it may have been paid for.
+    Of a failed step only the cost is recorded. A finished step is recorded even if the attempt is being cancelled,
+    because it may have been paid for.
     """
 
     def __init__(self, journal: Journal, recorded: Mapping[str, bytes], prefix: str = "") -> None:
@@ -57,14 +56,14 @@ class DurableStepRunner:
         self._recording: set[asyncio.Task[object]] = set()
 
     async def run(self, name: str, step: Callable[[], Awaitable[T]]) -> T:
-        """The recorded result of `name`, or that of `step`. Raises `LostInvestigation`, and what `step` raises."""
+        """The recorded result of `name`, else that of `step`. Raises `LostInvestigation` and the errors of `step`."""
         name = self._prefix + name
         content = self._recorded.pop(name, None)
         if content is not None:
             try:
                 return cast("T", step_from_bytes(content))
             except UnreadableStep:
-                pass  # of a version too far away: it is done again
+                pass  # written by an incompatible version: run it again
         await self._journal.require_mine()
         try:
             result = await step()
@@ -80,14 +79,13 @@ class DurableStepRunner:
     def _forget(self, recording: asyncio.Task[object]) -> None:
         self._recording.discard(recording)
         if not recording.cancelled():
-            recording.exception()  # seen here, when nobody waits for it any more
+            recording.exception()  # retrieved here, because the waiting task may be gone
 
     def now_seconds(self) -> float:
         """Seconds since the epoch."""
         return time.time()
 
     def new_id(self) -> str:
-        """A random id."""
         return uuid.uuid4().hex
 
 
@@ -100,18 +98,18 @@ _log = logging.getLogger(__name__)
 
 
 class Ask(Protocol):
-    """Starts the loop on an investigation; implemented in `holmes.app`. `spent` is what earlier attempts cost."""
+    """Starts the loop on an investigation; implemented in `holmes.app`. `spent` is the cost of earlier attempts."""
 
     async def __call__(
         self, record: InvestigationRecord, steps: StepRunner, spent: float
     ) -> AsyncGenerator[AgentEvent, None]:
-        """The events. Raises `ClusterUnreachable` when no cluster answers, `ConfigError` for an unknown model."""
+        """The events. Raises `ClusterUnreachable`, and `ConfigError` for an unknown model."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How an investigation ended. `without_llm` says why no LLM answered, None when one did or none was asked for."""
+    """The end of an investigation. `without_llm` is the reason for an answer without an LLM, or None."""
 
     state: InvestigationState
     answer: str | None = None
@@ -123,10 +121,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerParts:
-    """What a worker works with.
-
-    `on_finished` runs in the transaction that ends an investigation, `announce` after it.
-    """
+    """The parts of a worker. `on_finished` runs in the transaction that ends an investigation, `announce` after it."""
 
     database: Database
     replica: str
@@ -138,16 +133,16 @@ class WorkerParts:
 
 
 class InvestigationWorker:
-    """Runs any number of investigations at once."""
+    """Runs any number of investigations at the same time."""
 
     def __init__(self, parts: WorkerParts) -> None:
         self._parts = parts
 
     async def run(self, identity: InvestigationId) -> None:
-        """Begin the investigation, or go on with it, until it is answered, failed or cancelled.
+        """Start or resume the investigation until it is answered, failed or cancelled.
 
-        Returns at once when it is finished already, and when another replica takes it over. Cancelling leaves it as it
-        is, so that it can be taken over.
+        Returns if it is already finished, or if another replica takes it over. When cancelled, the investigation stays
+        unchanged, so that it can be taken over.
         """
         parts = self._parts
         record = await parts.database.transaction(lambda connection: self._begin(connection, identity))
@@ -164,10 +159,10 @@ class InvestigationWorker:
             _log.info("investigation %s (%s): %s", identity, finished.title, _summary(finished))
             parts.announce(finished)
         except LostInvestigation:
-            _log.info("investigation %s goes on elsewhere, or was cancelled", identity)
+            _log.info("investigation %s continues on another replica, or was cancelled", identity)
 
     async def hand_over(self, identities: Sequence[InvestigationId]) -> None:
-        """Say that attempts were stopped on purpose: they are no sign that the investigation kills its replica."""
+        """Record that these attempts were stopped on purpose: they do not count as crashes."""
         columns = INVESTIGATIONS.c
         statement = (
             update(INVESTIGATIONS)
@@ -201,10 +196,7 @@ class InvestigationWorker:
         connection.execute(counted.values(steps_before=steps, barren_attempts=barren))
         if barren <= MAX_BARREN_ATTEMPTS:
             return record
-        message = (
-            f"It was begun {barren} times and came no further: the server died each time. "
-            "Look at its memory limit and its logs."
-        )
+        message = f"The server died in {barren} attempts without progress. Check its memory limit and its logs."
         self._finish(connection, record, Outcome(state="failed", error=message))
         return None
 
@@ -217,22 +209,22 @@ class InvestigationWorker:
             raise
         except HolmesError as error:
             return Outcome(state="failed", error=str(error))
-        except Exception as error:  # noqa: BLE001  the outermost edge of a job: a bug must not leave it running for ever
+        except Exception as error:  # noqa: BLE001  the edge of a job: a bug must not leave it running forever
             if not limit.expired():
                 return _bug(record, error)
         return await self._without_model(record, journal)
 
     async def _without_model(self, record: InvestigationRecord, journal: Journal) -> Outcome:
-        """The answer without an LLM when the one that was asked took all the time."""
+        """The answer of `builtin/triage` after the model used all the time."""
         late = f"not finished after {self._parts.timeout_seconds:.0f} seconds"
         if record.without_llm is None:
-            again = replace(record, without_llm=f"The model was stopped: {late}.")
+            again = replace(record, without_llm=f"the model was stopped: {late}")
             try:
                 async with asyncio.timeout(_WITHOUT_MODEL_SECONDS):
                     return await self._investigate(again, journal, _WITHOUT_MODEL)
             except (HolmesError, TimeoutError) as error:
-                _log.warning("investigation %s was not answered without a model either: %s", record.id, error)
-        return Outcome(state="failed", error=f"It was given up: {late}.")
+                _log.warning("investigation %s failed without a model too: %s", record.id, error)
+        return Outcome(state="failed", error=f"Stopped: {late}.")
 
     async def _investigate(self, record: InvestigationRecord, journal: Journal, prefix: str = "") -> Outcome:
         recorded = await journal.recorded_steps()
@@ -241,7 +233,7 @@ class InvestigationWorker:
         if record.attempts > 1 and not prefix:
             await recorder.notice(
                 f"resumed-{record.attempts}",
-                f"Taken over by {self._parts.replica}: {len(recorded)} finished steps are not done again.",
+                f"Taken over by {self._parts.replica}: {len(recorded)} finished steps are not repeated.",
             )
         steps = DurableStepRunner(journal, recorded, prefix)
         stream = await self._started(record, recorder, lambda: self._parts.ask(record, steps, spent))
@@ -269,7 +261,7 @@ class InvestigationWorker:
         recorder: EventRecorder,
         start: Callable[[], Awaitable[AsyncGenerator[AgentEvent, None]]],
     ) -> AsyncGenerator[AgentEvent, None]:
-        """The stream, as soon as a cluster answers. Raises `ClusterUnreachable` when none does for too long."""
+        """The stream, once a cluster answers. Raises `ClusterUnreachable` after too long."""
         deadline = time.monotonic() + self._parts.cluster_wait_seconds
         while True:
             try:
@@ -311,7 +303,7 @@ class InvestigationWorker:
 
 
 def _with_reason(answer: str | None, without_llm: str | None) -> str | None:
-    """An answer of the built-in rules says why no model was asked, if a limit decided so before it began."""
+    """The answer of the built-in rules, with the limit that decided against a model."""
     return f"{answer}\n\nAnswered without a model: {without_llm}." if answer and without_llm else answer
 
 
@@ -322,8 +314,8 @@ def _summary(record: InvestigationRecord) -> str:
 
 
 def _bug(record: InvestigationRecord, error: Exception) -> Outcome:
-    _log.error("investigation %s failed because of a bug in Holmes", record.id, exc_info=error)
-    return Outcome(state="failed", error="It failed because of a bug in Holmes: its log has the trace.")
+    _log.error("investigation %s failed: internal error", record.id, exc_info=error)
+    return Outcome(state="failed", error="Internal error; see the server log.")
 
 
 def _ended(event: AnswerFinished | RunFailed, switched: ModelSwitched | None, record: InvestigationRecord) -> Outcome:
@@ -331,7 +323,7 @@ def _ended(event: AnswerFinished | RunFailed, switched: ModelSwitched | None, re
         return Outcome(state="failed", error=event.error, stats=event.stats)
     without_llm = record.without_llm
     if switched is not None and switched.to_model == event.model:
-        without_llm = f"{switched.from_model} could not be used: {switched.reason}"
+        without_llm = f"{switched.from_model} failed: {switched.reason}"
     return Outcome(
         state="answered", answer=event.text, answered_by=event.model, without_llm=without_llm, stats=event.stats
     )
@@ -344,7 +336,7 @@ def _spent(connection: Connection, identity: InvestigationId) -> float:
 
 def _counting(record: InvestigationRecord, stats: RequestStats) -> Callable[[Connection], None]:
     columns = INVESTIGATIONS.c
-    # A replay begins with what the first step cost: what is shown never goes back.
+    # A replay starts with the cost of the first step: the displayed cost never decreases.
     mine = (columns.id == record.id, columns.attempts == record.attempts, columns.cost <= stats.cost)
     statement = update(INVESTIGATIONS).where(*mine).values(stats=stats_to_json(stats), cost=stats.cost)
 

@@ -35,16 +35,16 @@ _POLL_SECONDS: Final = 0.5
 
 
 class WorkflowsUnavailable(HolmesError):
-    """DBOS could not do what it was asked, most likely because its database is away."""
+    """DBOS failed, usually because its database is unavailable."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowSettings:
-    """`run` gets the argument of each workflow that this replica was handed, in the event loop of `launch`.
+    """`run` gets the argument of each assigned workflow, in the event loop of `launch`.
 
-    `on_damage` hears when the file of the database is damaged.
+    `on_damage` is called if the database file is damaged.
     """
 
     database_url: str
@@ -55,19 +55,19 @@ class WorkflowSettings:
 
 
 class Workflows:
-    """DBOS, as far as the queue needs it. There is one in a process, and it works between `launch` and `stop`."""
+    """The part of DBOS that the queue needs. One for each process, usable between `launch` and `stop`."""
 
     def __init__(self, settings: WorkflowSettings) -> None:
         self._settings = settings
         self._launched: _Launched | None = None
 
     async def launch(self) -> None:
-        """Connect, create DBOS's own tables and begin to take workflows from the queue."""
+        """Connect, create the tables of DBOS and start to take workflows from the queue."""
         loop = asyncio.get_running_loop()
         self._launched = await self._in_thread(_launch, self._settings, loop)
 
     async def enqueue(self, workflow_id: str, argument: str) -> None:
-        """Queue a workflow; nothing happens when there is one of this id."""
+        """Queue a workflow, unless its id exists."""
         await self._in_thread(self._running.enqueue, workflow_id, argument)
 
     async def has_abandoned(self, alive: frozenset[str]) -> bool:
@@ -86,7 +86,7 @@ class Workflows:
             return len(abandoned)
 
     async def ended(self, workflow_ids: Sequence[str]) -> frozenset[str]:
-        """Those of these workflows that have ended, however, or that nobody knows."""
+        """The workflows that have ended or do not exist."""
         return await self._in_thread(self._ended, tuple(workflow_ids))
 
     async def forget(self, workflow_ids: Sequence[str]) -> None:
@@ -95,14 +95,14 @@ class Workflows:
             await self._in_thread(self._running.dbos.delete_workflows, list(workflow_ids))
 
     async def stop(self) -> None:
-        """Take nothing more from the queue. What runs stays this replica's until `resume_abandoned`."""
+        """Take no more workflows. Running ones stay owned by this replica until `resume_abandoned`."""
         if self._launched is not None:
             await asyncio.to_thread(self._launched.dbos.destroy, workflow_completion_timeout_sec=0)
 
     @property
     def _running(self) -> _Launched:
         if self._launched is None:
-            message = "the workflows were not launched"
+            message = "the workflows are not running"
             raise RuntimeError(message)
         return self._launched
 
@@ -124,7 +124,7 @@ class Workflows:
                 damage = DatabaseDamaged(str(make_url(self._settings.database_url).database), reason)
                 self._settings.on_damage(damage)
                 raise damage from error
-            raise WorkflowsUnavailable(f"the workflows of DBOS failed: {reason}") from error
+            raise WorkflowsUnavailable(f"DBOS failed: {reason}") from error
 
     def _abandoned(self, alive: frozenset[str]) -> list[str]:
         dbos = self._running.dbos
@@ -141,14 +141,14 @@ class Workflows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Launched:
-    """A running DBOS and how its one workflow is queued."""
+    """A running DBOS, and the function that queues its one workflow."""
 
     dbos: type[DBOS]
     enqueue: Callable[[str, str], None]
 
 
 def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Launched:
-    # Imported here: it takes most of a second, and only the server needs it.
+    # Imported here: the import takes most of a second, and only the server needs it.
     from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer, SetWorkflowID
 
     config: DBOSConfig = {
@@ -186,7 +186,7 @@ def _launch(settings: WorkflowSettings, loop: asyncio.AbstractEventLoop) -> _Lau
 
 
 def _quieten() -> None:
-    """Its lines go where ours go, which masks secrets, and what the queue says itself is not said a hundred times."""
+    """Sends its log lines through our handlers, which mask secrets, and only critical ones: the queue logs the rest."""
     logger = logging.getLogger("dbos")
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)

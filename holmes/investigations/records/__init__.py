@@ -1,1 +1,1 @@
-"""What is stored of incidents and investigations, and the database that holds it."""
+"""Records of incidents and investigations, and their database."""

@@ -1,7 +1,7 @@
 """The database of the server: SQLite in a file, or PostgreSQL.
 
-Statements run in threads, each transaction as one function that gets a connection. A connection that broke is tried
-again for a while, because databases restart; what the function does must therefore be one transaction and nothing else.
+Statements run in threads; each transaction is one function of a connection. Failed connections are retried for a while,
+because databases restart. The function must therefore be one transaction and nothing else.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _PASSING = ("locked", "busy", "disk I/O error", "unable to open")
 
 
 class DatabaseUnavailable(HolmesError):
-    """The database does not answer, or has no room. Raised after the time to try again is over.
+    """The database is unavailable or full. Raised after the time for retries.
 
-    `is_full` says that it has no room, which waiting does not change.
+    `is_full` means that waiting does not help.
     """
 
     exit_code = 3
@@ -61,7 +61,7 @@ class DatabaseUnavailable(HolmesError):
 
 
 class DatabaseDamaged(DatabaseUnavailable):
-    """The file of SQLite is damaged: nothing helps but another file."""
+    """The SQLite file is damaged and must be replaced."""
 
     exit_code = 4
 
@@ -71,14 +71,14 @@ class DatabaseDamaged(DatabaseUnavailable):
 
 
 class Database:
-    """Transactions on one database. Made by `Database.open`; `close` ends its connections and threads.
+    """Transactions on one database, from `Database.open` to `close`.
 
-    `write_problem` is why the last transaction failed, None after one that did not.
+    `write_problem` is the error of the last transaction, None after a successful one.
     """
 
     def __init__(self, url: URL) -> None:
         self._writer = _engine(url)
-        # Readers of SQLite need not wait for writers.
+        # SQLite readers do not wait for writers.
         self._reader = self._writer if _is_postgresql(url) else _engine(url, begin="BEGIN")
         self.url = url
         self._writing = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="holmes-database")
@@ -90,9 +90,9 @@ class Database:
 
     @classmethod
     async def open(cls, address: str, *, wait_seconds: float = 30.0) -> Database:
-        """Connect and create the tables that are missing.
+        """Connect and create missing tables.
 
-        Raises `ConfigError` for an address that is none, `DatabaseUnavailable` when nobody answers in time, and
+        Raises `ConfigError` for a URL that is not valid, `DatabaseUnavailable` after `wait_seconds`, and
         `DatabaseDamaged`.
         """
         url = _parsed(address)
@@ -106,11 +106,11 @@ class Database:
 
     @property
     def shared(self) -> bool:
-        """Whether several replicas may use it."""
+        """True if several replicas can use the database."""
         return _is_postgresql(self.url)
 
     def workflows_url(self) -> str:
-        """Where DBOS keeps its tables: in a schema of its own, or in a file beside this one."""
+        """The database of DBOS: a schema of its own in PostgreSQL, or a file beside the SQLite file."""
         if self.shared:
             return self.url.set(drivername="postgresql").render_as_string(hide_password=False)
         name = self.url.database
@@ -118,9 +118,9 @@ class Database:
         return self.url.set(database=file).render_as_string(hide_password=False)
 
     async def transaction(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
-        """What `work` returns, committed. Tries again for `wait_seconds` when the connection fails.
+        """The result of `work`, committed. Retries for `wait_seconds` if the connection fails.
 
-        Raises `DatabaseUnavailable`. Cancelling waits for nothing: the thread ends its transaction by itself.
+        Raises `DatabaseUnavailable`. Cancelling does not wait: the thread finishes its transaction.
         """
         try:
             self._require_file()
@@ -132,13 +132,13 @@ class Database:
         return result
 
     async def read(self, work: Callable[[Connection], T], *, wait_seconds: float = 5.0) -> T:
-        """Like `transaction`, for work that changes nothing: it waits for no writer."""
+        """Like `transaction`, for read-only work, which does not wait for writers."""
         return await self._tried((self._reader, self._reading), work, wait_seconds)
 
     def _require_file(self) -> None:
-        """SQLite writes on into a file that was deleted, and all of it would be lost with the process."""
+        """SQLite would continue to write into a deleted file, and lose everything with the process."""
         if self._file is not None and _identity(self.url) != self._file:
-            raise DatabaseUnavailable(self._name(), "its file was removed or replaced; start holmes serve again")
+            raise DatabaseUnavailable(self._name(), "its file was removed or replaced; restart holmes serve")
 
     async def _tried(
         self, way: tuple[Engine, ThreadPoolExecutor], work: Callable[[Connection], T], wait_seconds: float
@@ -152,7 +152,7 @@ class Database:
                 async with asyncio.timeout(wait_seconds + _HANGING_SECONDS):
                     return await loop.run_in_executor(threads, _once, engine, work)
             except TimeoutError:
-                # A server that hangs: its thread stays behind until the connection breaks.
+                # The server hangs: the thread waits until the connection breaks.
                 raise DatabaseUnavailable(self._name(), f"no answer within {wait_seconds:.0f} s") from None
             except DBAPIError as error:
                 if is_damage(error):
@@ -167,25 +167,25 @@ class Database:
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     async def damaged(self) -> DatabaseDamaged:
-        """Wait until the file turns out to be damaged."""
+        """Wait until the file is found to be damaged."""
         await self._damaged.wait()
         assert self._damage is not None  # noqa: S101  see `note_damage`
         return self._damage
 
     def note_damage(self, damage: DatabaseDamaged) -> None:
-        """The file, or the one beside it, is damaged."""
+        """Report that the file, or the one beside it, is damaged."""
         self._damage = self._damage or damage
         self._damaged.set()
 
     async def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         for threads in (self._reading, self._writing):
             await asyncio.to_thread(threads.shutdown, wait=True)
         for engine in (self._reader, self._writer):
             engine.dispose()
 
     def _name(self) -> str:
-        """What an error calls it: never what stands behind a question mark, which may be a password, too."""
+        """The name in errors, without the query of the URL, which may contain a password."""
         return repr(self.url.set(query={}).render_as_string(hide_password=True))
 
 
@@ -210,7 +210,7 @@ def _parsed(address: str) -> URL:
         url = make_url(address)
     except (ArgumentError, ValueError):
         raise ConfigError(
-            "HOLMES_DATABASE_URL is no address of a database: postgresql://... or sqlite:///FILE"
+            "HOLMES_DATABASE_URL is not a valid database URL; expected postgresql://... or sqlite:///FILE"
         ) from None
     backend = url.get_backend_name()
     if url.host and "@" in url.host:
@@ -220,8 +220,10 @@ def _parsed(address: str) -> URL:
     if backend == "sqlite" and url.database and url.database != ":memory:":
         return url
     if backend == "sqlite":
-        raise ConfigError("HOLMES_DATABASE_URL: a database in memory keeps nothing: sqlite:///FILE or postgresql://...")
-    raise ConfigError(f"HOLMES_DATABASE_URL: {backend!r} is not supported: postgresql://... or sqlite:///FILE")
+        raise ConfigError(
+            "HOLMES_DATABASE_URL: an in-memory database is not supported; use sqlite:///FILE or postgresql://..."
+        )
+    raise ConfigError(f"HOLMES_DATABASE_URL: {backend!r} is not supported; use postgresql://... or sqlite:///FILE")
 
 
 def _is_postgresql(url: URL) -> bool:
@@ -229,7 +231,7 @@ def _is_postgresql(url: URL) -> bool:
 
 
 def _identity(url: URL) -> tuple[int, int] | None:
-    """Device and number of the file; None for a database without one, and when it is gone."""
+    """Device and inode of the file; None if it has none or was removed."""
     if _is_postgresql(url) or not url.database:
         return None
     try:
@@ -252,7 +254,7 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         _make_private(Path(str(url.database)))
-        connection.isolation_level = None  # the driver's own transactions begin too late
+        connection.isolation_level = None  # the driver would start transactions too late
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {pragma}")
 
@@ -264,15 +266,15 @@ def _engine(url: URL, begin: str = "BEGIN IMMEDIATE") -> Engine:
 
 
 def _make_private(file: Path) -> None:
-    """It holds questions, outputs of tools and keys."""
+    """Restricts access: the files contain questions, tool results and keys."""
     for each in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
         with contextlib.suppress(OSError):
             each.chmod(0o600)
 
 
 def _create_tables(connection: Connection) -> None:
-    """Create what is missing: tables, and columns and indexes that a newer version added to those of an older one."""
-    lock_intake(connection)  # two replicas that start at once
+    """Create missing tables, and columns and indexes that a newer version added."""
+    lock_intake(connection)  # two replicas may start at the same time
     METADATA.create_all(connection)
     inspector = inspect(connection)
     prepared = connection.dialect.identifier_preparer
@@ -289,13 +291,13 @@ def _create_tables(connection: Connection) -> None:
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether SQLite says that its file is damaged."""
+    """True if SQLite reports a damaged file."""
     code = getattr(error.orig, "sqlite_errorcode", 0) if isinstance(error, DBAPIError) else 0
     return code & _PRIMARY_CODE in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def _is_passing(error: DBAPIError) -> bool:
-    """Whether the same transaction may succeed soon: somebody else holds the database, or it is away."""
+    """True if a retry may succeed soon: the database is locked or unavailable."""
     if error.connection_invalidated or not isinstance(error.orig, sqlite3.Error):
         return error.connection_invalidated or isinstance(error, OperationalError)
     return isinstance(error, OperationalError) and any(sign in str(error.orig) for sign in _PASSING)

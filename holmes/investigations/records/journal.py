@@ -1,12 +1,8 @@
-"""What an investigation has done already: finished steps and events, kept under their names.
+"""The journal of an investigation: finished steps and events, under unique names.
 
-The steps of DBOS are numbered in the order in which they run, so that a workflow whose order changes (another version,
-a compaction that comes earlier) cannot go on. Ours go by name, which the loop makes unique: what is recorded is never
-done again, and an event that a later attempt says again is kept once.
-
-Results of steps are JSON, so that another replica, also of another version, can read them: a field that a newer version
-added takes its default when it is missing, one that is not known any more is left out. Refuses every value that no step
-returns.
+DBOS numbers its steps in execution order and cannot resume a workflow whose order changes. Ours have names that the
+loop makes unique: a recorded step never runs again, and a repeated event is stored once. Results of steps are JSON that
+other replicas and versions can read, see `Codec`.
 """
 
 from __future__ import annotations
@@ -63,16 +59,16 @@ _STEPS: Final = Codec(
 
 
 class UnreadableStep(ValueError):
-    """A recorded result that this version cannot read; the step is run again."""
+    """A recorded result that this version cannot read; the step runs again."""
 
 
 def step_to_bytes(result: object) -> bytes:
-    """The JSON of a result. Raises `TypeError` for a value that no step returns."""
+    """The JSON of a result. Raises `TypeError` for a type that no step returns."""
     return json.dumps(_STEPS.encode(result), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def step_from_bytes(content: bytes) -> object:
-    """The result again; equal to what was recorded. Raises `UnreadableStep`."""
+    """The recorded result. Raises `UnreadableStep`."""
     try:
         return _STEPS.decode_tagged(json.loads(content.decode("utf-8", "surrogatepass")))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -80,21 +76,21 @@ def step_from_bytes(content: bytes) -> object:
 
 
 def cost_of(result: object) -> float:
-    """US dollars that a step was charged for: replies of models cost, nothing else does."""
+    """The cost of a step in US dollars; only model replies have one."""
     return result.stats.cost if isinstance(result, ModelReply) else 0.0
 
 
-# A finished step was paid for: the database may take long to come back before it is given up.
+# Long, because a finished step may have been paid for.
 _RECORD_WAIT_SECONDS = 600.0
 
 
 class LostInvestigation(Exception):
-    """Another replica took this investigation over, or it was cancelled: whoever runs it must stop at once."""
+    """Another replica took over this investigation, or it was cancelled: the attempt must stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """Who runs an investigation: the replica, and which attempt it is."""
+    """The replica that runs an investigation, and the number of its attempt."""
 
     investigation_id: InvestigationId
     replica: str
@@ -109,15 +105,15 @@ class Journal:
         self._lease = lease
 
     async def recorded_steps(self) -> Mapping[str, bytes]:
-        """What earlier attempts finished, by name."""
+        """The steps that earlier attempts finished, by name."""
         query = select(STEPS.c.name, STEPS.c.result).where(STEPS.c.investigation_id == self._lease.investigation_id)
         rows = await self._database.transaction(lambda connection: connection.execute(query).all())
         return {row.name: bytes(row.result) for row in rows}
 
     async def record_step(self, name: str, result: object) -> object:
-        """Keep the result of a step; if somebody else recorded one meanwhile, that one counts and is returned.
+        """Record the result of a step; returns the result of another replica if it recorded one first.
 
-        Raises `LostInvestigation` when this attempt is not the present one, after the step was kept all the same.
+        Raises `LostInvestigation` after recording if this attempt is no longer current.
         """
         content = step_to_bytes(result)
 
@@ -144,7 +140,7 @@ class Journal:
         return result if kept == content else step_from_bytes(kept)
 
     async def record_cost(self, name: str, cost: float) -> None:
-        """Keep what a step cost that failed all the same. It is done again when the investigation is."""
+        """Record the cost of a failed step, which a later attempt repeats."""
         values = {
             "investigation_id": self._lease.investigation_id,
             "name": f"{name}/failed-{uuid.uuid4().hex[:12]}",
@@ -157,12 +153,12 @@ class Journal:
         )
 
     async def require_mine(self) -> None:
-        """Raises `LostInvestigation` when this attempt is not the present one: nothing may be begun any more."""
+        """Raises `LostInvestigation` if this attempt is no longer current."""
         if not await self._database.transaction(self._is_mine, wait_seconds=_RECORD_WAIT_SECONDS):
             raise LostInvestigation(self._lease.investigation_id)
 
     async def add_events(self, events: tuple[tuple[str, str, str], ...]) -> None:
-        """Keep events as (key, name, JSON); one whose key is there already is the same event of an earlier attempt."""
+        """Store events as (key, name, JSON). An existing key means the same event of an earlier attempt."""
         now = time.time()
 
         def add(connection: Connection) -> None:
@@ -190,25 +186,24 @@ class Journal:
 
 
 def insert_once(connection: Connection, table: Table, values: Mapping[str, object]) -> bool:
-    """Insert a row unless there is one with its key. Returns whether it was inserted."""
+    """Insert a row unless its key exists. Returns true if it was inserted."""
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(**values).on_conflict_do_nothing()
-    # Without the option PostgreSQL's count is not kept, and every row would look as if it had been there.
+    # Without this option PostgreSQL does not report how many rows were inserted.
     return connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount > 0
 
 
 _PASSING: Final = frozenset({"text_delta", "attempt_discarded"})
-"""What is worth seeing only while it happens."""
+"""Events that matter only while the investigation runs."""
 
 _LONGEST_ID: Final = 100
 
 
 class EventRecorder:
-    """Numbers events of a name in the order in which they come.
+    """Numbers the events of each name in order.
 
-    An attempt that takes over says all events of the finished steps once more, in the same order and with the same
-    names, so they get the same keys, and what has been kept already is not kept twice. `prefix` tells another run of
-    the same investigation apart.
+    A later attempt repeats all events of finished steps in the same order, so they get the same keys and are stored
+    once. `prefix` identifies another run of the same investigation.
     """
 
     def __init__(self, journal: Journal, prefix: str = "") -> None:
@@ -217,7 +212,7 @@ class EventRecorder:
         self._seen: Counter[str] = Counter()
 
     async def keep(self, event: AgentEvent) -> None:
-        """Keep what `event` says on the wire, if it is worth it."""
+        """Store the wire form of `event`, unless it is transient."""
         kept: list[tuple[str, str, str]] = []
         for each in wire_events(event):
             if each.name in _PASSING:
@@ -228,7 +223,7 @@ class EventRecorder:
             await self._journal.add_events(tuple(kept))
 
     async def notice(self, key: str, text: str) -> bool:
-        """Keep a line for people; `key` tells it from other notices. Returns whether it is new."""
+        """Store a line for people, identified by `key`. Returns true if it is new."""
         is_new = not self._seen[key]
         self._seen[key] += 1
         await self._journal.add_events(((f"{NOTICE}:{key}", NOTICE, json.dumps({"text": text}, ensure_ascii=False)),))
@@ -236,11 +231,11 @@ class EventRecorder:
 
     def _key(self, name: str, data: JsonObject) -> str:
         call = data.get("tool_call_id") or data.get("id")
-        base = f"{name}:{_short(call)}" if isinstance(call, str) else name  # concurrent tools end in any order
+        base = f"{name}:{_short(call)}" if isinstance(call, str) else name  # concurrent tools finish in any order
         self._seen[base] += 1
         return f"{self._prefix}{base}:{self._seen[base]}"
 
 
 def _short(call: str) -> str:
-    """An id that fits into a key; providers make up ids of any length."""
+    """An id that fits into a key: providers create ids of any length."""
     return call if len(call) <= _LONGEST_ID else hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()

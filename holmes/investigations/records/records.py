@@ -1,8 +1,8 @@
-"""What is kept of incidents and investigations: listed, shown, cancelled, closed.
+"""Lists, reads, cancels and closes stored investigations and incidents.
 
-Functions that take a connection are parts of somebody's transaction; the methods of the classes are whole ones.
-Incidents that no message closes are closed by hand, and when nothing was heard of them for long: nobody is told, and a
-message that comes later may open them again.
+Functions with a connection are parts of a transaction; the methods are whole ones. Incidents that no message closes are
+closed by a person, or after a long time without messages. This sends no notification, and a later message may reopen
+them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _UNFINISHED = ("queued", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationQuery:
-    """Which investigations to list, newest first. None leaves a field out; `before` is the id to go on after."""
+    """A filter for investigations, newest first. None matches all; `before` is the last id of the previous page."""
 
     state: InvestigationState | None = None
     source: str | None = None
@@ -66,7 +66,7 @@ class InvestigationQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFigures:
-    """How many investigations are in each state, and for how many seconds the oldest has been waiting."""
+    """The number of investigations in each state, and the age of the oldest queued one in seconds."""
 
     by_state: Mapping[InvestigationState, int]
     oldest_wait_seconds: float
@@ -80,7 +80,7 @@ def add_investigation(connection: Connection, new: NewInvestigation, now: float)
 
 
 def add_investigations(connection: Connection, new: Mapping[InvestigationId, NewInvestigation], now: float) -> None:
-    """Queue investigations of these ids within a transaction."""
+    """Queue investigations with these ids within a transaction."""
     rows = [
         {
             "id": identity,
@@ -107,14 +107,14 @@ def add_investigations(connection: Connection, new: Mapping[InvestigationId, New
 
 
 def list_investigations(connection: Connection, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
-    """The newest that fit `query`, within a transaction."""
-    statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  SQL's word
+    """The newest investigations that match `query`, within a transaction."""
+    statement = select(INVESTIGATIONS).where(and_(True, *_conditions(query)))  # noqa: FBT003  an SQL literal
     statement = statement.order_by(INVESTIGATIONS.c.id.desc()).limit(query.limit)
     return tuple(record_of(InvestigationRecord, row) for row in connection.execute(statement))
 
 
 def queue_figures(connection: Connection) -> QueueFigures:
-    """How full the queue is, within a transaction."""
+    """The length of the queue, within a transaction."""
     counting = select(INVESTIGATIONS.c.state, func.count()).group_by(INVESTIGATIONS.c.state)
     waiting = select(func.min(INVESTIGATIONS.c.created_at)).where(INVESTIGATIONS.c.state == "queued")
     oldest = connection.execute(waiting).scalar()
@@ -123,27 +123,27 @@ def queue_figures(connection: Connection) -> QueueFigures:
 
 
 class InvestigationRecords:
-    """The investigations of this database."""
+    """The investigations of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, new: NewInvestigation) -> InvestigationId:
-        """Queue an investigation. The queue finds it by itself, see `InvestigationQueue`."""
+        """Queue an investigation; `InvestigationQueue` finds it."""
         return await self._database.transaction(lambda connection: add_investigation(connection, new, time.time()))
 
     async def get(self, identity: InvestigationId) -> InvestigationRecord | None:
-        """One investigation; None when there is none of this id."""
+        """One investigation; None for an unknown id."""
         query = select(INVESTIGATIONS).where(INVESTIGATIONS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(InvestigationRecord, row)
 
     async def list(self, query: InvestigationQuery) -> tuple[InvestigationRecord, ...]:
-        """The newest that fit `query`."""
+        """The newest investigations that match `query`."""
         return await self._database.read(lambda connection: list_investigations(connection, query))
 
     async def events(self, identity: InvestigationId, *, after: int = 0, limit: int = 500) -> tuple[StoredEvent, ...]:
-        """The events of an investigation in order, those after the event id `after`."""
+        """The events of an investigation with ids above `after`, in order."""
         statement = (
             select(EVENTS)
             .where(EVENTS.c.investigation_id == identity, EVENTS.c.id > after)
@@ -154,20 +154,20 @@ class InvestigationRecords:
         return tuple(record_of(StoredEvent, row) for row in rows)
 
     async def cancel(self, identity: InvestigationId) -> bool:
-        """Cancel what is not finished; whoever runs it stops within a second. False when it was finished already."""
+        """Cancel an unfinished investigation; its replica stops within a second. False if it was finished."""
         statement = (
             update(INVESTIGATIONS)
             .where(INVESTIGATIONS.c.id == identity, INVESTIGATIONS.c.state.not_in(FINAL_STATES))
-            .values(state=_CANCELLED, finished_at=time.time(), error="It was cancelled.")
+            .values(state=_CANCELLED, finished_at=time.time(), error="Cancelled.")
         )
         return await self._database.transaction(lambda connection: connection.execute(statement).rowcount > 0)
 
     async def figures(self) -> QueueFigures:
-        """How full the queue is."""
+        """The length of the queue."""
         return await self._database.read(queue_figures)
 
     async def count_unfinished(self) -> int:
-        """How many are queued or running."""
+        """The number of queued and running investigations."""
         query = select(func.count()).where(INVESTIGATIONS.c.state.in_(_UNFINISHED))
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
@@ -179,7 +179,7 @@ class InvestigationRecords:
         return frozenset(InvestigationId(row.id) for row in rows)
 
     async def spent_today(self) -> float:
-        """US dollars that finished steps of all investigations cost since midnight UTC."""
+        """The cost of the finished steps of all investigations since midnight UTC, in US dollars."""
         return await self._database.read(spent_today)
 
 
@@ -189,7 +189,7 @@ _CURSOR = re.compile(r"(\d{1,12}(?:\.\d{1,17})?)_([0-9A-Za-z-]{1,40})", re.ASCII
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentQuery:
-    """Which incidents to list. `after` is where the page before this one ended."""
+    """A filter for incidents. `after` is the end of the previous page."""
 
     state: IncidentState | None = None
     severity: str | None = None
@@ -203,7 +203,7 @@ EVERY_INCIDENT = IncidentQuery()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedIncidents:
-    """One page of a list. `next_after` is where the next one goes on, as the database has it; None at the end."""
+    """One page of a list. `next_after` is its end, as stored in the database; None on the last page."""
 
     incidents: tuple[Incident, ...]
     next_after: tuple[float, str] | None
@@ -215,14 +215,14 @@ class ListedIncidents:
 
 
 def position_of(cursor: str) -> tuple[float, str] | None:
-    """Where a page ended, from the text that said so; None for nonsense."""
+    """The end of a page from its text; None if the text is not valid."""
     match = _CURSOR.fullmatch(cursor)
     return (float(match[1]), match[2]) if match else None
 
 
 def list_incidents(connection: Connection, query: IncidentQuery) -> ListedIncidents:
-    """The incidents that fit, within a transaction."""
-    statement = select(INCIDENTS).where(and_(True, *_incident_conditions(query)))  # noqa: FBT003  SQL's word
+    """The incidents that match, within a transaction."""
+    statement = select(INCIDENTS).where(and_(True, *_incident_conditions(query)))  # noqa: FBT003  an SQL literal
     statement = statement.order_by(INCIDENTS.c.updated_at.desc(), INCIDENTS.c.id.desc()).limit(query.limit + 1)
     rows = connection.execute(statement).all()
     shown = rows[: query.limit]
@@ -252,23 +252,23 @@ def _incident_conditions(query: IncidentQuery) -> list[ColumnElement[bool]]:
 
 
 class IncidentRecords:
-    """The incidents of this database."""
+    """The incidents of a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def list(self, query: IncidentQuery = EVERY_INCIDENT) -> ListedIncidents:
-        """Incidents, the one that changed last first."""
+        """Incidents, last changed first."""
         return await self._database.read(lambda connection: list_incidents(connection, query))
 
     async def get(self, identity: IncidentId) -> Incident | None:
-        """One incident; None when there is none of this id."""
+        """One incident; None for an unknown id."""
         query = select(INCIDENTS).where(INCIDENTS.c.id == identity)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         return None if row is None else record_of(Incident, row)
 
     async def alerts(self, identity: IncidentId, *, limit: int = MOST_ALERTS_SHOWN) -> tuple[KnownAlert, ...]:
-        """Alerts of an incident: what fires before what is over, then in the order in which they came."""
+        """The alerts of an incident: firing ones first, then in order of arrival."""
         columns = ALERTS.c
         query = select(ALERTS).where(columns.incident_id == identity)
         # "firing" < "resolved"
@@ -277,17 +277,17 @@ class IncidentRecords:
         return tuple(map(known_alert_of, rows))
 
     async def count_alerts(self, identity: IncidentId) -> int:
-        """How many alerts an incident has."""
+        """The number of alerts of an incident."""
         query = select(func.count()).where(ALERTS.c.incident_id == identity)
         return await self._database.read(lambda connection: int(connection.execute(query).scalar() or 0))
 
     async def close(self, identity: IncidentId) -> bool:
-        """Close an incident by hand, see `close_by_hand`. False when it is not open."""
+        """Close an incident by hand, see `close_by_hand`. False if it is not open."""
         return await self._database.transaction(lambda connection: close_by_hand(connection, identity, time.time()))
 
 
 def spent_today(connection: Connection) -> float:
-    """US dollars that finished steps cost since midnight UTC, within a transaction."""
+    """The cost of finished steps since midnight UTC in US dollars, within a transaction."""
     midnight = time.time() // SECONDS_PER_DAY * SECONDS_PER_DAY
     return float(
         connection.execute(
@@ -317,15 +317,15 @@ def _conditions(query: InvestigationQuery) -> list[ColumnElement[bool]]:
 
 _AT_ONCE: Final = 200
 _REPEAT_SECONDS: Final = 5 * 3_600.0
-"""Alertmanager repeats what fires every four hours, unless it is told otherwise."""
+"""Alertmanager repeats firing alerts every four hours by default."""
 
 
 async def close_stale(database: Database, *, stale_seconds: float, listening_seconds: float) -> int:
-    """Close open incidents without any message for so long, some at a time; returns how many there were.
+    """Close open incidents without messages for this long, some at a time; returns their number.
 
-    `listening_seconds` is for how long somebody has been there to hear a message: after an outage everything seems
-    quiet until senders have repeated what still fires. Alerts of a closed incident stay as they are: one that still
-    fires opens it again with its next message. Raises `DatabaseUnavailable`.
+    `listening_seconds` is the time that the server has been reachable: after an outage, senders first have to repeat
+    the firing alerts. The alerts stay unchanged: one that still fires reopens its incident with its next message.
+    Raises `DatabaseUnavailable`.
     """
     if listening_seconds < min(stale_seconds, _REPEAT_SECONDS):
         return 0
@@ -333,9 +333,9 @@ async def close_stale(database: Database, *, stale_seconds: float, listening_sec
 
 
 def close_by_hand(connection: Connection, identity: IncidentId, now: float) -> bool:
-    """Close an open incident within a transaction. False when it is not open.
+    """Close an open incident within a transaction. False if it is not open.
 
-    Its alerts count as over: whoever closed it does not want to hear of this firing again, only of the next.
+    Its alerts count as resolved until they fire again.
     """
     lock_intake(connection)
     if not _close(connection, [identity], "hand", now):

@@ -1,7 +1,6 @@
-"""Which replicas are alive: each says so in the database every few seconds.
+"""Leases of replicas, renewed in the database every few seconds, and the keys that replicas share.
 
-The clock is the database's when replicas share one, so that the clocks of their machines need not agree. A SQLite file
-belongs to one replica: whoever starts a second one is told so at once.
+Replicas that share a database use its clock. A SQLite file belongs to one replica; a second one fails at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _FORGOTTEN_LEASES = 20
 
 
 class Replicas:
-    """The lease of this replica, and who else has one."""
+    """The lease of this replica, and the leases of the others."""
 
     def __init__(self, database: Database, replica: str, version: str, *, lease_seconds: float) -> None:
         self._database = database
@@ -42,7 +41,7 @@ class Replicas:
         self._steady_since = float("-inf")
 
     async def renew(self) -> None:
-        """Say that this replica is alive. Raises `DatabaseUnavailable`."""
+        """Renew the lease. Raises `DatabaseUnavailable`."""
         await self._database.transaction(self._renew)
         now = time.monotonic()
         if self._renewed_at is not None and now - self._renewed_at > self._lease_seconds / 2:
@@ -50,24 +49,24 @@ class Replicas:
         self._renewed_at = now
 
     def can_judge(self) -> bool:
-        """Whether the others could renew their leases: not until this one did so for the time of a whole lease."""
+        """False while the others may have been unable to renew: this replica must have renewed for a whole lease."""
         now = time.monotonic()
         is_renewed = self._renewed_at is not None and now - self._renewed_at <= self._lease_seconds / 2
         return is_renewed and now - self._steady_since >= self._lease_seconds
 
     async def join(self) -> None:
-        """Begin to be alive; alone, when nobody else can use the database. Raises `DatabaseUnavailable`."""
+        """Start the lease, alone if the database is not shared. Raises `DatabaseUnavailable`."""
         if not self._database.shared:
             await self._database.transaction(lambda connection: connection.execute(delete(REPLICAS)))
         await self.renew()
 
     async def leave(self) -> None:
-        """Say that this replica ends: its investigations may be taken over at once."""
+        """End the lease: other replicas may take over at once."""
         statement = delete(REPLICAS).where(REPLICAS.c.id == self._replica)
         await self._database.transaction(lambda connection: connection.execute(statement))
 
     async def alive(self) -> frozenset[str]:
-        """The replicas whose lease runs, this one included. Forgets those whose lease is long over."""
+        """The replicas with a valid lease, this one included. Deletes leases that ended long ago."""
         return await self._database.transaction(self._alive)
 
     def _renew(self, connection: Connection) -> None:
@@ -84,7 +83,7 @@ class Replicas:
 
 
 def now_seconds(connection: Connection) -> float:
-    """Seconds since the epoch by the clock of the database's machine."""
+    """Seconds since the epoch by the clock of the database."""
     if connection.dialect.name == "postgresql":
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
     return time.time()
@@ -92,9 +91,9 @@ def now_seconds(connection: Connection) -> float:
 
 @contextmanager
 def single_owner(database: Database) -> Iterator[None]:
-    """Own the file of `database` until the block ends; the kernel ends it for a process that dies.
+    """Own the file of `database` within the context; the kernel releases it if the process dies.
 
-    Does nothing for a database that replicas share. Raises `ConfigError` when another process owns it.
+    Does nothing for a shared database. Raises `ConfigError` if another process owns the file.
     """
     file = database.url.database
     if database.shared or not file or file == ":memory:":
@@ -105,7 +104,7 @@ def single_owner(database: Database) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise ConfigError(
-                f"another holmes serve uses the database {file!r}: end it first, or give this one another "
+                f"another holmes serve uses the database {file!r}: stop it first, or set another "
                 "HOLMES_DATABASE_URL; several replicas need postgresql://..."
             ) from error
         yield
@@ -115,7 +114,7 @@ KEY_BYTES = 32
 
 
 async def shared_key(database: Database, name: str) -> bytes:
-    """The key of this name: 32 random bytes, made by whoever asks first. Raises `DatabaseUnavailable`."""
+    """The key with this name: 32 random bytes, created at the first use. Raises `DatabaseUnavailable`."""
 
     def read(connection: Connection) -> bytes:
         insert_once(connection, KEYS, {"name": name, "value": os.urandom(KEY_BYTES)})

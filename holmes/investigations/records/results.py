@@ -1,4 +1,4 @@
-"""Outputs of tools in the database, for replicas that share one. A `ResultStore`, built in `holmes.app`."""
+"""Tool results in the database, for replicas that share one, and the deletion of old records."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ MOST_BYTES = 256 * 1024 * 1024
 
 
 class DatabaseResultStore:
-    """Keeps bytes under an id made of their content. Same content, same id, stored once."""
+    """Stores bytes under an id derived from their content, so that equal content is stored once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, content: bytes, *, tool_name: str, call_id: ToolCallId, media_type: str) -> StoredResult:  # noqa: ARG002  the protocol's parameters
-        """Store `content`. Raises `ResultStoreError` when the database cannot, and for more than 256 MiB."""
+        """Store `content`. Raises `ResultStoreError` if the database fails, and above 256 MiB."""
         if len(content) > MOST_BYTES:
             raise ResultStoreError(f"a result of {len(content):,} bytes is too large for the database")
         identity = ResultId(hashlib.sha256(content).hexdigest()[:ID_CHARACTERS])
@@ -66,14 +66,14 @@ class DatabaseResultStore:
         return StoredResult(id=identity, path=None, size_bytes=len(content), media_type=media_type)
 
     async def read(self, result_id: ResultId) -> tuple[bytes, StoredResult]:
-        """Content and description of an id. Raises `ResultStoreError` for an unknown one."""
+        """Content and description of a result. Raises `ResultStoreError` for an unknown id."""
         query = select(RESULTS.c.content, RESULTS.c.media_type).where(RESULTS.c.id == result_id)
         try:
             row = await self._database.transaction(lambda connection: connection.execute(query).first())
         except HolmesError as error:
             raise ResultStoreError(f"cannot read a stored result: {error}") from error
         if row is None:
-            raise ResultStoreError(f"there is no stored result {result_id!r}; it may have been deleted by age")
+            raise ResultStoreError(f"stored result {result_id!r} not found; it may have been deleted by age")
         content = bytes(row.content)
         return content, StoredResult(id=result_id, path=None, size_bytes=len(content), media_type=row.media_type)
 
@@ -82,10 +82,10 @@ _AT_ONCE = 200
 
 
 async def delete_old(database: Database, *, retention_seconds: float) -> tuple[str, ...]:
-    """Delete finished investigations, closed incidents and results that nobody used for so long, some at a time.
+    """Delete old finished investigations, closed incidents and unused results, some at a time.
 
-    What belongs to an open incident stays. Returns the workflows that have no investigation any more, also those that
-    earlier attempts had. Raises `DatabaseUnavailable`.
+    Records of open incidents stay. Returns the ids of all workflows of the deleted investigations. Raises
+    `DatabaseUnavailable`.
     """
     return await database.transaction(lambda connection: _delete(connection, time.time() - retention_seconds))
 
@@ -129,7 +129,7 @@ def _delete_incidents(connection: Connection, oldest: float) -> None:
 
 
 def _workflows(identity: str, last: str) -> tuple[str, ...]:
-    """All workflows that an investigation had, the `last` one being `X` or `X.<number>`."""
+    """All workflow ids of an investigation; `last` is `X` or `X.<number>`."""
     number = last.removeprefix(f"{identity}.")
     earlier = range(1, int(number)) if number.isdecimal() and number != last else range(0)
     return (*dict.fromkeys((identity, *(f"{identity}.{each}" for each in earlier), last)),)

@@ -1,6 +1,6 @@
-"""The tables of the server, for SQLite and PostgreSQL alike. Created by `Database.create`; changed only by adding.
+"""The tables of the server, for SQLite and PostgreSQL. Later versions only add to them.
 
-Times are seconds since the epoch as floating-point numbers: both databases compare and index them the same way.
+Times are floating-point seconds since the epoch, which both databases compare and index in the same way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 METADATA = MetaData()
-# SQLite counts up only a column of its own integer type.
+# SQLite increments only columns of its own integer type.
 _COUNTER = BigInteger().with_variant(Integer, "sqlite")
 
 REPLICAS = Table(
@@ -71,7 +71,7 @@ ALERTS = Table(
     Column("ends_at", Float),
     Column("received", Integer, nullable=False),
     Column("tries", Integer, nullable=False, default=0),
-    # Read off the labels, for questions about many alerts at once.
+    # Derived from the labels, for queries over many alerts.
     Column("name", Text),
     Column("severity", Text),
     Column("place", Text),
@@ -79,7 +79,7 @@ ALERTS = Table(
     Column("subject", Text),
     Column("first_seen", Float, nullable=False),
     Column("last_seen", Float, nullable=False),
-    # Has all that titles need, so that thousands of rows are counted without being read. PostgreSQL takes 2.7 kB a row.
+    # Covers the queries for titles over thousands of alerts. PostgreSQL allows 2.7 kB per entry.
     Index("holmes_alerts_firing", "incident_id", "status", "namespace", "name", "severity", "place", "fingerprint"),
     Index("holmes_alerts_by_subject", "incident_id", "subject"),
 )
@@ -97,7 +97,7 @@ INVESTIGATIONS = Table(
     Column("model", Text),
     Column("max_cost", Float),
     Column("without_llm", Text),
-    # 1 for what an alert began with a model: it stays so when the model fails and another one answers.
+    # 1 if an alert started it with a model, even if another model answered.
     Column("counted", Integer, nullable=False, default=0),
     Column("created_at", Float, nullable=False, index=True),
     Column("started_at", Float),

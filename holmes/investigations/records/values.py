@@ -1,4 +1,4 @@
-"""Incidents, alerts and investigations as values, and ids that sort by time.
+"""Incidents, alerts and investigations as values, with the rows and texts that databases store.
 
 All values are frozen. Times are aware datetimes in UTC.
 """
@@ -37,7 +37,7 @@ UNFINISHED_STATES: tuple[InvestigationState, ...] = ("queued", "running")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
-    """One alert as a source sent it. `fingerprint` is never empty; `starts_at` is None when the source did not say."""
+    """One alert from a source. `fingerprint` is never empty; `starts_at` is None if unknown."""
 
     fingerprint: str
     status: AlertStatus
@@ -49,21 +49,21 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name of the alert."""
         return self.labels.get("alertname") or "alert"
 
     @property
     def severity(self) -> str | None:
-        """The label of this name, if it has one."""
+        """The value of a label, or None."""
         return self.labels.get("severity") or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertGroup:
-    """What one notification of a source brings: alerts that its configuration groups together.
+    """One notification of a source: alerts that its configuration groups.
 
-    `key` names the group, also in later notifications; empty when the source has no groups. `truncated` alerts were
-    left out by the source.
+    `key` identifies the group in later notifications; empty if the source has no groups. The source left out
+    `truncated` alerts.
     """
 
     key: str
@@ -76,9 +76,9 @@ class AlertGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAlert:
-    """An alert of an incident: what was sent last, how often it came, and which investigation looks at it.
+    """An alert of an incident: its last message, the number of messages, and its investigation.
 
-    `tries` is how many investigations it has had since it began to fire.
+    `tries` counts its investigations since it started to fire.
     """
 
     alert: Alert
@@ -92,9 +92,9 @@ class KnownAlert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """Alerts that belong together. `root_cause` is the first line of the newest answer.
+    """Related alerts. `root_cause` is the line of the newest answer that names the cause.
 
-    `closed_by` says what closed it if its alerts did not: a person, or that nobody heard of it any more.
+    `closed_by` is set if a person or missing messages closed the incident, not its alerts.
     """
 
     id: IncidentId
@@ -114,10 +114,10 @@ class Incident:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewInvestigation:
-    """An investigation to be queued. `model` and `max_cost` are None for the general settings.
+    """An investigation to queue. `model` and `max_cost` are None for the general settings.
 
-    `source` is for example `alertmanager` or `api`; `without_llm` says why `builtin/triage` is to answer, None when the
-    model may. `counted` says that an alert began it with a model, which the limits of an hour count.
+    `source` is for example `alertmanager` or `api`. `without_llm` is the limit that requires `builtin/triage`, None if
+    the model may answer. `counted` is true for an investigation of an alert with a model, which hourly limits count.
     """
 
     question: str
@@ -134,7 +134,7 @@ class NewInvestigation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvestigationRecord:
-    """An investigation as it is kept. `attempts` counts how often a replica began or took it over."""
+    """A stored investigation. `attempts` counts starts and takeovers."""
 
     id: InvestigationId
     state: InvestigationState
@@ -160,7 +160,7 @@ class InvestigationRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvent:
-    """One event of an investigation. `id` grows; `data` is the JSON text of what `name` carries (see `wire_events`)."""
+    """One event of an investigation. `id` increases; `data` is the JSON of the event, see `wire_events`."""
 
     id: int
     name: str
@@ -169,7 +169,7 @@ class StoredEvent:
 
 
 def time_id(seconds: float) -> str:
-    """24 hexadecimal digits: milliseconds since the epoch, then chance."""
+    """24 hexadecimal digits: milliseconds since the epoch, then random digits."""
     return f"{int(seconds * 1000):012x}{uuid.uuid4().hex[:12]}"
 
 
@@ -177,17 +177,15 @@ T = TypeVar("T")
 
 
 def moment(seconds: float) -> datetime:
-    """A time of the database as an aware datetime."""
+    """A stored time as an aware datetime."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def optional_moment(seconds: float | None) -> datetime | None:
-    """Like `moment`, for what may be missing."""
     return None if seconds is None else moment(seconds)
 
 
 def seconds_of(at: datetime | None) -> float | None:
-    """A time as the database keeps it."""
     return None if at is None else at.timestamp()
 
 
@@ -196,7 +194,7 @@ def stats_to_json(stats: RequestStats) -> str:
 
 
 def labels_to_json(labels: object) -> str:
-    """Labels with their names in order, so that equal labels are equal text."""
+    """Labels sorted by name, so that equal labels are equal text."""
     return json.dumps(labels, sort_keys=True, ensure_ascii=False)
 
 
@@ -227,17 +225,16 @@ def storable(text: str) -> str: ...
 @overload
 def storable(text: None) -> None: ...
 def storable(text: str | None) -> str | None:
-    """`text` without zero bytes and halves of characters, which PostgreSQL and UTF-8 have no place for."""
+    """`text` without zero bytes and halves of characters, which PostgreSQL and UTF-8 refuse."""
     if text is None:
         return None
     return whole_characters(text.replace("\0", "\ufffd"))
 
 
 def root_cause(answer: str) -> str | None:
-    """The line of an answer that names the cause: the one that says so, else the first one that is no heading.
+    """The line of an answer that names the cause, else the first line that is not a heading.
 
-    Markers and the words "root cause" themselves are left out: whoever shows it, labels it. What was not checked stays
-    as words.
+    Without markers and the words "root cause"; words about unchecked citations stay.
     """
     lines = [line.strip().lstrip("#>*-0123456789. ").replace("**", "").rstrip("* ") for line in answer.splitlines()]
     said = next((line for line in lines if _CAUSE.match(line) and not line.endswith(":")), None)

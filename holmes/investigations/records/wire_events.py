@@ -1,7 +1,6 @@
-"""What happens in an investigation, as clients read it: names and fields of the compatible interface, and ours besides.
+"""Events of an investigation for clients: the names and fields of the compatible interface, and our own.
 
-Pure. The conversation of a chat is not in here (`messages` and `conversation_history` are empty): only the server knows
-how to sign it.
+Pure. `messages` and `conversation_history` are empty here: only the server can sign a conversation.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class WireEvent:
 
 
 def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
-    """What `event` is for clients: one event, or none."""
+    """The wire form of `event`: one event, or none."""
     match event:
         case TurnStarted() | TextDelta() | AttemptDiscarded() | ModelSwitched() | AssistantReplied():
             return _of_model(event)
@@ -71,7 +70,7 @@ def wire_events(event: AgentEvent) -> tuple[WireEvent, ...]:
 
 
 def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
-    """The part of `metadata` that says what was used and paid: `usage` and `costs`."""
+    """The usage and costs in `metadata`."""
     usage: dict[str, JsonValue] = {**tokens_of(stats)}
     return {
         "usage": usage,
@@ -90,7 +89,7 @@ def usage_metadata(stats: RequestStats) -> dict[str, JsonValue]:
 
 
 def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
-    """The result of a call: what the model sees of it, and where every byte of it lies."""
+    """The result of a call: the text that the model sees, and the ids of the stored results."""
     message = event.message
     return {
         "status": message.status,
@@ -109,7 +108,7 @@ def tool_result_data(event: ToolCallFinished) -> dict[str, JsonValue]:
 
 
 def arguments_of(call: ToolCall) -> JsonValue:
-    """What a tool was called with, as an object; the text of what is none."""
+    """The arguments of a call as an object, else as text."""
     try:
         value: JsonValue = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -142,7 +141,7 @@ def _of_model(
 
 
 def _reply(event: AssistantReplied) -> tuple[WireEvent, ...]:
-    """What the model said between tool calls; the last thing it says is the answer, which has its own event."""
+    """The text of a reply with tool calls. The last reply is the answer, which has its own event."""
     content, reasoning = event.message.text, _reasoning_text(event.message)
     if not event.message.tool_calls or not (content.strip() or reasoning):
         return ()
@@ -175,15 +174,15 @@ def _of_tools(
             }
             return WireEvent(name="tool_calling_result", data=finished)
         case ToolResultSpilled():
-            kept = "it was stored" if event.stored else "it could not be stored"
-            text = f"The result of {event.call.name} has {event.tokens:,} tokens: {kept}, the model sees a preview."
+            kept = "stored" if event.stored else "not stored"
+            text = f"The result of {event.call.name} has {event.tokens:,} tokens: {kept}; the model sees a preview."
             return _notice(event.kind, text, tool_call_id=event.call.id)
         case ApprovalRequired():
-            # The stream goes on. The wire event `approval_required` ends it when only a person is missing.
+            # Not the wire event `approval_required`, which ends the stream.
             return _notice(event.kind, f"Needs approval: {event.description}", tool_call_id=event.call.id)
         case ToolResultsMasked():
             sizes = f"{event.tokens_before:,} to {event.tokens_after:,} tokens"
-            return _notice(event.kind, f"Shortened {event.count} old tool results: from {sizes}.")
+            return _notice(event.kind, f"Shortened {event.count} old tool results from {sizes}.")
         case _:
             assert_never(event)
 
@@ -197,9 +196,9 @@ def _of_compaction(event: CompactionStarted | HistoryCompacted | CompactionFaile
         case HistoryCompacted():
             return WireEvent(name="conversation_history_compacted", data=_compacted(event))
         case CompactionFailed():
-            return _notice(event.kind, f"The conversation was not compacted: {event.reason}")
+            return _notice(event.kind, f"Compaction failed: {event.reason}")
         case HistoryReplaced():
-            return _notice(event.kind, "The conversation was compacted.")
+            return _notice(event.kind, "Compacted the conversation.")
         case _:
             assert_never(event)
 
@@ -207,7 +206,7 @@ def _of_compaction(event: CompactionStarted | HistoryCompacted | CompactionFaile
 def _compacted(event: HistoryCompacted) -> JsonObject:
     sizes = f"from {event.tokens_before:,} to {event.tokens_after:,} tokens"
     return {
-        "content": f"The conversation was compacted {sizes}.",
+        "content": f"Compacted the conversation {sizes}.",
         "compaction_summary": event.summary,
         "messages": [],
         "metadata": {
@@ -229,7 +228,7 @@ def _notice_text(event: HookFired | PromptShortened | ContextOverflowed) -> str:
             return event.text
         case PromptShortened():
             counted = f"{event.reported_tokens:,} of about {event.estimated_tokens:,} tokens"
-            return f"The model {event.model!r} says that it read only {counted} of the prompt."
+            return f"The model {event.model!r} reports that it read only {counted} of the prompt."
         case ContextOverflowed():
             return f"The model {event.model!r} refused the request as too long: {event.reason}"
         case _:
@@ -291,7 +290,7 @@ def _notice(kind: str, text: str, **more: JsonValue) -> WireEvent:
 
 
 def _reasoning_text(message: AssistantMessage) -> str | None:
-    """What people can read of the reasoning; the rest is the provider's."""
+    """The readable part of the reasoning."""
     texts: list[str] = []
     for block in message.reasoning:
         try:

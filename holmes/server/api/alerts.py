@@ -1,7 +1,7 @@
-"""`POST /api/alerts/alertmanager`: the webhook. Answers 202 only when the alerts are stored.
+"""`POST /api/alerts/alertmanager`: the webhook, which answers 202 after the alerts are stored.
 
-The sender tries again after anything else that is not its own mistake; a payload that it cannot send otherwise is
-answered 400 once. Which alerts are investigated, and how, is decided by `holmes.investigations.alerts.intake`.
+Alertmanager retries after 5xx. A payload that a retry cannot fix gets 400. `holmes.investigations.alerts` decides which
+alerts are investigated.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _EXAMPLE: Final = {
         {
             "status": "firing",
             "labels": {"alertname": "KubePodCrashLooping", "namespace": "shop", "severity": "warning"},
-            "annotations": {"summary": "A pod crashes again and again."},
+            "annotations": {"summary": "A pod crashes repeatedly."},
             "startsAt": "2026-01-31T12:00:00Z",
             "endsAt": "0001-01-01T00:00:00Z",
             "fingerprint": "6845b7fd2900f932",
@@ -38,7 +38,7 @@ _EXAMPLE: Final = {
 _BODY: Final = {
     "requestBody": {
         "required": True,
-        "description": "Alertmanager's payload of version 4. Fields may be missing, unknown ones are left out.",
+        "description": "Alertmanager's payload of version 4. All fields are optional; unknown fields are ignored.",
         "content": {
             "application/json": {
                 "schema": {
@@ -55,34 +55,33 @@ _log = logging.getLogger(__name__)
 
 
 class AlertReceipt(BaseModel):
-    """What became of the alerts. They are stored."""
+    """The outcome for the alerts, which are stored."""
 
-    incidents: list[str] = Field(description="The incidents that the alerts belong to.")
-    investigations: list[str] = Field(description="The investigations that look at the firing ones.")
-    accepted: int = Field(description="Alerts that fire and did not before.")
-    duplicates: int = Field(description="Alerts that are known and unchanged, or older than what is known.")
-    resolved: int = Field(description="Alerts that fire no more.")
-    ignored: int = Field(description="Resolved alerts that nobody knows.")
-    queued: int = Field(description="Investigations that are new.")
+    incidents: list[str] = Field(description="The incidents of the alerts.")
+    investigations: list[str] = Field(description="The investigations of the firing alerts.")
+    accepted: int = Field(description="Alerts that started to fire.")
+    duplicates: int = Field(description="Alerts that are known and unchanged, or older than the known state.")
+    resolved: int = Field(description="Alerts that stopped firing.")
+    ignored: int = Field(description="Unknown alerts that are resolved.")
+    queued: int = Field(description="New investigations.")
 
 
 def router(service: Service) -> APIRouter:
-    """The routes for alerts."""
     routes = APIRouter(prefix="/api/alerts", tags=["alerts"], dependencies=[Depends(require_webhook_key)])
 
     @routes.post("/alertmanager/", status_code=202, include_in_schema=False)
     @routes.post(
         "/alertmanager",
         status_code=202,
-        summary="Take alerts of Alertmanager",
+        summary="Receive alerts from Alertmanager",
         responses=documented(400, 401, 413, 503),
         openapi_extra=_BODY,
     )
     async def alertmanager(request: Request) -> AlertReceipt:
-        # Parsing and masking thousands of alerts takes a while, and others want to be answered meanwhile.
+        # In a thread: parsing and masking thousands of alerts takes a while.
         group = await asyncio.to_thread(_read, await request.body(), service)
         if group.truncated:
-            _log.warning("Alertmanager left %d alerts out; raise max_alerts of its webhook_config", group.truncated)
+            _log.warning("Alertmanager left out %d alerts; increase max_alerts in its webhook_config", group.truncated)
         receipt = await service.intake.take(group, SOURCE)
         counts = receipt.counts
         service.metrics.alerts_received(

@@ -1,7 +1,7 @@
-"""`POST /api/checks/execute`: whether a statement about the cluster holds, found out by a model.
+"""`POST /api/checks/execute`: a model decides if a statement about the cluster is true.
 
-`builtin/triage` cannot judge statements: what it is asked passes when the diagnosis of the place in question finds
-nothing critical, and it says so.
+`builtin/triage` cannot judge statements. With it, a check passes if the diagnosis finds nothing critical, and the
+rationale says so.
 """
 
 import asyncio
@@ -34,26 +34,22 @@ _SCHEMA: Final[JsonObject] = {
     "required": ["passed", "rationale"],
 }
 _INSTRUCTIONS: Final = (
-    "You check a statement about the cluster. Find out with your tools whether it holds now. It passes only when you "
-    "have seen that it holds; when you cannot see it, it does not pass. `rationale` says in one or two sentences what "
+    "You verify a statement about the cluster. Use your tools to find out if it is true now. It passes only if you "
+    "have seen evidence for it; without evidence it does not pass. `rationale` explains in one or two sentences what "
     "you saw.\n\n"
 )
 
 
 class CheckRoutes:
-    """The handler."""
-
     def __init__(self, service: Service, runs: ChatRuns) -> None:
         self._service = service
         self._runs = runs
 
     async def execute(self, body: CheckRequest, request: Request) -> CheckAnswer:
-        """Check a statement. What fails while it is checked is the status `error`."""
+        """Check a statement. Failures during the check have the status `error`."""
         started = time.monotonic()
         job = ChatJob(
-            ask=AskRequest(
-                question=f"Does this hold? {body.query}", instructions=f"{_INSTRUCTIONS}{json_rule(_SCHEMA)}"
-            ),
+            ask=AskRequest(question=f"Is this true? {body.query}", instructions=f"{_INSTRUCTIONS}{json_rule(_SCHEMA)}"),
             model=body.model,
             schema=_SCHEMA,
             triage_may_answer=True,
@@ -65,8 +61,8 @@ class CheckRoutes:
                 last = await finished(run, request)
             answer = await self._verdict(run, last, body)
         except TimeoutError:
-            run.cancel("the check took too long")
-            answer = _failed(run, body, f"it took longer than {seconds:g} seconds")
+            run.cancel("the check exceeded its time limit")
+            answer = _failed(run, body, f"the check exceeded its time limit of {seconds:g} seconds")
         except ApiError as error:
             answer = _failed(run, body, str(error.detail))
         return answer.model_copy(update={"duration": round(time.monotonic() - started, 3)})
@@ -75,23 +71,23 @@ class CheckRoutes:
         text = str(last.data.get("analysis", ""))
         if run.production.model == BUILTIN_MODEL:
             return await self._of_diagnosis(run, body, text)
-        value = cast("JsonObject", find_json(text))  # it fits the schema
+        value = cast("JsonObject", find_json(text))  # it matches the schema
         return _answer(run, body, passed=bool(value["passed"]), rationale=str(value["rationale"]))
 
     async def _of_diagnosis(self, run: ChatRun, body: CheckRequest, text: str) -> CheckAnswer:
         report = await self._report(run)
         if report is None:
-            return _failed(run, body, "no LLM answered, and the cluster could not be diagnosed", text)
+            return _failed(run, body, "no LLM answered, and the diagnosis failed", text)
         critical = [each.title for each in report.incidents if each.severity == "critical"]
         if critical:
             found = f"{len(critical)} critical incidents, first: {critical[0]}"
             return _answer(run, body, passed=False, rationale=f"No LLM was used. The diagnosis found {found}")
         if not report.complete:
-            return _failed(run, body, "no LLM answered, and not everything could be looked at", text)
+            return _failed(run, body, "no LLM answered, and the diagnosis is incomplete", text)
         return _answer(run, body, passed=True, rationale="No LLM was used. The diagnosis found nothing critical.")
 
     async def _report(self, run: ChatRun) -> DiagnosisReport | None:
-        """The last diagnosis of a run, from the store when the conversation has only a part of it."""
+        """The last diagnosis of a run, from the store if the conversation has only a part of it."""
         for call in reversed(run.production.tool_calls):
             result = cast("JsonObject", call["result"])
             if call["tool_name"] != _DIAGNOSE_TOOL or result["status"] != "success":
@@ -111,7 +107,6 @@ class CheckRoutes:
 
 
 def router(service: Service, runs: ChatRuns) -> APIRouter:
-    """The route."""
     routes = APIRouter(prefix="/api/checks", tags=["checks"])
     routes.add_api_route(
         "/execute",
@@ -137,7 +132,7 @@ def _answer(run: ChatRun, body: CheckRequest, *, passed: bool, rationale: str) -
 def _failed(run: ChatRun, body: CheckRequest, error: str, rationale: str = "") -> CheckAnswer:
     return CheckAnswer(
         status="error",
-        message=f"{body.name or body.query}: could not be checked",
+        message=f"{body.name or body.query}: not checked",
         rationale=rationale,
         duration=0,
         error=error,

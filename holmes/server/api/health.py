@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz`, which need no key: for probes. `/readyz` fails at the end, and when nothing works."""
+"""The state of the server itself: probes without a key, models and metrics."""
 
 import asyncio
 import json
@@ -38,15 +38,15 @@ class Health(BaseModel):
 
 
 class ToolsetState(BaseModel):
-    """How a toolset stands by its last check."""
+    """The state of a toolset after its last check."""
 
     name: str
     state: Literal["enabled", "disabled", "failed"]
-    reason: str | None = Field(description="Why it cannot be used.")
+    reason: str | None = Field(description="The reason why it is not available.")
 
 
 class Readiness(BaseModel):
-    """Requests can be sent here; `models` can be asked. Who brings the key is told how the toolsets stand."""
+    """The server accepts requests. `toolsets` is included if the request has the key."""
 
     status: Literal["ready"]
     models: list[str]
@@ -54,23 +54,22 @@ class Readiness(BaseModel):
 
 
 def router(service: Service, draining: Draining) -> APIRouter:
-    """The routes for probes."""
     routes = APIRouter(tags=["health"])
     writes = WriteProbe(service.database)
 
-    @routes.get("/healthz", summary="Whether the process answers")
+    @routes.get("/healthz", summary="Check that the process answers")
     async def healthz() -> Health:
         return Health()
 
     @routes.get(
         "/readyz",
-        summary="Whether requests can be sent here",
+        summary="Check that the server accepts requests",
         responses=documented(503),
         response_model_exclude_unset=True,
     )
     async def readyz(request: Request) -> Readiness:
         if draining.begun:
-            raise ApiError(503, "the server is ending", code="draining")
+            raise ApiError(503, "the server is stopping", code="draining")
         try:
             await service.database.read(
                 lambda connection: connection.execute(text("SELECT 1")), wait_seconds=_DATABASE_SECONDS
@@ -78,9 +77,9 @@ def router(service: Service, draining: Draining) -> APIRouter:
         except DatabaseUnavailable:
             raise ApiError(503, "the database does not answer", code="database_unavailable") from None
         if problem := await writes.problem():
-            raise ApiError(503, f"nothing can be written: {problem}", code="database_unavailable")
+            raise ApiError(503, f"cannot write to the database: {problem}", code="database_unavailable")
         if service.investigators.toolsets.nothing_works:
-            raise ApiError(503, "no toolset can be used; the log says why", code="no_toolset")
+            raise ApiError(503, "no toolset is available; see the server log", code="no_toolset")
         keys = keys_of(request)
         ready = Readiness(status="ready", models=list(service.investigators.model_names()))
         is_known = any(map(keys.matches, keys_in(request.headers) or (None,)))
@@ -90,7 +89,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
 
 
 def _states(service: Service) -> list[ToolsetState]:
-    """Commands of others say the reasons, so secrets are masked in them."""
+    """Masks secrets: external commands write the reasons."""
     mask = service.redactor.redact if service.redactor else str
     return [
         ToolsetState(
@@ -103,7 +102,7 @@ def _states(service: Service) -> list[ToolsetState]:
 
 
 class WriteProbe:
-    """Writes now and then when asked, one at a time: whoever reads only would not notice a full disk."""
+    """Writes to the database, at most once at a time: reading alone does not detect a full disk."""
 
     def __init__(self, database: Database, seconds_between: float = _SECONDS_BETWEEN_WRITES) -> None:
         self._database = database
@@ -112,19 +111,19 @@ class WriteProbe:
         self._begun = 0.0
 
     async def problem(self) -> str | None:
-        """Why nothing can be written; None when something can."""
+        """The reason why writing fails, or None."""
         due = time.monotonic() - self._begun > self._seconds_between
         if self._writing is None or (self._writing.done() and due):
             self._begun = time.monotonic()
             self._writing = asyncio.create_task(self._write(), name="readiness writes")
         await asyncio.wait({self._writing}, timeout=_DATABASE_SECONDS)
         if not self._writing.done():
-            return f"a write takes longer than {_DATABASE_SECONDS:.0f} s"
+            return f"a write takes more than {_DATABASE_SECONDS:.0f} s"
         problem = self._database.write_problem
         if problem is None:
             return None
-        # Where the database is, is nobody's business; SQLite's own words do not tell it.
-        return "the database fails" if self._database.shared else one_line(problem.rpartition(" failed: ")[2])
+        # Only SQLite's own message: the rest contains the address of the database.
+        return "the database failed" if self._database.shared else one_line(problem.rpartition(" failed: ")[2])
 
     async def _write(self) -> None:
         try:
@@ -134,16 +133,15 @@ class WriteProbe:
 
 
 def _write(connection: "Connection") -> None:
-    """A row that is gone again when this is over."""
+    """A row that is deleted in the same transaction."""
     insert_once(connection, KEYS, {"name": _PROBE, "value": b""})
     connection.execute(delete(KEYS).where(KEYS.c.name == _PROBE))
 
 
 def models_router(service: Service) -> APIRouter:
-    """The route."""
     routes = APIRouter(prefix="/api", tags=["chat"])
 
-    @routes.get("/model", summary="The models that can be asked", responses=documented(401, 403))
+    @routes.get("/model", summary="List the available models", responses=documented(401, 403))
     async def model() -> ModelDocument:
         return ModelDocument(model_name=json.dumps(list(service.investigators.model_names())))
 
@@ -151,7 +149,7 @@ def models_router(service: Service) -> APIRouter:
 
 
 def metrics_router(service: Service) -> APIRouter:
-    """The endpoint. Answers within a second, also when the database does not (`holmes_database_up 0`)."""
+    """Answers within a second, even if the database does not (`holmes_database_up 0`)."""
     routes = APIRouter(tags=["health"], dependencies=[Depends(require_key)])
 
     async def read() -> QueueReading:
@@ -166,7 +164,7 @@ def metrics_router(service: Service) -> APIRouter:
 
     @routes.get(
         "/metrics",
-        summary="Figures for Prometheus",
+        summary="Metrics for Prometheus",
         response_class=Response,
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     )

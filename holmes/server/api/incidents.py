@@ -1,4 +1,4 @@
-"""`/api/incidents`: alerts that belong together, with the investigations that look at them and who was told."""
+"""`/api/incidents` and `/api/deliveries`: incidents with alerts and investigations, and their notifications."""
 
 from typing import Annotated
 
@@ -24,7 +24,6 @@ _Identity = Annotated[str, Path(pattern=r"^[0-9a-f]{1,40}$")]
 
 
 def router(service: Service) -> APIRouter:
-    """The routes."""
     routes = APIRouter(prefix="/api/incidents", tags=["incidents"])
 
     @routes.get("", summary="List incidents", responses=documented(401, 403, 422, 503))
@@ -32,7 +31,7 @@ def router(service: Service) -> APIRouter:
         *,
         state: IncidentState | None = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[str | None, Query(pattern=CURSOR_PATTERN, description="`next` of the page before.")] = None,
+        before: Annotated[str | None, Query(pattern=CURSOR_PATTERN, description="`next` of the previous page.")] = None,
     ) -> IncidentList:
         query = IncidentQuery(state=state, after=position_of(before) if before else None, limit=limit)
         found = await service.incidents.list(query)
@@ -42,7 +41,7 @@ def router(service: Service) -> APIRouter:
     async def shown(identity: _Identity) -> IncidentDetail:
         incident = await service.incidents.get(IncidentId(identity))
         if incident is None:
-            raise ApiError(404, f"there is no incident {identity!r}")
+            raise ApiError(404, f"incident {identity!r} not found")
         alerts = await service.incidents.alerts(incident.id)
         query = InvestigationQuery(incident_id=incident.id, limit=_MOST_INVESTIGATIONS)
         records = await service.investigations.list(query)
@@ -62,11 +61,11 @@ def router(service: Service) -> APIRouter:
         responses=documented(401, 403, 404, 409, 422, 503),
     )
     async def close(identity: _Identity) -> None:
-        """Its alerts count as over until they begin to fire anew. Nobody is told."""
+        """Its alerts count as resolved until they fire again. No notification is sent."""
         if await service.incidents.close(IncidentId(identity)):
             return
         if await service.incidents.get(IncidentId(identity)) is None:
-            raise ApiError(404, f"there is no incident {identity!r}")
+            raise ApiError(404, f"incident {identity!r} not found")
         raise ApiError(409, "the incident is not open")
 
     return routes
@@ -76,7 +75,6 @@ _LARGEST_ID = 2**63 - 1
 
 
 def deliveries_router(service: Service) -> APIRouter:
-    """The routes."""
     routes = APIRouter(prefix="/api/deliveries", tags=["incidents"])
 
     @routes.get("", summary="List deliveries", responses=documented(401, 403, 422, 503))
@@ -85,7 +83,7 @@ def deliveries_router(service: Service) -> APIRouter:
         state: DeliveryState | None = None,
         incident: Annotated[str | None, Query(pattern=r"^[0-9a-f]{1,40}$")] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="`next` of the page before.")] = None,
+        before: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="`next` of the previous page.")] = None,
     ) -> DeliveryList:
         incident_id = IncidentId(incident) if incident else None
         found = await service.deliveries.list(incident_id=incident_id, state=state, before=before, limit=limit)
@@ -95,16 +93,16 @@ def deliveries_router(service: Service) -> APIRouter:
     @routes.post(
         "/{identity}/retry",
         status_code=202,
-        summary="Try a failed delivery again",
+        summary="Retry a failed delivery",
         responses=documented(401, 403, 404, 409, 422, 503),
     )
     async def retry(identity: Annotated[int, Path(ge=0, le=_LARGEST_ID)]) -> DeliveryDocument:
         retried = await service.deliveries.retry(identity)
         delivery = await service.deliveries.get(identity)
         if delivery is None:
-            raise ApiError(404, f"there is no delivery {identity}")
+            raise ApiError(404, f"delivery {identity} not found")
         if not retried:
-            raise ApiError(409, f"the delivery {identity} has not failed: it is {delivery.state}")
+            raise ApiError(409, f"delivery {identity} has not failed; its state is {delivery.state}")
         service.worker.wake()
         return DeliveryDocument.of(delivery)
 

@@ -1,4 +1,4 @@
-"""`/api/investigations`: begun within the limits, listed, shown, watched, cancelled, begun again, by any replica."""
+"""`/api/investigations` and `/api/results`: start, list, watch, cancel and repeat investigations; stored results."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -41,7 +41,7 @@ _TITLE_CHARACTERS = 120
 
 
 class NewInvestigations:
-    """Both ways to begin one: a question, and the same again."""
+    """Starts new and repeated investigations, within the limits."""
 
     def __init__(self, service: Service, draining: Draining) -> None:
         self._service = service
@@ -49,7 +49,7 @@ class NewInvestigations:
         self._slots = InvestigationSlots(service)
 
     async def ask(self, body: InvestigationRequest, client: str) -> InvestigationId:
-        """Queue a question of `client`. Raises `ConfigError` for an unknown model, and what `_add` raises."""
+        """Queue a question of `client`. Raises `ConfigError` for an unknown model, and the errors of `_add`."""
         self._service.investigators.require_model(body.model)
         question = await self._masked(body.question)
         title = await self._masked(body.title or shortened(" ".join(question.split()), _TITLE_CHARACTERS, mark=""))
@@ -66,7 +66,7 @@ class NewInvestigations:
         return await self._add(new, client)
 
     async def again(self, record: InvestigationRecord, client: str) -> InvestigationId:
-        """Queue what failed once more. Raises `ConfigError` when its model is gone, and what `_add` raises."""
+        """Queue a failed investigation again. Raises `ConfigError` if its model is gone, and the errors of `_add`."""
         self._service.investigators.require_model(record.model)
         new = NewInvestigation(
             question=record.question,
@@ -81,9 +81,9 @@ class NewInvestigations:
         return await self._add(new, client)
 
     async def _add(self, new: NewInvestigation, client: str) -> InvestigationId:
-        """Raises `ApiError` 429 beyond the limits, 503 while the server ends, and `DatabaseUnavailable`.
+        """Raises `ApiError` 429 above the limits, 503 while the server stops, and `DatabaseUnavailable`.
 
-        A spent budget is no reason to refuse: `builtin/triage` answers, as it does for alerts.
+        An exhausted budget does not refuse the question: `builtin/triage` answers, as for alerts.
         """
         self._draining.refuse_when_begun()
         async with self._slots.place(client):
@@ -105,30 +105,26 @@ _ID_PATTERN: Final = r"^[0-9a-f]{1,40}$"
 Identity = Annotated[str, Path(pattern=_ID_PATTERN)]
 LastEventId = Annotated[
     str | None,
-    Header(
-        pattern=r"^[0-9]{1,15}$", description="The id of the last event that was read; the answer goes on after it."
-    ),
+    Header(pattern=r"^[0-9]{1,15}$", description="The id of the last event that was read; the reply starts after it."),
 ]
 AfterEvent = Annotated[
     int,
-    Query(ge=0, lt=10**15, description="As `Last-Event-ID`; browsers cannot send that when they first connect."),
+    Query(ge=0, lt=10**15, description="Like `Last-Event-ID`, which browsers cannot send with the first request."),
 ]
 
 
 class InvestigationRoutes:
-    """The handlers."""
-
     def __init__(self, service: Service, draining: Draining) -> None:
         self._service = service
         self._draining = draining
         self._new = NewInvestigations(service, draining)
 
     async def begin(self, body: InvestigationRequest, request: Request, response: Response) -> InvestigationReceipt:
-        """Queue an investigation. It is stored when this answers."""
+        """Queue an investigation. It is stored before the reply."""
         return _receipt(await self._new.ask(body, client_of(request)), request, response)
 
     async def retry(self, identity: Identity, request: Request, response: Response) -> InvestigationReceipt:
-        """Queue a new investigation that asks the same as one that failed or was cancelled."""
+        """Queue a copy of an investigation that failed or was cancelled."""
         record = await self._record(identity)
         if record.state not in _RETRIED:
             raise ApiError(409, f"the investigation {identity!r} is {record.state}: only failed and cancelled ones")
@@ -140,11 +136,13 @@ class InvestigationRoutes:
         state: InvestigationState | None = None,
         source: Annotated[Clean | None, Query(max_length=64)] = None,
         incident: Annotated[str | None, Query(pattern=_ID_PATTERN)] = None,
-        text: Annotated[Clean | None, Query(max_length=200, description="In title, question or answer.")] = None,
+        text: Annotated[
+            Clean | None, Query(max_length=200, description="Text in the title, question or answer.")
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
-        before: Annotated[str | None, Query(pattern=_ID_PATTERN, description="`next` of the page before.")] = None,
+        before: Annotated[str | None, Query(pattern=_ID_PATTERN, description="`next` of the previous page.")] = None,
     ) -> InvestigationList:
-        """The newest first."""
+        """Newest first."""
         query = InvestigationQuery(
             state=state,
             source=source,
@@ -162,16 +160,16 @@ class InvestigationRoutes:
         return InvestigationDocument.of(await self._record(identity))
 
     async def cancel(self, identity: Identity) -> Response:
-        """Cancel one that is not finished."""
+        """Cancel an unfinished investigation."""
         record = await self._record(identity)
         if not await cancel_investigation(self._service, record.id):
-            raise ApiError(409, f"the investigation {identity!r} is finished already")
+            raise ApiError(409, f"the investigation {identity!r} is already finished")
         return Response(status_code=204)
 
     async def events(
         self, identity: Identity, request: Request, last_event_id: LastEventId = None, after: AfterEvent = 0
     ) -> Response:
-        """What happened, and what happens, until it is finished; a list of what happened so far for JSON."""
+        """Past and future events until the end of the investigation; for JSON only the past ones."""
         record = await self._record(identity)
         after, accept = max(after, int(last_event_id or 0)), request.headers.get("accept", "")
         if "json" in accept and MEDIA_TYPE not in accept:
@@ -183,9 +181,11 @@ class InvestigationRoutes:
         return EventStreamResponse(self._tail(record.id, after), heartbeat_seconds=heartbeat)
 
     async def _tail(self, identity: InvestigationId, after: int) -> AsyncGenerator[bytes, None]:
-        """Frames of the events, those of the future too. Ends when the server does: clients come back elsewhere."""
+        """Frames of past and future events. Ends when the server stops: clients reconnect to another replica."""
         while not self._draining.begun:
-            record = await self._service.investigations.get(identity)  # first, so that no last event is missed
+            record = await self._service.investigations.get(
+                identity
+            )  # read first, so that the last event is not missed
             found = await self._service.investigations.events(identity, after=after, limit=_EVENTS_AT_ONCE)
             for event in found:
                 after = event.id
@@ -204,7 +204,7 @@ class InvestigationRoutes:
     async def _record(self, identity: str) -> InvestigationRecord:
         record = await self._service.investigations.get(InvestigationId(identity))
         if record is None:
-            raise ApiError(404, f"there is no investigation {identity!r}")
+            raise ApiError(404, f"investigation {identity!r} not found")
         return record
 
 
@@ -214,7 +214,6 @@ def _receipt(identity: InvestigationId, request: Request, response: Response) ->
 
 
 def router(service: Service, draining: Draining) -> APIRouter:
-    """The routes."""
     routes = APIRouter(prefix="/api/investigations", tags=["investigations"])
     handlers = InvestigationRoutes(service, draining)
     general: tuple[Literal[401, 403, 422, 503], ...] = (401, 403, 422, 503)
@@ -223,7 +222,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
         handlers.begin,
         methods=["POST"],
         status_code=202,
-        summary="Begin an investigation",
+        summary="Start an investigation",
         responses=documented(400, 408, 413, 429, *general),
     )
     routes.add_api_route(
@@ -231,7 +230,7 @@ def router(service: Service, draining: Draining) -> APIRouter:
         handlers.retry,
         methods=["POST"],
         status_code=202,
-        summary="Investigate again what failed",
+        summary="Repeat a failed investigation",
         responses=documented(400, 404, 409, 429, *general),
     )
     routes.add_api_route(
@@ -266,36 +265,38 @@ _AS_SENT: Final = frozenset({"application/json", *PICTURE_TYPES})
 
 
 def results_router(service: Service) -> APIRouter:
-    """The route."""
     routes = APIRouter(prefix="/api/results", tags=["investigations"])
     content = {"text/plain": {"schema": {"type": "string"}}, "application/octet-stream": {}}
 
     @routes.get(
         "/{identity}",
-        summary="The stored output of a tool",
+        summary="Read a stored result",
         response_class=Response,
         responses={
             **documented(400, 401, 403, 404, 422, 503),
-            200: {"description": "The output, or lines of it", "content": content},
+            200: {"description": "The stored result, or lines of it", "content": content},
         },
     )
     async def result(
         identity: Annotated[str, Path(pattern=r"^[0-9a-f]{8,64}$")],
         lines: Annotated[
             str | None,
-            Query(pattern=r"^[0-9]{1,9}(-[0-9]{1,9})?$", description="`12-18`, as citations count them from 1."),
+            Query(
+                pattern=r"^[0-9]{1,9}(-[0-9]{1,9})?$",
+                description="For example `12-18`, counted from 1 as in citations.",
+            ),
         ] = None,
     ) -> Response:
         if service.results is None:
-            raise ApiError(404, "the storage of outputs is switched off")
+            raise ApiError(404, "storing results is disabled")
         try:
             found, stored = await service.results.read(ResultId(identity))
         except ResultStoreError:
-            raise ApiError(404, f"there is no stored output {identity!r}, or its time is over") from None
+            raise ApiError(404, f"stored result {identity!r} not found; it may have been deleted by age") from None
         kind = stored.media_type if stored.media_type in _AS_SENT else "text/plain"
         if lines is not None:
             if kind in PICTURE_TYPES:
-                raise ApiError(400, "a picture has no lines")
+                raise ApiError(400, "an image has no lines")
             text = await asyncio.to_thread(_lines, found, lines_range(lines))
             return Response(text, media_type="text/plain; charset=utf-8")
         kind = f"{kind}; charset=utf-8" if kind == "text/plain" else kind
@@ -307,8 +308,8 @@ def results_router(service: Service) -> APIRouter:
 def _lines(content: bytes, wanted: tuple[int, int] | None) -> str:
     start, end = wanted or (1, _MOST_LINES + 1)
     if end - start >= _MOST_LINES:
-        raise ApiError(400, f"`lines` is no range of at most {_MOST_LINES:,} lines from 1 on")
+        raise ApiError(400, f"`lines` is not a valid range of at most {_MOST_LINES:,} lines, counted from 1")
     numbered = NumberedText(content)
     if start > numbered.total_lines:
-        raise ApiError(404, f"the output has only {numbered.total_lines:,} lines")
+        raise ApiError(404, f"the result has only {numbered.total_lines:,} lines")
     return "\n".join(numbered.lines(start, end)) + "\n"

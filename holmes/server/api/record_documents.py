@@ -1,4 +1,4 @@
-"""Investigations, incidents, alerts and deliveries as clients read them."""
+"""The JSON of investigations, incidents, alerts and deliveries."""
 
 import json
 from datetime import datetime
@@ -21,12 +21,12 @@ from holmes.investigations.records.wire_events import usage_metadata
 
 def _without_nul(text: str) -> str:
     if "\x00" in text:
-        raise ValueError("a NUL character is not allowed")  # PostgreSQL does not keep it
+        raise ValueError("a NUL character is not allowed")  # PostgreSQL refuses it
     return text
 
 
 Clean = Annotated[str, AfterValidator(_without_nul)]
-"""Text that every database keeps."""
+"""Text that every database can store."""
 
 
 class InvestigationDocument(BaseModel):
@@ -55,7 +55,6 @@ class InvestigationDocument(BaseModel):
 
     @classmethod
     def of(cls, record: InvestigationRecord) -> Self:
-        """What is shown of `record`."""
         return cls(
             id=record.id,
             state=record.state,
@@ -81,7 +80,7 @@ class InvestigationDocument(BaseModel):
 
 
 class InvestigationList(BaseModel):
-    """The newest first. `next` is what `before` must be to go on; null at the end."""
+    """Newest first. `next` is the value of `before` for the next page; null on the last page."""
 
     investigations: list[InvestigationDocument]
     next: str | None
@@ -97,38 +96,39 @@ class EventDocument(BaseModel):
 
     @classmethod
     def of(cls, event: StoredEvent) -> Self:
-        """What is shown of `event`."""
         return cls(id=event.id, event=event.name, at=event.at, data=json.loads(event.data))
 
 
 class EventList(BaseModel):
-    """Events in order. `next` is what `Last-Event-ID` must be to go on; null when there are no more now."""
+    """Events in order. `next` is the value of `Last-Event-ID` for later events; null if the end was reached."""
 
     events: list[EventDocument]
     next: str | None
 
 
 class InvestigationRequest(BaseModel):
-    """A question to be investigated, also when this server ends meanwhile."""
+    """A question to investigate, even if this server stops in the meantime."""
 
     question: Clean = Field(min_length=1, max_length=100_000, pattern=r"\S")
-    title: Clean | None = Field(default=None, min_length=1, max_length=500, description="Unset: the question's begin.")
+    title: Clean | None = Field(
+        default=None, min_length=1, max_length=500, description="Default: the start of the question."
+    )
     namespace: str | None = Field(default=None, pattern=r"^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$")
     model: str | None = Field(default=None, min_length=1, max_length=200)
     max_cost: float | None = Field(default=None, ge=0, le=1_000_000, description="US dollars.")
 
 
 class InvestigationReceipt(BaseModel):
-    """The investigation is kept and will be run."""
+    """The investigation is stored and queued."""
 
     id: str
     state: InvestigationState = "queued"
 
 
 class IncidentDocument(BaseModel):
-    """Alerts that belong together. `root_cause` is the first line of the newest answer.
+    """Related alerts. `root_cause` is the line of the newest answer that names the cause.
 
-    `closed_by` is `hand`, or `stale` when no message came any more; null when its alerts closed it.
+    `closed_by` is `hand`, `stale` if no more messages arrived, or null if the alerts were resolved.
     """
 
     id: str
@@ -147,7 +147,6 @@ class IncidentDocument(BaseModel):
 
     @classmethod
     def of(cls, incident: Incident) -> Self:
-        """What is shown of `incident`."""
         return cls(
             id=incident.id,
             title=incident.title,
@@ -166,14 +165,14 @@ class IncidentDocument(BaseModel):
 
 
 class IncidentList(BaseModel):
-    """The one that changed last first. `next` is what `before` must be to go on; null at the end."""
+    """Last changed first. `next` is the value of `before` for the next page; null on the last page."""
 
     incidents: list[IncidentDocument]
     next: str | None
 
 
 class AlertDocument(BaseModel):
-    """An alert as it was sent last, how often it came, and which investigation looks at it."""
+    """The last message of an alert, the number of messages, and its investigation."""
 
     fingerprint: str
     name: str
@@ -190,7 +189,6 @@ class AlertDocument(BaseModel):
 
     @classmethod
     def of(cls, known: KnownAlert) -> Self:
-        """What is shown of `known`."""
         alert = known.alert
         return cls(
             fingerprint=alert.fingerprint,
@@ -209,7 +207,7 @@ class AlertDocument(BaseModel):
 
 
 class DeliveryDocument(BaseModel):
-    """News of an incident for one destination."""
+    """A notification about an incident for one destination."""
 
     id: int
     destination: str
@@ -226,7 +224,6 @@ class DeliveryDocument(BaseModel):
 
     @classmethod
     def of(cls, delivery: Delivery) -> Self:
-        """What is shown of `delivery`."""
         return cls(
             id=delivery.id,
             destination=delivery.destination,
@@ -244,16 +241,16 @@ class DeliveryDocument(BaseModel):
 
 
 class DeliveryList(BaseModel):
-    """The newest first. `next` is what `before` must be to go on; null at the end."""
+    """Newest first. `next` is the value of `before` for the next page; null on the last page."""
 
     deliveries: list[DeliveryDocument]
     next: int | None
 
 
 class IncidentDetail(IncidentDocument):
-    """An incident with everything that belongs to it, investigations newest first.
+    """An incident with its alerts, investigations (newest first) and deliveries.
 
-    `alerts` are at most 200, the firing ones first; `alert_count` is how many there are.
+    `alerts` has at most 200 alerts, firing ones first; `alert_count` is their total.
     """
 
     alert_count: int

@@ -1,1 +1,1 @@
-"""Chats over HTTP: runs that clients follow, approvals, and what is kept of them."""
+"""Chats over HTTP: runs that clients follow, approvals and signed conversations."""

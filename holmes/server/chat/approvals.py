@@ -1,7 +1,7 @@
-"""Tool calls that a person must allow, over HTTP: a chat ends where it would have to wait, and another one goes on.
+"""Approval of tool calls over HTTP: a chat ends where it would wait, and another request continues it.
 
-The first run stops when every call of a reply is done or waits, before the model is asked again. The next request
-brings the decisions; the waiting calls are then made once more in the place of a first reply.
+The first run stops when all calls of a reply are done or waiting, before the next model call. The next request has the
+decisions. The waiting calls then run instead of a first reply.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """A call that waits for a person."""
+    """A call that waiting for approval."""
 
     call: ToolCall
     description: str
 
 
 class ChatApprover:
-    """Answers from `decisions`; a call that is not in there waits until the run is ended.
+    """Answers from `decisions`; other calls wait until the run ends.
 
-    A decision about the call of a hook holds for every turn in which that hook makes it: the run that continues counts
-    its turns anew. One about a call of the model counts once, since a provider may use its id again.
+    A decision about the call of a hook applies to all turns, because the continued run counts its turns from the start.
+    A decision about a call of the model applies once, because a provider may reuse its id.
     """
 
     def __init__(self, decisions: Mapping[str, bool]) -> None:
@@ -48,7 +48,7 @@ class ChatApprover:
         self.changed = asyncio.Event()
 
     async def decide(self, invocation: ToolInvocation, description: str) -> bool:
-        """The person's decision. Waits for ever when there is none yet."""
+        """The user's decision. Without one, waits forever."""
         about = _decided_about(invocation.call_id)
         decision = self._decisions.get(about)
         if decision is not None:
@@ -58,15 +58,15 @@ class ChatApprover:
         self._waiting[invocation.call_id] = description
         self.changed.set()
         await asyncio.Event().wait()
-        raise AssertionError  # nobody sets that event
+        raise AssertionError  # the event is never set
 
     def note(self, event: AgentEvent) -> None:
-        """Take account of an event of the run."""
+        """Update the state with an event of the run."""
         match event:
             case AssistantReplied():
                 self._round = {call.id: call for call in event.message.tool_calls}
             case ToolCallStarted():
-                self._round[event.call.id] = event.call  # that of a hook belongs to no reply
+                self._round[event.call.id] = event.call  # a call of a hook belongs to no reply
             case ToolCallFinished():
                 self._round.pop(event.call.id, None)
             case _:
@@ -74,7 +74,7 @@ class ChatApprover:
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls that wait, when nothing else is going on; else none."""
+        """The waiting calls if nothing else runs, else none."""
         if not self._round or self._round.keys() - self._waiting.keys():
             return ()
         return tuple(
@@ -83,7 +83,7 @@ class ChatApprover:
 
 
 def _decided_about(call_id: str) -> str:
-    """What a decision is about: a call, or whatever a hook calls."""
+    """The key of a decision: the call, or the hook that makes it."""
     hook_id = hook_of(call_id)
     return call_id if hook_id is None else f"hook {hook_id}"
 
@@ -91,7 +91,7 @@ def _decided_about(call_id: str) -> str:
 async def until_approval(
     events: AsyncGenerator[AgentEvent, None], approver: ChatApprover
 ) -> AsyncGenerator[AgentEvent, None]:
-    """`events` until the run ends, or only waits for a person: then it is ended, and `approver.pending` says why."""
+    """`events` until the run ends or only waiting for approval, which ends it; `approver.pending` has the calls."""
     async with aclosing(events):
         upcoming = asyncio.ensure_future(anext(events, None))
         changed = asyncio.ensure_future(approver.changed.wait())
@@ -117,30 +117,30 @@ async def until_approval(
 
 
 async def _is_idle(upcoming: asyncio.Future[AgentEvent | None]) -> bool:
-    """Whether no event is on its way."""
+    """True if no event is pending."""
     await asyncio.sleep(0)
     return not upcoming.done()
 
 
 class Replay:
-    """Calls of an earlier run that are made again in place of the first reply, once."""
+    """Calls of an earlier run that are made instead of the first reply, once."""
 
     def __init__(self, calls: tuple[ToolCall, ...]) -> None:
         self._calls = calls
 
     def take(self) -> tuple[ToolCall, ...]:
-        """The calls, the first time."""
+        """The calls, at the first use."""
         calls, self._calls = self._calls, ()
         return calls
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
-        """The calls while they are not made: they wait again when the call of a hook ends the run before them."""
+        """The calls that were not made: they wait again if the call of a hook ends the run first."""
         return tuple(PendingCall(call=call, description=f"{call.name}({call.arguments})") for call in self._calls)
 
 
 class ReplayedModel:
-    """A `ChatModel` whose first reply is the one of an earlier run, which was paid then."""
+    """A `ChatModel` that starts with a reply of an earlier run, at no cost."""
 
     def __init__(self, inner: ChatModel, replay: Replay) -> None:
         self._inner = inner
@@ -148,16 +148,14 @@ class ReplayedModel:
 
     @property
     def name(self) -> str:
-        """The name of the model."""
         return self._inner.name
 
     @property
     def limits(self) -> ModelLimits:
-        """The sizes of the model."""
         return self._inner.limits
 
     async def complete(self, request: ModelRequest, emit: EmitEvent) -> ModelReply:
-        """The earlier reply, or a new one."""
+        """The earlier reply, then replies of the model."""
         calls = self._replay.take() if request.tool_choice == "auto" else ()
         if not calls:
             return await self._inner.complete(request, emit)

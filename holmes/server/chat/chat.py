@@ -1,4 +1,4 @@
-"""`/api/chat`: questions and answers, whole or as a stream that can be resumed. Also the interface of older clients."""
+"""`/api/chat`: complete answers, or streams that can be resumed; also the interface of older clients."""
 
 import asyncio
 import json
@@ -23,22 +23,20 @@ _STATUSES: Final = {
     MISFIT_CODE: (422, "answer_does_not_fit"),
 }
 _HEADING: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
-_RUN: Final = Path(description="The run, as in the ids of its events.", pattern=r"^[0-9a-f]{1,64}$")
+_RUN: Final = Path(description="The id of the run, as in the ids of its events.", pattern=r"^[0-9a-f]{1,64}$")
 LastEventId = Annotated[
-    str | None, Header(description="`<run>:<number>` of the last event that was read; the stream goes on after it.")
+    str | None, Header(description="`<run>:<number>` of the last event that was read; the stream resumes after it.")
 ]
 RunId = Annotated[str, _RUN]
 
 
 class ChatRoutes:
-    """The handlers."""
-
     def __init__(self, runs: ChatRuns, heartbeat_seconds: float) -> None:
         self._runs = runs
         self._heartbeat_seconds = heartbeat_seconds
 
     async def chat(self, body: ChatRequest, request: Request, last_event_id: LastEventId = None) -> Response:
-        """Ask. With `Last-Event-ID` a stream that broke off is resumed, and nothing is asked again."""
+        """Ask a question. `Last-Event-ID` resumes a stream that was interrupted, without asking again."""
         if last_event_id and body.stream:
             return self._resumed(last_event_id)
         job = chat_job(body, await self._runs.codec())
@@ -56,17 +54,17 @@ class ChatRoutes:
         return JSONResponse(ChatAnswer.model_validate(document).model_dump(mode="json"))
 
     async def events(self, run_id: RunId, last_event_id: LastEventId = None) -> Response:
-        """The events of a chat that runs, from the beginning or after `Last-Event-ID`."""
+        """The events of a running chat, from the start or after `Last-Event-ID`."""
         run = self._runs.get(run_id)
         return self._stream(run, _number(last_event_id, run_id))
 
     async def cancel(self, run_id: RunId) -> Response:
-        """End a chat."""
+        """Cancel a chat."""
         self._runs.get(run_id).cancel("the chat was cancelled")
         return Response(status_code=204)
 
     async def investigate(self, body: OlderRequest, request: Request) -> OlderAnswer:
-        """Ask, as older clients do."""
+        """Ask a question in the format of older clients."""
         asked = ChatRequest(ask=_older_question(body), model=body.model)
         run = await self._runs.start(chat_job(asked, await self._runs.codec()), client_of(request))
         last = await finished(run, request)
@@ -86,7 +84,6 @@ class ChatRoutes:
 
 
 def router(runs: ChatRuns, heartbeat_seconds: float) -> APIRouter:
-    """The routes."""
     routes = APIRouter(prefix="/api", tags=["chat"])
     handlers = ChatRoutes(runs, heartbeat_seconds)
     asking = documented(400, 401, 403, 404, 408, 413, 422, 429, 502, 503)
@@ -96,7 +93,7 @@ def router(runs: ChatRuns, heartbeat_seconds: float) -> APIRouter:
         "/chat/{run_id}/events",
         handlers.events,
         methods=["GET"],
-        summary="Read a streamed chat again",
+        summary="Resume a streamed chat",
         response_class=Response,
         responses={**documented(400, 401, 403, 404, 422), 200: dict(STREAM_DOCUMENTATION)},
     )
@@ -109,23 +106,27 @@ def router(runs: ChatRuns, heartbeat_seconds: float) -> APIRouter:
         responses=documented(401, 403, 404, 422),
     )
     routes.add_api_route(
-        "/investigate", handlers.investigate, methods=["POST"], summary="Ask, as older clients do", responses=asking
+        "/investigate",
+        handlers.investigate,
+        methods=["POST"],
+        summary="Ask a question (older clients)",
+        responses=asking,
     )
     return routes
 
 
 async def finished(run: ChatRun, request: Request) -> WireEvent:
-    """How `run` ended. A client that goes away cancels it. Raises `ApiError` when it could not answer."""
+    """The last event of `run`. A client that disconnects cancels it. Raises `ApiError` if it has no answer."""
     leaving = asyncio.create_task(until_disconnected(request.receive))
     ended = asyncio.create_task(_drain(run))
     try:
         await asyncio.wait({leaving, ended}, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
-            run.cancel("its client went away")
+            run.cancel("the client disconnected")
             await ended
     finally:
         if not ended.done():
-            run.cancel("its request was cancelled")
+            run.cancel("the request was cancelled")
         for task in (leaving, ended):
             task.cancel()
         await asyncio.gather(leaving, ended, return_exceptions=True)
@@ -133,7 +134,7 @@ async def finished(run: ChatRun, request: Request) -> WireEvent:
     if last is None or last.name == "error":
         data = last.data if last else {}
         status, code = _STATUSES.get(cast("int", data.get("error_code", 1)), (502, "run_failed"))
-        raise ApiError(status, str(data.get("description", "it ended without an answer")), code=code)
+        raise ApiError(status, str(data.get("description", "the chat ended without an answer")), code=code)
     return last
 
 
@@ -145,14 +146,14 @@ async def _drain(run: ChatRun) -> None:
 def _number(last_event_id: str | None, run_id: str) -> int:
     identity, _, number = (last_event_id or f"{run_id}:0").partition(":")
     if identity != run_id or not number.isdecimal() or len(number) > 12:
-        raise ApiError(400, "Last-Event-ID is no id of an event of this run")
+        raise ApiError(400, "Last-Event-ID is not a valid event id of this run")
     return int(number)
 
 
 def _older_question(body: OlderRequest) -> str:
     parts = [f"Find the root cause of: {body.title}"]
     if body.source:
-        parts.append(f"It was reported by {body.source}.")
+        parts.append(f"Reported by {body.source}.")
     parts.append(body.description)
     for name, value in (("Subject", body.subject), ("Context", body.context)):
         if value:
@@ -161,7 +162,7 @@ def _older_question(body: OlderRequest) -> str:
 
 
 def _sections(analysis: str) -> Mapping[str, str]:
-    """The parts of an answer by their headings; all of it as `analysis` when it has none."""
+    """The sections of an answer by heading; the complete text as `analysis` if it has none."""
     pieces = _HEADING.split(analysis)
     found = {name.strip("* "): text.strip() for name, text in zip(pieces[1::2], pieces[2::2], strict=True)}
     return found or {"analysis": analysis.strip()}

@@ -1,7 +1,7 @@
-"""From the request of a client to what an investigator is asked.
+"""The bodies of chat requests, and the jobs that they describe.
 
-Raises `ConfigError` in one line for what cannot be asked. Pictures are data URLs or base64, small enough and of a kind
-that models read. Addresses are refused: the server fetches nothing that a client names.
+Invalid requests raise `ConfigError` with one line. Images are data URLs or base64, of limited size, and of a type that
+models read. URLs are refused: the server fetches nothing for a client.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ _KINDS: Final = (
 
 
 class ImageError(ConfigError):
-    """What a client sent is no picture."""
+    """An image is not valid."""
 
 
 def images_of(entries: Sequence[JsonValue]) -> tuple[Image, ...]:
-    """The pictures of a request. Raises `ImageError` that names the entry."""
+    """The images of a request. Raises `ImageError`, which names the entry."""
     if len(entries) > MAX_IMAGES:
-        raise ImageError(f"images: more than {MAX_IMAGES}")
+        raise ImageError(f"images: the maximum is {MAX_IMAGES}")
     return tuple(_image(entry, f"images.{index}") for index, entry in enumerate(entries))
 
 
 def _image(entry: JsonValue, place: str) -> Image:
     text = _text(entry)
     if text is None:
-        raise ImageError(f"{place}: a data URL, base64, or an object with 'image_url' is expected")
+        raise ImageError(f"{place}: expected a data URL, base64, or an object with 'image_url'")
     if "://" in text[:16]:
-        raise ImageError(f"{place}: addresses are not fetched; send the picture as data:image/png;base64,...")
+        raise ImageError(f"{place}: URLs are not fetched; send the image as data:image/png;base64,...")
     if text.startswith("data:"):
         header, _, text = text.partition(",")
         if not header.endswith(";base64"):
-            raise ImageError(f"{place}: a data URL must be base64")
+            raise ImageError(f"{place}: the data URL is not base64")
     try:
         data = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise ImageError(f"{place}: this is not base64") from None
+        raise ImageError(f"{place}: not valid base64") from None
     if len(data) > MAX_IMAGE_BYTES:
         raise ImageError(f"{place}: larger than {MAX_IMAGE_BYTES:,} bytes")
     return Image(data=data, media_type=_media_type(data, place))
 
 
 def _text(entry: JsonValue) -> str | None:
-    """Where the picture is said to be; clients differ in how they wrap it."""
+    """The text of an image; clients use different formats."""
     for name in ("image_url", "url"):
         if isinstance(entry, Mapping) and name in entry:
             entry = entry[name]
@@ -77,23 +77,24 @@ def _text(entry: JsonValue) -> str | None:
 
 
 def _media_type(data: bytes, place: str) -> str:
-    """By the first bytes; what a client says may be wrong."""
+    """The type from the first bytes; the client's type may be wrong."""
     for start, kind in _KINDS:
         if data.startswith(start):
             return kind
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
-    raise ImageError(f"{place}: no PNG, JPEG, GIF or WebP")
+    raise ImageError(f"{place}: not a PNG, JPEG, GIF or WebP image")
 
 
-_GO_ON = "The decisions about the tool calls that waited for approval are made. Go on."
+_GO_ON = "The waiting tool calls have been decided. Continue."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatJob:
-    """One chat. `approver` is set when calls may wait for a person; `replayed` calls come before the first reply.
+    """One chat.
 
-    `schema` is what the answer must fit; `triage_may_answer` excepts `builtin/triage`, which writes no JSON.
+    `approver` is set if calls may wait for approval; `replayed` calls come before the first reply. The answer must
+    match `schema`, except that of `builtin/triage` if `triage_may_answer`.
     """
 
     ask: AskRequest
@@ -105,15 +106,15 @@ class ChatJob:
 
 
 def json_rule(schema: JsonObject) -> str:
-    """What the model is told about the form of its answer."""
+    """The instruction for an answer in JSON."""
     return (
-        "Your final answer is read by a program: it must be one JSON value that fits this JSON schema, "
+        "A program reads your final answer: it must be one JSON value that matches this JSON schema, "
         f"without any other text and without a code fence:\n{json.dumps(schema)}"
     )
 
 
 def chat_job(request: ChatRequest, codec: ConversationCodec) -> ChatJob:
-    """What `request` wants."""
+    """The job of `request`."""
     conversation = codec.decode(request.conversation_history or ())
     decisions = request.tool_decisions or ()
     images = images_of(request.images or ())
@@ -140,17 +141,17 @@ def _instructions(additions: str | None, schema: JsonObject | None) -> str | Non
 
 
 def _decided(conversation: Conversation, decisions: Sequence[ToolDecision]) -> tuple[ToolCall, ...]:
-    """The waiting calls of the model that somebody decided about. A hook makes its call again by itself."""
+    """The waiting calls of the model that have a decision. Hooks repeat their calls themselves."""
     wanted = {each.tool_call_id for each in decisions}
     calls = tuple(call for call in conversation.pending if call.id in wanted)
     if len(calls) < len(wanted):
         unknown = sorted(wanted - {call.id for call in calls})
-        raise ConfigError(f"tool_decisions: no call {unknown[0]!r} of the conversation waits for a decision")
+        raise ConfigError(f"tool_decisions: call {unknown[0]!r} does not wait for a decision")
     return tuple(call for call in calls if hook_of(call.id) is None)
 
 
 def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest:
-    """Clients say the question again with the decisions: it is taken once, from the conversation if it ends with it."""
+    """The question once: clients send it again with the decisions, and the conversation may end with it."""
     earlier: tuple[Message, ...] = ask.conversation
     images = ask.images
     asked = [message for message in earlier if isinstance(message, UserMessage) and message.kind == "request"]
@@ -167,52 +168,54 @@ def _continued(ask: AskRequest, decisions: Sequence[ToolDecision]) -> AskRequest
 
 
 ModelName = Annotated[
-    str | None, Field(default=None, min_length=1, max_length=200, description="One of `/api/model`; unset, the first.")
+    str | None,
+    Field(default=None, min_length=1, max_length=200, description="A model of `/api/model`. Default: the first one."),
 ]
 Object = dict[str, PydanticJson]
 
 
 class Document(BaseModel):
-    """A request of a client that may be made for another server."""
+    """A request; unknown fields, which other servers may have, are ignored."""
 
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
 
 class ToolDecision(Document):
-    """What a person decided about a call that waits."""
+    """The user's decision about a waiting call."""
 
     tool_call_id: str
     approved: bool
-    feedback: str | None = Field(default=None, max_length=4_000, description="What the model is told of a refusal.")
+    feedback: str | None = Field(default=None, max_length=4_000, description="A comment for the model.")
 
 
 class ChatRequest(Document):
-    """A question, and the conversation it continues."""
+    """A question, and the conversation that it continues."""
 
     ask: str = Field(min_length=1, max_length=1_000_000, pattern=r"\S")
     conversation_history: list[Object] | None = Field(
         default=None,
-        description="As an earlier answer gave it. Results of tools that the server did not sign become quoted text; "
+        description="The conversation from an earlier answer. Tool results without a signature become quoted text; "
         "system messages are replaced by the server's own.",
     )
     model: ModelName
-    stream: bool = Field(default=False, description="Answer with server-sent events.")
+    stream: bool = Field(default=False, description="Reply with server-sent events.")
     images: list[str | Object] | None = Field(
-        default=None, description="Data URLs, base64, or objects with `image_url`; addresses are refused."
+        default=None, description="Data URLs, base64, or objects with `image_url`; other URLs are refused."
     )
     response_format: Object | None = Field(
-        default=None, description="A JSON schema, or OpenAI's `response_format` around one, that the answer must fit."
+        default=None, description="A JSON schema, or OpenAI's `response_format` with one. The answer must match it."
     )
     additional_system_prompt: str | None = Field(default=None, max_length=200_000)
     enable_tool_approval: bool = Field(
-        default=False, description="End with `pending_approvals` where a tool needs a person; unset, it does not run."
+        default=False,
+        description="End with `pending_approvals` if a tool needs approval. Default: such a tool does not run.",
     )
     tool_decisions: list[ToolDecision] | None = None
-    behavior_controls: Object | None = Field(default=None, description="Accepted for other clients; it does nothing.")
+    behavior_controls: Object | None = Field(default=None, description="Accepted for compatibility; ignored.")
 
 
 class ToolCallDocument(BaseModel):
-    """A tool call that was made."""
+    """A tool call that ran."""
 
     tool_call_id: str
     tool_name: str
@@ -221,7 +224,7 @@ class ToolCallDocument(BaseModel):
 
 
 class PendingApproval(BaseModel):
-    """A tool call that waits for a person; answer it in `tool_decisions`."""
+    """A tool call that waiting for approval; answer it in `tool_decisions`."""
 
     tool_call_id: str
     tool_name: str
@@ -230,7 +233,7 @@ class PendingApproval(BaseModel):
 
 
 class ChatAnswer(BaseModel):
-    """The answer. `analysis` is empty when a call waits for approval."""
+    """The answer. `analysis` is empty if a call waiting for approval."""
 
     analysis: str
     conversation_history: list[Object]
@@ -241,7 +244,7 @@ class ChatAnswer(BaseModel):
 
 
 class OlderRequest(Document):
-    """What `/api/investigate` reads."""
+    """The request of `/api/investigate`."""
 
     source: str = Field(default="", max_length=200)
     title: str = Field(min_length=1, max_length=10_000, pattern=r"\S")
@@ -252,7 +255,7 @@ class OlderRequest(Document):
 
 
 class OlderAnswer(BaseModel):
-    """What `/api/investigate` answers."""
+    """The answer of `/api/investigate`."""
 
     analysis: str
     sections: dict[str, str]
@@ -261,20 +264,18 @@ class OlderAnswer(BaseModel):
 
 
 class CheckRequest(Document):
-    """A statement about the cluster that holds or does not."""
+    """A statement about the cluster to verify."""
 
     query: str = Field(min_length=1, max_length=100_000, pattern=r"\S")
     name: str | None = Field(default=None, max_length=500)
-    timeout: float | None = Field(default=None, ge=0.1, le=3_600, description="Seconds. Unset: 300.")
-    mode: str | None = Field(default=None, max_length=100, description="Accepted for other clients; it does nothing.")
-    destinations: list[PydanticJson] | None = Field(
-        default=None, description="Accepted for other clients; it does nothing."
-    )
+    timeout: float | None = Field(default=None, ge=0.1, le=3_600, description="Time limit in seconds. Default: 300.")
+    mode: str | None = Field(default=None, max_length=100, description="Accepted for compatibility; ignored.")
+    destinations: list[PydanticJson] | None = Field(default=None, description="Accepted for compatibility; ignored.")
     model: ModelName
 
 
 class CheckAnswer(BaseModel):
-    """Whether it holds. `duration` is in seconds."""
+    """The verdict. `duration` is in seconds."""
 
     status: Literal["pass", "fail", "error"]
     message: str
@@ -285,7 +286,7 @@ class CheckAnswer(BaseModel):
 
 
 class ModelDocument(BaseModel):
-    """What can be asked; `model_name` is a JSON list as a string."""
+    """The available models; `model_name` is a JSON list as a string."""
 
     model_config = ConfigDict(protected_namespaces=())
 

@@ -1,7 +1,4 @@
-"""Runs one chat and says what happens as wire events; the last one has the answer and the signed conversation.
-
-Raises what opening an investigator raises.
-"""
+"""Runs one chat as a stream of wire events, which ends with the answer and the signed conversation."""
 
 from __future__ import annotations
 
@@ -32,6 +29,7 @@ from holmes.values.events import (
     TokensCounted,
     ToolCallFinished,
     ToolResultsMasked,
+    total_cost,
 )
 from holmes.values.messages import AssistantMessage, Text, UserMessage
 from holmes.values.stats import NOTHING_SPENT
@@ -54,7 +52,7 @@ _REPAIRS = 1
 
 
 class ChatProduction:
-    """One chat. `open` comes first, then `events` once."""
+    """One chat. Call `open` first, then `events` once."""
 
     def __init__(self, service: Service, codec: ConversationCodec, job: ChatJob, run_id: str) -> None:
         self._service = service
@@ -73,11 +71,11 @@ class ChatProduction:
         self.model = ""
 
     async def open(self) -> None:
-        """Open the investigator. Raises `ConfigError` for an unknown model, `ClusterUnreachable`."""
+        """Open the investigator. Raises `ConfigError` for an unknown model, and `ClusterUnreachable`."""
         self._opened = await self._ask(self._job.ask)
 
     async def events(self) -> AsyncGenerator[WireEvent, None]:
-        """What happens. The last event is `ai_answer_end`, `approval_required` or `error`."""
+        """All events. The last one is `ai_answer_end`, `approval_required` or `error`."""
         request = self._job.ask
         for attempt in range(_REPAIRS + 1):
             opened, self._opened = self._opened, None
@@ -99,7 +97,7 @@ class ChatProduction:
                 yield self._answer(end, text)
                 return
             if attempt == _REPAIRS or end.model == BUILTIN_MODEL:
-                text = f"the model's answer does not fit response_format: {problem}"
+                text = f"the model's answer does not match response_format: {problem}"
                 yield failure(text, self._metadata(), code=MISFIT_CODE)
                 return
             self._before, self._stats = self._before + self._stats, NOTHING_SPENT
@@ -119,7 +117,8 @@ class ChatProduction:
         return until_approval(events, job.approver) if job.approver else events
 
     def _note(self, event: AgentEvent) -> None:
-        """Keep what the end needs: the conversation, in case that the run has to wait, the calls, and the cost."""
+        """Collect the data of the last event: the conversation for waiting calls, the calls and the cost."""
+        self._stats = total_cost(event, self._stats)
         match event:
             case AssistantReplied():
                 self._messages.append(event.message)
@@ -131,16 +130,14 @@ class ChatProduction:
             case HistoryCompacted() | ToolResultsMasked():
                 self._messages = list(event.messages) or self._messages
             case TokensCounted():
-                self._counted, self._stats = event, event.stats
+                self._counted = event
             case AnswerFinished():
-                self._messages, self._stats = list(event.messages), event.stats
-            case RunFailed():
-                self._stats = event.stats
+                self._messages = list(event.messages)
             case _:
                 pass
 
     def _completed(self, event: AgentEvent, wire: WireEvent) -> WireEvent:
-        """`wire` with the parts that need the signature or are about the whole chat."""
+        """`wire` with the signed conversation and the data about the whole chat."""
         match event:
             case HistoryCompacted():
                 return replace(wire, data={**wire.data, "messages": self._codec.encode(event.messages)})
@@ -151,14 +148,14 @@ class ChatProduction:
 
     @property
     def _pending(self) -> tuple[PendingCall, ...]:
-        """The calls that a person must decide about before the chat can go on."""
+        """The calls that must be approved before the chat can continue."""
         waiting = self._job.approver.pending if self._job.approver else ()
         return (*waiting, *self._replay.pending) if waiting else ()
 
     def _waiting(self) -> WireEvent:
         calls = tuple(each.call for each in self._pending)
         messages, last = list(self._messages), next(filter(_is_reply, reversed(self._messages)), None)
-        if last is None or not set(calls) <= set(last.tool_calls):  # not of a reply: of a hook, or of an earlier run
+        if last is None or not set(calls) <= set(last.tool_calls):  # from a hook or an earlier run, not from this reply
             messages.append(AssistantMessage(text="", tool_calls=calls))
         data: JsonObject = {
             "conversation_history": self._codec.encode(messages, calls),
@@ -170,12 +167,12 @@ class ChatProduction:
         return WireEvent(name="approval_required", data=data)
 
     def _checked(self, end: AnswerFinished) -> tuple[str | None, str]:
-        """What is wrong with the answer, and the answer."""
+        """The mismatch with the schema, and the answer."""
         by_triage = end.model == BUILTIN_MODEL
         if self._job.schema is None or (by_triage and self._job.triage_may_answer):
             return None, end.text
         if by_triage:
-            return f"{BUILTIN_MODEL} answers in Markdown only", end.text
+            return f"{BUILTIN_MODEL} answers only in Markdown", end.text
         try:
             value = find_json(end.text)
         except ValueError as error:
@@ -207,7 +204,7 @@ class ChatProduction:
 
 
 def failure(text: str, metadata: JsonObject | None = None, *, code: int = 1) -> WireEvent:
-    """The last event of a chat that could not answer."""
+    """The last event of a failed chat."""
     data: JsonObject = {
         "description": text,
         "error_code": code,
@@ -219,7 +216,7 @@ def failure(text: str, metadata: JsonObject | None = None, *, code: int = 1) -> 
 
 
 def _repair(end: AnswerFinished, request: AskRequest, problem: str) -> AskRequest:
-    question = f"Your answer is not what was asked for: {problem}. Answer again with nothing but the JSON."
+    question = f"Your answer is not valid: {problem}. Answer again with only the JSON."
     return AskRequest(question=question, conversation=end.messages, instructions=request.instructions)
 
 

@@ -1,11 +1,11 @@
-"""Chats that run: each is a task with a log of its events.
+"""Running chats: each is a task with a log of its events.
 
-A streamed chat goes on for `resume_seconds` without a reader, and can be read from where its reader was. Then it is
-cancelled: the connection to the provider is closed and tools are ended. Nothing is begun beyond the limits.
+A streamed chat continues for `resume_seconds` without a reader, who can resume in that time. Then it is cancelled:
+tools stop, and the connection to the provider is closed. Limits apply to new chats.
 
-The log is read by streams, also from the middle, for a while after the end too. It is bounded: what every reader has
-seen makes room first, a reader that is far behind slows the writer down, and without a reader the oldest go. Numbers
-count from 1.
+Streams read the log from any event, for a while after the end too. Its size is bounded: events that all readers have
+seen are dropped first, a slow reader slows the chat down, and without a reader the oldest events are dropped. Numbers
+start at 1.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EventLog:
         self._changed = asyncio.Condition()
 
     async def append(self, event: WireEvent) -> None:
-        """Add an event; waits while a reader has to catch up."""
+        """Add an event; waits for slow readers."""
         async with self._changed:
             content = frame(f"{self._identity}:{self._last + 1}", event.name, event.data)
             await self._changed.wait_for(lambda: self._make_room(len(content)))
@@ -61,7 +61,7 @@ class EventLog:
             self._changed.notify_all()
 
     async def close(self, last: WireEvent | None = None) -> None:
-        """No more events come after `last`, for which there is always room."""
+        """Add `last` as the last event, even if the log is full."""
         async with self._changed:
             if last is not None and not self._closed:
                 self._last += 1
@@ -70,7 +70,7 @@ class EventLog:
             self._changed.notify_all()
 
     async def read(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """The frames after the number `after`, until the log is closed."""
+        """The frames with numbers above `after`, until the log is closed."""
         reader = object()
         self._positions[reader] = after
         try:
@@ -94,7 +94,7 @@ class EventLog:
             self._changed.notify_all()
 
     def _make_room(self, size: int) -> bool:
-        """Whether `size` bytes have room now; lets go of what may go."""
+        """True if `size` bytes fit; drops events if necessary."""
         seen = min(self._positions.values(), default=self._last)
         while self._frames and self._bytes + size > self._max_bytes and self._frames[0][0] <= seen:
             self._bytes -= len(self._frames.popleft()[1])
@@ -107,7 +107,7 @@ _log = logging.getLogger(__name__)
 
 
 class ChatRun:
-    """One chat. `last` is how it ended, once `finished` is done."""
+    """One chat. `last` is its last event, set when `finished` is done."""
 
     def __init__(self, production: ChatProduction, identity: str, *, resume_seconds: float) -> None:
         self.identity = identity
@@ -121,19 +121,19 @@ class ChatRun:
         self._reason = "the chat was cancelled"
 
     def start(self) -> asyncio.Task[None]:
-        """Begin. The investigator must be open."""
+        """Start. The investigator must be open."""
         self._task = asyncio.create_task(self._run(), name=f"chat {self.identity}")
         return self._task
 
     def cancel(self, reason: str) -> None:
-        """End it now; whoever reads is told why."""
+        """Cancel the chat; readers get the reason."""
         self._reason = reason
         if self._task is not None:
-            # Not at once: a task that has not begun would end without a word.
+            # Not at once: a task that has not started would end without an event.
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def frames(self, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """The events after the number `after`. The chat is cancelled when nobody has read them for a while."""
+        """The events with numbers above `after`. Without a reader, the chat is cancelled after a while."""
         self.wait_for_reader(begin=False)
         self._readers += 1
         try:
@@ -146,13 +146,13 @@ class ChatRun:
                 self.wait_for_reader(begin=True)
 
     def wait_for_reader(self, *, begin: bool) -> None:
-        """Begin to wait for a reader, or end it."""
+        """Start or stop the wait for a reader."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
         if begin and self._task is not None and not self._task.done():
             loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(self._resume_seconds, self.cancel, "its client went away")
+            self._waiting = loop.call_later(self._resume_seconds, self.cancel, "the client disconnected")
 
     async def _run(self) -> None:
         try:
@@ -166,8 +166,8 @@ class ChatRun:
             self.last = failure(self._reason, code=_CANCELLED_CODE)
         except HolmesError as error:
             self.last = failure(str(api_error(error).detail), code=error.exit_code)
-        except Exception:  # noqa: BLE001  the outermost edge of a task that nobody awaits
-            _log.exception("bug %s in a chat", self.identity)
+        except Exception:  # noqa: BLE001  the edge of a task that is never awaited
+            _log.exception("internal error %s in a chat", self.identity)
             self.last = failure(f"this is a bug in Holmes; the server's log tells more under {self.identity}")
         finally:
             self.wait_for_reader(begin=False)
@@ -188,7 +188,7 @@ class ChatRuns:
         self._codec: ConversationCodec | None = None
 
     async def codec(self) -> ConversationCodec:
-        """What signs conversations: with the configured key, else with that of the database.
+        """The codec that signs conversations, with the configured key or the key in the database.
 
         Raises `DatabaseUnavailable`.
         """
@@ -202,9 +202,9 @@ class ChatRuns:
         return self._codec
 
     async def start(self, job: ChatJob, client: str) -> ChatRun:
-        """Begin a chat for a client.
+        """Start a chat of a client.
 
-        Raises `ApiError` 429 beyond the limits, 503 while the server ends, and what opening an investigator raises.
+        Raises `ApiError` 429 above the limits, 503 while the server stops, and the errors of opening an investigator.
         """
         self._draining.refuse_when_begun()
         await self._slots.refuse_beyond_budget()
@@ -231,14 +231,14 @@ class ChatRuns:
         return run
 
     def get(self, identity: str) -> ChatRun:
-        """A chat that runs, or ended a moment ago. Raises `ApiError` 404."""
+        """A chat that is running or has just ended. Raises `ApiError` 404."""
         run = self._runs.get(identity)
         if run is None:
-            raise ApiError(404, f"there is no chat {one_line(identity)[:80]!r}, or it is over")
+            raise ApiError(404, f"chat {one_line(identity)[:80]!r} does not exist or has ended")
         return run
 
     async def drain(self, seconds: float) -> None:
-        """Wait until all chats are over, then cancel those that are not."""
+        """Wait for the running chats, then cancel the rest."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while (begun := self._opening | self._running) and loop.time() < deadline:
@@ -246,13 +246,13 @@ class ChatRuns:
         for opening in self._opening:
             opening.cancel()
         for run in self._runs.values():
-            run.cancel("the server is ending")
+            run.cancel("the server is stopping")
         if self._running:
             await asyncio.wait(self._running)
         await asyncio.gather(*(run.production.costs.flush() for run in self._runs.values()))
 
     async def _open(self, run: ChatRun) -> None:
-        """Open it in a task that `drain` waits for. Raises `ApiError` 503 when that ended it."""
+        """Open the chat in a task that `drain` waits for. Raises `ApiError` 503 if `drain` cancelled it."""
         task = asyncio.create_task(run.production.open(), name=f"chat {run.identity} opens")
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
@@ -263,7 +263,7 @@ class ChatRuns:
             raise
 
     async def _keep(self, run: ChatRun, task: asyncio.Task[None]) -> None:
-        """Record what it cost if that failed before, and let a client that lost its connection read the end."""
+        """Store pending costs, and keep the chat for a client that lost its connection."""
         await asyncio.wait({task})
         await run.production.costs.flush()
         await asyncio.sleep(self._service.settings.server.resume_seconds)

@@ -1,8 +1,8 @@
-"""Conversations on their way to a client and back: OpenAI's format, with what only Holmes can have made signed.
+"""Conversations for clients: the format of OpenAI, with signatures for the parts that only Holmes can create.
 
-What comes back is believed as far as its signature goes: results of tools, calls that wait for approval, reasoning of a
-provider, and notes that Holmes wrote. A result without one becomes quoted text of the user, and so do system messages,
-since a client could otherwise make up evidence and instructions. Raises `ConversationError`, which names the message.
+A signature is required for tool results, calls that wait for approval, the reasoning of a provider, and notes of
+Holmes. Without one, a result becomes quoted text of the user, and so do system messages: a client could otherwise
+invent evidence and instructions. Raises `ConversationError`, which names the message.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ _IDENTITY: Final = frozenset({"role", "call_id", "tool_name"})
 
 
 class ConversationError(ConfigError):
-    """What a client sent is no conversation."""
+    """The conversation of a client is not valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """The messages without a system message, and the calls at their end that wait for a person."""
+    """The messages without a system message, and the final calls that wait for approval."""
 
     messages: tuple[Message, ...] = ()
     pending: tuple[ToolCall, ...] = ()
 
 
 class ConversationCodec:
-    """Encodes and decodes with one key, which all replicas share."""
+    """Encodes and decodes with a key that all replicas share."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def encode(self, messages: Sequence[Message], pending: Sequence[ToolCall] = ()) -> list[JsonObject]:
-        """What a client gets, and may send back. `pending` are calls of the last assistant message to be approved."""
+        """The conversation for the client. `pending` are calls of the last assistant message that wait for approval."""
         items: list[JsonObject] = []
         calls: dict[str, ToolCall] = {}
         waiting = {call.id for call in pending}
@@ -77,7 +77,7 @@ class ConversationCodec:
         return items
 
     def decode(self, items: Sequence[Mapping[str, JsonValue]]) -> Conversation:
-        """The conversation that a client sent. Raises `ConversationError`."""
+        """The conversation from a client. Raises `ConversationError`."""
         if len(items) > MAX_MESSAGES:
             raise ConversationError(f"conversation_history has more than {MAX_MESSAGES:,} messages")
         reading = _Reading(self, items)
@@ -86,17 +86,17 @@ class ConversationCodec:
         return Conversation(messages=tuple(reading.messages), pending=reading.pending)
 
     def signature(self, purpose: str, value: JsonValue) -> str:
-        """The signature of `value` for one purpose; for another one it is good for nothing."""
+        """The signature of `value`, valid for one purpose only."""
         text = json.dumps([purpose, value], sort_keys=True, separators=(",", ":"))
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
     def signs(self, purpose: str, value: JsonValue, signature: object) -> bool:
-        """Whether `signature` is ours."""
+        """True if `signature` is valid."""
         given = signature.encode("utf-8", "replace") if isinstance(signature, str) else b""
         return hmac.compare_digest(self.signature(purpose, value).encode(), given)
 
     def restored(self, message: Message, call: ToolCall | None, own: object) -> Message | None:
-        """`message` with everything that Holmes knew of it; None when it was not signed or was changed."""
+        """The complete `message` of Holmes; None if it was not signed or was changed."""
         if not isinstance(own, Mapping):
             return None
         try:
@@ -139,7 +139,7 @@ class _Reading:
         self._decoder = Decoder()
 
     def take(self) -> None:
-        """Read the next message, and with a reply the results that follow it."""
+        """Read the next message; after a reply also its results."""
         message, own = self._next()
         match message:
             case SystemMessage():
@@ -206,7 +206,7 @@ def _unsigned(message: ToolMessage) -> UserMessage:
 
 def _quoted(what: str, text: str) -> UserMessage:
     lines = "\n".join(f"> {line}" for line in text.splitlines())
-    return user_text(f"The client sent this as {what}. Holmes did not make it, so it proves nothing:\n{lines}")
+    return user_text(f"The client sent this as {what}. It is not from Holmes and is not evidence:\n{lines}")
 
 
 def _call(call: ToolCall) -> JsonObject:
@@ -218,7 +218,7 @@ def _signable(message: Message, call: ToolCall | None) -> JsonValue:
 
 
 def _without_paths(fields: JsonObject) -> JsonObject:
-    """The path of a stored result is nobody's business but this server's."""
+    """Without the paths of stored results, which are internal."""
     stored = fields.get("stored")
     if not isinstance(stored, list):
         return fields
@@ -230,7 +230,7 @@ def _facts(own: Mapping[str, JsonValue]) -> JsonObject:
 
 
 def _parts(message: Message, own: Mapping[str, JsonValue]) -> JsonValue:
-    """The parts of `message` as they were before their texts were joined."""
+    """The parts of `message` before their texts were joined."""
     parts: tuple[Part, ...] = getattr(message, "parts", ())
     lengths = own.get("lengths")
     if not isinstance(lengths, list) or any(isinstance(part, Image) for part in parts) or len(parts) != 1:
@@ -240,7 +240,7 @@ def _parts(message: Message, own: Mapping[str, JsonValue]) -> JsonValue:
     start = 0
     for length in lengths:
         if not isinstance(length, int) or length < 0:
-            raise ValueError("'lengths' are not lengths")
+            raise ValueError("'lengths' is not valid")
         pieces.append({"type": "text", "text": text[start : start + length]})
         start += length + 1
     return pieces

@@ -23,7 +23,7 @@ _FENCE: Final = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 _MAX_CHECKS: Final = 50_000
 _MAX_QUOTED_CHARACTERS: Final = 60
 _MAX_MESSAGE_CHARACTERS: Final = 300
-# Both would run a regular expression of a client; the last two do so by reading `patternProperties`.
+# These would run a client's regular expressions; the last two read `patternProperties`.
 _NOT_CHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 
 _Check = Callable[[Any, Any, Any, Any], Iterator[Any] | None]

@@ -1,8 +1,8 @@
-"""Answers of models as HTML that may be shown: Markdown rendered, then sanitised.
+"""Answers of models as safe HTML: rendered Markdown, then sanitised.
 
-HTML in the text is shown as text. Only http, https and mailto become links; pictures become links to them, because a
-picture of another origin would tell that origin who reads. Citations (`[[<result id>:12-18]]`) become numbers that open
-the stored output at these lines, with words beside the number of what was not checked; those in code stay as they are.
+HTML in the text is shown as text. Only http, https and mailto become links. Images become links, because loading them
+would reveal the reader to another site. Citations (`[[<result id>:12-18]]`) become numbers that open the stored result
+at these lines, with a note if unchecked; those in code stay unchanged.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _ATTRIBUTES: Final = {"a": {"href", "title", "class"}, "ol": {"start"}, "code": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedAnswer:
-    """The HTML of an answer, and what it cites in the order of the numbers in it (the first is 1)."""
+    """The HTML of an answer, and its citations in the order of their numbers, from 1."""
 
     html: Markup
     citations: tuple[Marker, ...]
 
 
 def render_answer(text: str) -> RenderedAnswer:
-    """The answer as it is shown. Never fails; text above 200,000 characters is cut."""
+    """The answer as HTML. Never fails; text above 200,000 characters is cut."""
     numbers: dict[Marker, int] = {}
     html = _MARKDOWN.render(visible(shortened(text, MAX_CHARACTERS, mark="")), {_NUMBERS: numbers})
     clean = nh3.clean(
@@ -64,13 +64,13 @@ def render_answer(text: str) -> RenderedAnswer:
 
 
 def result_address(marker: Marker) -> str:
-    """Where the page shows the lines that `marker` cites."""
+    """The URL of the lines that `marker` cites."""
     first, last = marker.first_line, marker.last_line
     return f"/results/{marker.result_id}?lines={first}-{last}#L{first}"
 
 
 def _citation(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the signature of markdown-it's rules
-    """A rule of the parser: a bracket of markers becomes one token for each marker."""
+    """A parser rule: a bracket of markers becomes one token for each marker."""
     if not state.src.startswith("[[", state.pos):
         return False
     match = _MARKER.match(state.src, state.pos)
@@ -107,7 +107,7 @@ def _render_citation(
 def _render_image(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """A picture as a link with its description."""
+    """An image as a link with its description."""
     token = tokens[index]
     source = nh3.clean_text(str(token.attrs.get("src", "")))
     return f'<a href="{source}">{nh3.clean_text(token.content or "picture")}</a>'
@@ -116,14 +116,14 @@ def _render_image(
 def _render_table(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """A table scrolls by itself, with the keyboard too, so that the page need not."""
+    """A table scrolls on its own, by keyboard too, so that the page does not."""
     return '<div class="scroll" tabindex="0"><table>' if tokens[index].nesting == 1 else "</table></div>"
 
 
 def _render_heading(
     _renderer: RendererProtocol, tokens: Sequence[Token], index: int, _options: OptionsDict, _env: EnvType
 ) -> str:
-    """The page has its own first and second level, so headings of an answer begin with the third."""
+    """Headings of an answer start at level three: the page uses the first two."""
     token = tokens[index]
     level = min(6, int(token.tag[1]) + 2)
     return f"<h{level}>" if token.nesting == 1 else f"</h{level}>\n"

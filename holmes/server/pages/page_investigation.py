@@ -1,7 +1,7 @@
-"""One incident, and one investigation while it happens and after. Routes of the page.
+"""The pages of one incident and of one investigation, during and after its run.
 
-An event is turned into HTML here and nowhere else: the script of the page listens to the stream of events only to learn
-that there is something new, and then fetches `/investigations/<id>/updates`, the same HTML as in the page itself.
+Only this module turns events into HTML. The script uses the stream of events only as a signal, then fetches
+`/investigations/<id>/updates`, which has the HTML of the page.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MAX_INVESTIGATIONS: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceView:
-    """One citation below the answer. `number` is the one in its text, `outcome` what came of its check, in words."""
+    """One citation below the answer. `number` is its number in the text, `outcome` the result of its check."""
 
     number: int
     outcome: str
@@ -49,13 +49,13 @@ class EvidenceView:
 
 
 def incident_routes(routes: APIRouter, service: Service) -> None:
-    """Add the page of one incident and its form to `routes`."""
+    """Add the page and the form of an incident to `routes`."""
 
     @routes.get("/incidents/{identity}")
     async def incident(identity: str) -> Response:
         found = await service.incidents.get(IncidentId(_known(identity)))
         if found is None:
-            return problem(404, "There is no such incident", "It may have been deleted when its time was over.")
+            return problem(404, "Incident not found", "It may have been deleted by age.")
         query = InvestigationQuery(incident_id=found.id, limit=_MAX_INVESTIGATIONS)
         investigations = await service.investigations.list(query)
         answered = next((each for each in investigations if each.answer), None)
@@ -83,7 +83,7 @@ def incident_routes(routes: APIRouter, service: Service) -> None:
 
 
 def investigation_routes(routes: APIRouter, service: Service) -> None:
-    """Add the page of one investigation and its parts to `routes`."""
+    """Add the page of an investigation and its parts to `routes`."""
 
     @routes.get("/investigations/{identity}")
     async def investigation(identity: str) -> Response:
@@ -108,17 +108,14 @@ def investigation_routes(routes: APIRouter, service: Service) -> None:
             InvestigationId(_known(identity)), after=max(0, wanted - 1), limit=1
         )
         if not events or events[0].id != wanted or events[0].name != "tool_calling_result":
-            return problem(404, "There is no such output", "The step that it belongs to is not known.")
+            return problem(404, "Result not found", "Its step is unknown.")
         values = await asyncio.to_thread(_output, events[0])
         part = "output_part.html.jinja2" if "part" in request.query_params else "output.html.jinja2"
         return render(part, identity=identity, signed_in=_can_log_out(service), **values)
 
 
 async def _show(service: Service, template: str, record: InvestigationRecord, after: int) -> Response:
-    """The page, or what is new in it after the event `after`.
-
-    An answer needs all events, for the names of its sources.
-    """
+    """The page, or its changes after the event `after`. An answer needs all events for the names of its sources."""
     is_final = record.state in FINAL_STATES
     timeline = await _timeline(service, record, 0 if is_final else after)
     answer = await asyncio.to_thread(render_answer, record.answer) if record.answer else None
@@ -154,7 +151,7 @@ async def _timeline(service: Service, record: InvestigationRecord, after: int) -
 
 
 def _evidence(answer: RenderedAnswer | None, timeline: Timeline) -> tuple[EvidenceView, ...]:
-    """What the answer cites, in the order of its numbers."""
+    """The citations of the answer, in the order of their numbers."""
     citations = answer.citations if answer else ()
     return tuple(_evidence_view(number, marker, timeline) for number, marker in enumerate(citations, 1))
 
@@ -173,7 +170,7 @@ def _evidence_view(number: int, marker: Marker, timeline: Timeline) -> EvidenceV
 
 
 def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float | None) -> tuple[float, str] | None:
-    """What was spent of what may be, for the bar; None without a limit."""
+    """The share of the budget that was spent, for the bar; None without a limit."""
     if not limit:
         return None
     spent = record.stats.cost or (gauges.cost if gauges and gauges.cost else 0.0)
@@ -181,7 +178,7 @@ def _cost_share(record: InvestigationRecord, gauges: Gauges | None, limit: float
 
 
 def _output(event: StoredEvent) -> dict[str, object]:
-    """What a tool call returned as the model saw it, for the templates. CPU work."""
+    """The result of a tool call as the model saw it, for the templates. Uses CPU."""
     data = json_map(event.data)
     result = result_of(data)
     text = text_in(result, "data", "content") or text_in(result, "error")
@@ -198,12 +195,12 @@ def _output(event: StoredEvent) -> dict[str, object]:
 
 
 def _known(identity: str) -> str:
-    """An id that may exist: what else an address can hold is none."""
+    """A valid id, else an id that does not exist."""
     return identity if identity.isascii() and identity.isprintable() and len(identity) <= 40 else ""
 
 
 def _unknown() -> Response:
-    return problem(404, "There is no such investigation", "It may have been deleted when its time was over.")
+    return problem(404, "Investigation not found", "It may have been deleted by age.")
 
 
 def _can_log_out(service: Service) -> bool:

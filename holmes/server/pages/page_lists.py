@@ -1,6 +1,6 @@
-"""The first page and the lists of incidents and investigations, with a fixed number of statements each.
+"""The first page, and the lists of incidents and investigations. Each uses a fixed number of statements.
 
-Nonsense in the address is left out: a list answers always. The queries are functions of a connection, to be run by
+Invalid parameters are ignored: a list always answers. Queries are functions of a connection, for
 `Database.transaction`.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentFigures:
-    """An incident in numbers. `model` and `state` are those of its newest investigation."""
+    """The figures of an incident. `model` and `state` are of its newest investigation."""
 
     alerts: int = 0
     firing: int = 0
@@ -55,13 +55,13 @@ NO_FIGURES = IncidentFigures()
 
 
 def count_open(connection: Connection) -> int:
-    """How many incidents are open."""
+    """The number of open incidents."""
     counting = select(func.count()).select_from(INCIDENTS).where(INCIDENTS.c.state == "open")
     return int(connection.execute(counting).scalar() or 0)
 
 
 def figures_of(connection: Connection, ids: Sequence[IncidentId]) -> Mapping[str, IncidentFigures]:
-    """The figures of these incidents; one that has none is left out."""
+    """The figures of these incidents; those without figures are left out."""
     if not ids:
         return {}
     alerts: dict[str, dict[str, int]] = defaultdict(dict)
@@ -109,7 +109,7 @@ class _Strip:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What the list of incidents shows."""
+    """The data of the list of incidents."""
 
     listed: ListedIncidents
     figures: Mapping[str, IncidentFigures]
@@ -131,7 +131,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
             limit=PAGE_ROWS,
         )
         is_first = not (text or severity or after) and query.state == "open"
-        # One reading: each takes its turn with whatever else the process does.
+        # One read for all: each transaction waits for its turn.
         read = await service.database.read(lambda connection: _read(connection, query, with_recent=is_first))
         chosen = {"state": query.state or "all", "severity": query.severity or "", "q": text}
         return render(
@@ -170,7 +170,7 @@ def list_routes(routes: APIRouter, service: Service) -> None:
 
 
 def model_of(record: InvestigationRecord, default: str) -> str:
-    """Who answered, else who is to answer."""
+    """The model that answered, else the configured one."""
     return record.answered_by or record.model or default
 
 
@@ -212,10 +212,10 @@ def _common(service: Service, strip: _Strip) -> dict[str, object]:
 
 
 def _searched(text: str) -> str:
-    """What is looked for; a zero byte, which PostgreSQL has no text for, and halves of characters find nothing."""
+    """The search text; zero bytes, which PostgreSQL refuses, and halves of characters match nothing."""
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()[:_TEXT_CHARACTERS]
 
 
 def _older(chosen: dict[str, str], after: str) -> str:
-    """The address of the next page, relative to this one."""
+    """The relative URL of the next page."""
     return "?" + urlencode({**{name: value for name, value in chosen.items() if value}, "after": after})

@@ -1,7 +1,7 @@
-"""Who may see the page: the login form, its cookie, and the check that every other route of the page asks first.
+"""Access to the page: the login form, its cookie, and the check before every other route.
 
-Browsers cannot send a header when they open an address or a stream of events, so the key becomes a cookie here. Refuses
-forms that another site sent, addresses of other sites to go on to, and clients that guess too often.
+Browsers cannot send a header when they open a page or a stream of events, so the key becomes a cookie. Refuses forms
+from other sites, redirects to other sites, and clients that guess too often.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _ADDRESS_CHARACTERS = 1_000
 
 
 class LoginNeeded(Exception):
-    """Nobody is logged in."""
+    """A login is required."""
 
 
 class ForeignForm(Exception):
-    """A form did not come from this page."""
+    """A form was sent from another site."""
 
 
 class PageRoute(APIRoute):
     """A route whose errors are pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        """The handler, with what it refuses as an answer for people."""
+        """The handler, with refusals as pages."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -49,10 +49,10 @@ class PageRoute(APIRoute):
             except LoginNeeded:
                 return _to_login(request)
             except ForeignForm:
-                return problem(403, "This form did not come from this page", "Go back, reload the page and try again.")
+                return problem(403, "This form was sent from another site", "Go back, reload the page and try again.")
             except HolmesError as error:
                 refusal = api_error(error)
-                response = problem(refusal.status_code, "This cannot be shown now", str(refusal.detail))
+                response = problem(refusal.status_code, "The page is not available now", str(refusal.detail))
                 response.headers.update(refusal.headers or {})
                 return response
 
@@ -60,7 +60,7 @@ class PageRoute(APIRoute):
 
 
 def signed_in(request: Request) -> None:
-    """The dependency of every route that shows something. Raises `LoginNeeded`."""
+    """Dependency of every route that shows data. Raises `LoginNeeded`."""
     keys = keys_of(request)
     if keys.valid_session(request.cookies.get(SESSION_COOKIE)):
         return
@@ -69,9 +69,9 @@ def signed_in(request: Request) -> None:
 
 
 def own_form(request: Request) -> None:
-    """The dependency of every route that takes a form. Raises `ForeignForm`.
+    """Dependency of every route with a form. Raises `ForeignForm`.
 
-    A proxy may have changed the host; then the public address is this page's too.
+    A proxy may change the host, so that the public address counts as this page too.
     """
     settings: ServerSettings = request.app.state.service.settings.server
     origin = request.headers.get("origin")
@@ -89,14 +89,14 @@ def local_address(wanted: str) -> str:
 
 
 def problem(status: int, title: str, text: str) -> Response:
-    """A page that says what went wrong."""
+    """An error page."""
     response = render("problem.html.jinja2", title=title, text=text, signed_in=False)
     response.status_code = status
     return response
 
 
 def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
-    """Add the form and what it sends to `routes`, for those who are not logged in."""
+    """Add the login form and its handler to `routes`."""
     guesses = Guesses()
 
     @routes.get("/login")
@@ -115,12 +115,12 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
         keys, target, client = keys_of(request), local_address(next), client_of(request)
         wait = guesses.wait_seconds(client)
         if wait > 0:
-            response = _form(429, target, "Too many wrong keys. Wait a little.")
+            response = _form(429, target, "Too many wrong keys. Try again later.")
             response.headers["Retry-After"] = str(int(wait) + 1)
             return response
         if not keys.matches(key.strip()):
             guesses.wrong(client)
-            return _form(401, target, "This is not the key.")
+            return _form(401, target, "Wrong key.")
         response = _redirect(target)
         if keys.required:
             seconds, secure = int(settings.session_hours * 3_600), _is_https(request)
@@ -136,7 +136,7 @@ def login_routes(routes: APIRouter, settings: ServerSettings) -> None:
 
 
 def _to_login(request: Request) -> Response:
-    """To the form and back; what a script asked for is refused instead, since it could not follow."""
+    """Redirects to the form and back; refuses requests of scripts, which cannot follow."""
     if request.headers.get("sec-fetch-mode", "navigate") != "navigate" or request.method != "GET":
         return problem(401, "You are not logged in", "Your login has ended. Reload the page to log in.")
     path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -161,5 +161,5 @@ def _is_at(public_url: str | None, origin: str) -> bool:
 
 
 def _is_https(request: Request) -> bool:
-    """Whether the browser came by https, also through a proxy; claiming so only narrows where the cookie goes."""
+    """True if the browser used https, also through a proxy; a false claim only restricts the cookie."""
     return request.url.scheme == "https" or request.headers.get("x-forwarded-proto", "").lower() == "https"

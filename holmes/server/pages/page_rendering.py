@@ -1,4 +1,7 @@
-"""Times, money and foreign text as the page shows them."""
+"""Templates, static files, and the display of times, costs and foreign text.
+
+Every value is escaped. The content policy (`holmes.server.security`) forbids inline styles and scripts.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def age(at: datetime, now: datetime) -> str:
-    """How long ago: `40 s`, `12 min`, `3 h`, `2 d`; after two months the date."""
+    """For example `40 s`, `12 min`, `3 h`, `2 d`; the date after two months."""
     seconds = max(0.0, (now - at).total_seconds())
     if seconds < _MINUTE:
         return f"{seconds:.0f} s"
@@ -48,7 +51,7 @@ def age(at: datetime, now: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long something took: `0.4 s`, `42 s`, `3 min 5 s`, `1 h 12 min`."""
+    """For example `0.4 s`, `42 s`, `3 min 5 s`, `1 h 12 min`."""
     seconds = max(0.0, seconds)
     if seconds < 9.95:
         return f"{seconds:.1f} s"
@@ -61,7 +64,7 @@ def duration(seconds: float) -> str:
 
 
 def clock_offset(seconds: float) -> str:
-    """When within an investigation: `0:42`, `12:03`, `1:02:03`."""
+    """The time since the start: `0:42`, `12:03`, `1:02:03`."""
     whole = max(0, int(seconds))
     minutes, rest = divmod(whole, _MINUTE)
     hours, minutes = divmod(minutes, _MINUTE)
@@ -69,7 +72,7 @@ def clock_offset(seconds: float) -> str:
 
 
 def money(dollars: float) -> str:
-    """US dollars with as many digits as matter: `$0`, `$0.004`, `$0.12`, `$3.40`, `$1,204`."""
+    """US dollars with the digits that matter: `$0`, `$0.004`, `$0.12`, `$3.40`, `$1,204`."""
     if dollars <= 0:
         return "$0"
     if dollars < 0.0005:
@@ -80,7 +83,7 @@ def money(dollars: float) -> str:
 
 
 def cost_of(stats: RequestStats) -> str:
-    """What it cost; `≥` when the price of some calls is not known, `~` when tokens were estimated."""
+    """The cost, with `≥` if some prices are unknown, and `~` if tokens were estimated."""
     if not stats.calls and not stats.cost:
         return "–"  # noqa: RUF001  the dash of an empty cell
     sign = "≥ " if stats.unpriced_calls else "~" if stats.estimated else ""
@@ -88,29 +91,29 @@ def cost_of(stats: RequestStats) -> str:
 
 
 def count(number: float) -> str:
-    """`940`, `54k`, `1.2M`."""
+    """For example `940`, `54k`, `1.2M`."""
     if number < 1_000:
         return f"{number:.0f}"
     return f"{number / 1_000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
 
 
 def size(size_bytes: int) -> str:
-    """`940 B`, `12 kB`, `3.4 MB`."""
+    """For example `940 B`, `12 kB`, `3.4 MB`."""
     if size_bytes < 1_000:
         return f"{size_bytes} B"
     return f"{size_bytes / 1_000:.0f} kB" if size_bytes < 999_500 else f"{size_bytes / 1_000_000:.1f} MB"
 
 
 def stamp(at: datetime) -> str:
-    """A time in full, for people."""
+    """The full time."""
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def visible(text: str) -> str:
-    """Foreign text in which nothing hides.
+    """Foreign text without hidden characters.
 
-    Colours of terminals go; other control characters, marks that reorder what is read, and halves of characters become
-    signs that can be seen. Newlines and tabs stay.
+    Terminal colours are removed. Other control characters, marks that change the writing direction, and halves of
+    characters become visible signs. Newlines and tabs stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -123,17 +126,17 @@ def one_line(text: str, limit: int = 300) -> str:
 
 
 def without_citations(text: str) -> str:
-    """Text of an answer for where nothing can be opened: without markers, with words for what was not checked."""
+    """Text of an answer without markers, for places without links; words about unchecked citations stay."""
     return without_markers(text)
 
 
 def severity_level(severity: str | None) -> str:
-    """The level by which a severity is coloured: `critical`, `warning`, `info` or `other`."""
+    """The colour of a severity: `critical`, `warning`, `info` or `other`."""
     return _LEVELS.get((severity or "").strip().lower(), "other")
 
 
 def web_address(value: str | None) -> str | None:
-    """`value` if it may be a link: an absolute http or https address, and nothing else."""
+    """`value` if it is an absolute http or https URL, else None."""
     if value is None or len(value) > 2_000 or not value.isprintable() or " " in value:
         return None
     try:
@@ -148,8 +151,8 @@ def _picture(match: re.Match[str]) -> str:
     return chr(_CONTROL_PICTURES + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else _REPLACEMENT
 
 
-# The other headers are the doorkeeper's. With its `no-referrer` browsers would send `Origin: null` with the forms, and
-# the check of the origin refuse them.
+# `Doorkeeper` sets the other headers. With its `no-referrer`, browsers would send `Origin: null` with forms, which the
+# check of the origin refuses.
 PAGE_HEADERS: Final = {"Referrer-Policy": "same-origin"}
 _STATIC_TYPES: Final = {
     "holmes.css": "text/css; charset=utf-8",
@@ -160,20 +163,20 @@ _FOLDER: Final = Path(__file__).parent
 
 
 def render(template: str, **values: object) -> Response:
-    """A page or a part of one. Lone halves of characters, which JSON may hold, become question marks."""
+    """A page or a part of it. Halves of characters, which JSON allows, become question marks."""
     html = _environment().get_template(template).render(values)
     return Response(html.encode("utf-8", "replace"), headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 
 
 def compile_templates() -> None:
-    """Compile all templates, so that the first reader need not wait for it."""
+    """Compile all templates, so that the first request is fast."""
     environment = _environment()
     for name in environment.list_templates():
         environment.get_template(name)
 
 
 def static_file(name: str) -> Response | None:
-    """A file of the page; None when there is none of this name. Its address has its version, so it may be kept."""
+    """A static file; None for an unknown name. Its URL has its version, so browsers may cache it."""
     if name not in _STATIC_TYPES:
         return None
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -181,7 +184,7 @@ def static_file(name: str) -> Response | None:
 
 
 def static_address(name: str) -> str:
-    """Where a file of the page lies, with its version."""
+    """The URL of a static file, with its version."""
     return f"/static/{name}?v={hashlib.sha256(_content(name)).hexdigest()[:12]}"
 
 

@@ -1,6 +1,7 @@
-"""Stored outputs of tools with the cited lines in them. Routes of the page, added by `holmes.server.pages.pages`.
+"""Stored results as lines, with the cited ones marked.
 
-Only ids of results lead here, never paths, and every answer is bounded: two large outputs are laid out at a time.
+Lines are numbered as in citations (`NumberedText`). Results are found by id, never by path. Every page is bounded, and
+at most two large results are rendered at the same time.
 """
 
 from __future__ import annotations
@@ -36,32 +37,30 @@ _AT_ONCE = 2
 
 
 class StoredOutputs:
-    """Reads the store for the page, a few outputs at a time."""
+    """Reads stored results for the page, a few at a time."""
 
     def __init__(self, service: Service) -> None:
         self._store = service.results
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def show(self, identity: str, work: Callable[[bytes, StoredResult], T]) -> T:
-        """What `work` makes of the content, in a thread. Raises `ResultStoreError` for an id that leads nowhere."""
+        """The result of `work` on the content, in a thread. Raises `ResultStoreError` for an unknown id."""
         if self._store is None:
-            raise ResultStoreError("the storage of outputs is switched off, so there is nothing to be opened")
+            raise ResultStoreError("storing results is disabled")
         if not _ID.fullmatch(identity):
-            raise ResultStoreError("this is no id of a stored output")
+            raise ResultStoreError("this is not a valid id of a stored result")
         async with self._free:
             content, stored = await self._store.read(ResultId(identity))
             return await asyncio.to_thread(work, content, stored)
 
 
 class ResultPages:
-    """The handlers."""
-
     def __init__(self, service: Service) -> None:
         self._outputs = StoredOutputs(service)
         self._can_log_out = service.settings.server.api_key is not None
 
     async def result(self, identity: str, lines: str = "", start: str = "") -> Response:
-        """An output, from the cited lines or a line on."""
+        """A stored result, from the cited lines or from a given line."""
         cited = cited_range(lines)
         first = int(start) if start.isdecimal() and len(start) < 10 else None
 
@@ -83,23 +82,23 @@ class ResultPages:
             shown = await self._outputs.show(identity, lambda content, _stored: cited_window(content, cited))
         except ResultStoreError as error:
             return render("lines_part.html.jinja2", lines=(), reason=_reason(error))
-        return render("lines_part.html.jinja2", lines=shown, reason="The output has no such lines.")
+        return render("lines_part.html.jinja2", lines=shown, reason="The result does not have these lines.")
 
     async def raw(self, identity: str) -> Response:
-        """A picture, or a file."""
+        """An image or a file."""
         try:
             content, stored = await self._outputs.show(identity, lambda content, stored: (content, stored))
         except ResultStoreError as error:
             return _gone(error)
         if stored.media_type in PICTURE_TYPES:
             return Response(content, media_type=stored.media_type)
-        # As a file, whatever it holds: a browser must not take it for a page of this server.
+        # Always as a file: a browser must not show it as a page of this server.
         headers = {"Content-Disposition": f'attachment; filename="{stored.id}.txt"'}
         return Response(content, headers=headers, media_type="application/octet-stream")
 
 
 def result_routes(routes: APIRouter, service: Service) -> None:
-    """Add the pages of stored outputs to `routes`."""
+    """Add the pages of stored results to `routes`."""
     pages = ResultPages(service)
     routes.add_api_route("/results/{identity}", pages.result, methods=["GET"])
     routes.add_api_route("/results/{identity}/lines", pages.cited_part, methods=["GET"])
@@ -107,11 +106,11 @@ def result_routes(routes: APIRouter, service: Service) -> None:
 
 
 def _gone(error: ResultStoreError) -> Response:
-    return problem(404, "This output cannot be opened", _reason(error))
+    return problem(404, "This result cannot be opened", _reason(error))
 
 
 def _reason(error: ResultStoreError) -> str:
-    """Why an output cannot be opened. The message of the store lists other ids, which helps only a model."""
+    """The error page. The message of the store lists other ids, which only a model needs."""
     return str(error).partition(";")[0]
 
 
@@ -127,7 +126,7 @@ PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineView:
-    """One line. `cut` says how many characters of it are not shown; empty when all are."""
+    """One line. `cut` has the number of hidden characters, or is empty."""
 
     number: int
     text: str
@@ -137,7 +136,7 @@ class LineView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineWindow:
-    """The lines that one page shows. `earlier` and `later` are the first lines of the pages around it."""
+    """The lines of one page. `earlier` and `later` are the first lines of the neighbouring pages."""
 
     lines: tuple[LineView, ...]
     total_lines: int
@@ -148,7 +147,7 @@ class LineWindow:
 
 
 def lines_range(text: str | None) -> tuple[int, int] | None:
-    """The lines that an address names, `12` or `12-18`; None when it says nothing that makes sense."""
+    """The lines in a URL, `12` or `12-18`; None if not valid."""
     match = _RANGE.fullmatch(text or "")
     if match is None:
         return None
@@ -157,13 +156,13 @@ def lines_range(text: str | None) -> tuple[int, int] | None:
 
 
 def cited_range(text: str | None) -> tuple[int, int] | None:
-    """As `lines_range`, but not more lines than a page marks."""
+    """Like `lines_range`, with at most as many lines as a page marks."""
     found = lines_range(text)
     return (found[0], min(found[1], found[0] + _MAX_CITED_LINES)) if found else None
 
 
 def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None = None) -> LineWindow:
-    """The window that begins at line `first`, by default a little before the cited lines. CPU work."""
+    """The window that starts at line `first`, by default shortly before the cited lines. Uses CPU."""
     text = NumberedText(content)
     begin = first if first is not None else (cited[0] - _LINES_BEFORE if cited else 1)
     begin = min(max(1, begin), max(1, text.total_lines))
@@ -180,14 +179,14 @@ def window_of(content: bytes, cited: tuple[int, int] | None, first: int | None =
 
 
 def cited_window(content: bytes, cited: tuple[int, int]) -> tuple[LineView, ...]:
-    """Only the cited lines, for the evidence below an answer. CPU work."""
+    """Only the cited lines, for the evidence below an answer. Uses CPU."""
     return tuple(_bounded(NumberedText(content), cited[0], cited, stop=cited[1]))
 
 
 def _bounded(
     text: NumberedText, begin: int, cited: tuple[int, int] | None, stop: int | None = None
 ) -> Iterator[LineView]:
-    """Lines from `begin` on until the window is full; at least one."""
+    """Lines from `begin` until the window is full; at least one."""
     shown = 0
     first, last = cited or (0, -1)
     for offset, line in enumerate(text.lines(begin, min(stop or begin + WINDOW_LINES - 1, begin + WINDOW_LINES - 1))):

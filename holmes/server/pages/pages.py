@@ -1,7 +1,7 @@
-"""The page at `/`: incidents, investigations as they happen, answers, and the evidence behind them.
+"""The routes of the page: incidents, live investigations, answers and their evidence.
 
-HTML is made on the server; a little script keeps it fresh and nothing needs it. Behind every route but the login form
-and the page's own files stands `signed_in`.
+The server renders all HTML; a small script only refreshes it. `signed_in` protects all routes except the login form and
+static files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 def router(service: Service) -> APIRouter:
-    """The routes of the page."""
     whole = APIRouter(include_in_schema=False, route_class=PageRoute)
     whole.include_router(open_routes(service))
     whole.include_router(inside_routes(service))
@@ -31,19 +30,19 @@ def router(service: Service) -> APIRouter:
 
 
 def open_routes(service: Service) -> APIRouter:
-    """What everybody gets: the login, and the page's own files."""
+    """The routes without a login: the login form and static files."""
     routes = APIRouter(route_class=PageRoute)
     login_routes(routes, service.settings.server)
 
     @routes.get("/static/{name}")
     async def static(name: str) -> Response:
-        return static_file(name) or problem(404, "There is no such file", "The page has been updated; reload it.")
+        return static_file(name) or problem(404, "File not found", "The page was updated. Reload it.")
 
     return routes
 
 
 def inside_routes(service: Service) -> APIRouter:
-    """What only those get who are logged in."""
+    """The routes that need a login."""
     routes = APIRouter(route_class=PageRoute, dependencies=[Depends(signed_in)])
     for add in (list_routes, incident_routes, investigation_routes, result_routes):
         add(routes, service)

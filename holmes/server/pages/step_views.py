@@ -1,7 +1,7 @@
-"""The events of an investigation as the steps that the page shows.
+"""The events of an investigation as the steps on the page.
 
-Reads what `wire_events` wrote, also what another version wrote: what is missing or of an unknown shape is left out.
-Everything in it is foreign text, shown escaped or through `render_answer`.
+Reads the wire events of all versions: missing and unknown parts are left out. All text is foreign: it is escaped or
+rendered with `render_answer`.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ _STATUS_WORDS: Final[Mapping[str, str]] = {
     "success": "done",
     "no_data": "no data",
     "error": "failed",
-    "approval_required": "waits for approval",
+    "approval_required": "waiting for approval",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepView:
-    """One line of the timeline. `key` is its id in the document: a later event of the same call replaces it.
+    """One step of the timeline.
 
-    `event_id` is the newest event in it; `has_output` says that this event has an output to be opened.
+    `key` is its id in the document: a later event of the same call replaces it. `event_id` is its newest event;
+    `has_output` is true if this event has a tool result.
     """
 
     key: str
@@ -66,7 +67,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """How full the window is and what has been spent. None where no event said it."""
+    """The use of the context window and of the budget. None if unknown."""
 
     tokens: int
     max_tokens: int
@@ -77,10 +78,7 @@ class Gauges:
 
 @dataclass(slots=True, kw_only=True)
 class Timeline:
-    """What the events say so far.
-
-    `sources` names the call behind each stored result, `claims` what the answer says with each of its citations.
-    """
+    """The state after all events. `sources` has the call of each stored result, `claims` the text of each citation."""
 
     steps: dict[str, StepView] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
@@ -90,7 +88,7 @@ class Timeline:
 
 
 def timeline_of(events: Iterable[StoredEvent], started_at: datetime) -> Timeline:
-    """The steps of `events`, in order. `started_at` is what the offsets count from."""
+    """The steps of `events`, in order. Offsets count from `started_at`."""
     timeline = Timeline()
     for event in events:
         timeline.last_event_id = max(timeline.last_event_id, event.id)
@@ -101,7 +99,7 @@ def timeline_of(events: Iterable[StoredEvent], started_at: datetime) -> Timeline
 
 
 class _Event:
-    """One event while it is read."""
+    """One event that is being read."""
 
     def __init__(self, event: StoredEvent, started_at: datetime) -> None:
         self.id = event.id
@@ -110,14 +108,14 @@ class _Event:
         self._started_at = started_at
 
     def step(self, key: str, kind: StepKind, title: str, *, before_seconds: float = 0.0) -> StepView:
-        """A step that began `before_seconds` before the event."""
+        """A step that started `before_seconds` before the event."""
         seconds = (self.at - self._started_at).total_seconds() - before_seconds
         shown = one_line(title, _TITLE_CHARACTERS)
         return StepView(key=key, event_id=self.id, kind=kind, title=shown, at=self.at, offset=clock_offset(seconds))
 
 
 def json_map(text: str) -> JsonMap:
-    """The object in `text`; empty when it is none."""
+    """The object in `text`, empty if it has none."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -126,13 +124,13 @@ def json_map(text: str) -> JsonMap:
 
 
 def map_in(data: JsonMap, name: str) -> JsonMap:
-    """The object under `name`; empty when there is none."""
+    """The object under `name`, empty if missing."""
     value = data.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def text_in(data: JsonMap, *names: str) -> str:
-    """The first text that is not empty under one of `names`."""
+    """The first text under one of `names` that is not empty."""
     for name in names:
         value = data.get(name)
         if isinstance(value, str) and value.strip():
@@ -150,7 +148,7 @@ def number_in(data: JsonMap, *names: str) -> float | None:
 
 
 def result_of(data: JsonMap) -> JsonMap:
-    """The result in the data of a `tool_calling_result`; one that is only text becomes its `data`."""
+    """The result in the data of a `tool_calling_result`; a text becomes its `data`."""
     result = data.get("result")
     if isinstance(result, dict):
         return result
@@ -158,7 +156,7 @@ def result_of(data: JsonMap) -> JsonMap:
 
 
 def stored_ids(data: JsonMap) -> tuple[str, ...]:
-    """Ids of the stored outputs of a tool call, those of its text first."""
+    """Ids of the stored results of a tool call, those of its text first."""
     stored = data.get("stored") or result_of(data).get("stored")
     entries = [each for each in stored if isinstance(each, dict)] if isinstance(stored, list) else []
     entries.sort(key=lambda entry: text_in(entry, "media_type").startswith("image/"))
@@ -166,7 +164,7 @@ def stored_ids(data: JsonMap) -> tuple[str, ...]:
 
 
 def _call_key(data: JsonMap, *names: str) -> str:
-    """An id for the document; what a provider wrote may hold anything."""
+    """An id for the document: ids of providers may have any characters."""
     return f"call-{hashlib.sha256(text_in(data, *names).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
@@ -201,7 +199,7 @@ def _tool_finished(timeline: Timeline, event: _Event) -> None:
 
 
 def _thought(timeline: Timeline, event: _Event) -> None:
-    """What the model said between tool calls; what it reasoned is below it."""
+    """The text and reasoning of a reply with tool calls."""
     content, reasoning = text_in(event.data, "content"), text_in(event.data, "reasoning")
     if not content and not reasoning:
         return
@@ -240,7 +238,7 @@ def _answered(timeline: Timeline, event: _Event) -> None:
 
 
 def _line(kind: StepKind, words: Callable[[JsonMap], str]) -> Callable[[Timeline, _Event], None]:
-    """A reader that makes one line of text of an event."""
+    """A reader that turns an event into one line."""
 
     def read(timeline: Timeline, event: _Event) -> None:
         text = words(event.data)
@@ -268,7 +266,7 @@ def _switched(data: JsonMap) -> str:
 def _approvals(data: JsonMap) -> str:
     pending = data.get("pending_approvals")
     calls = [each for each in pending if isinstance(each, dict)] if isinstance(pending, list) else []
-    return f"Waits for approval: {', '.join(text_in(each, 'description', 'tool_name') for each in calls)}"
+    return f"Waiting for approval: {', '.join(text_in(each, 'description', 'tool_name') for each in calls)}"
 
 
 def _notice(timeline: Timeline, event: _Event) -> None:

@@ -208,7 +208,7 @@ async def test_the_reminder_follows_a_truncation_and_an_emergency_in_the_same_me
     line = outcome.history[2]
     assert isinstance(line, UserMessage)
     assert line.parts[0] == Text(text="[Earlier messages truncated]")
-    expected = Text(text="Tools at hand, as before: kubectl_get, kubectl_logs.")
+    expected = Text(text="Available tools, as before: kubectl_get, kubectl_logs.")
     assert (line.parts[-1] == expected) == reminder
 
 

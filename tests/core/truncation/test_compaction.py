@@ -71,7 +71,7 @@ async def test_the_shape_is_system_task_one_summary_last_question_tail(tmp_path:
     assert isinstance(message, UserMessage)
     assert message.text.startswith(f"{SUMMARY_HEADING} The removed messages are stored as result ")
     assert GOOD.text in message.text
-    assert message.text.endswith("Tools at hand, as before: kubectl_get, kubectl_logs.")
+    assert message.text.endswith("Available tools, as before: kubectl_get, kubectl_logs.")
     assert attempt.removed is not None
     assert message.stored == (attempt.removed,)
     assert message.mark == CompactionMark(kept_rounds=len(tail) // 2, tokens=adopted(attempt).tokens())

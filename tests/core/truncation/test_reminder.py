@@ -18,13 +18,13 @@ def tools_of(names: list[str]) -> tuple[Tool, ...]:
 @pytest.mark.row("K8")
 def test_few_tools_are_named_and_many_are_counted_by_their_first_word() -> None:
     few = reminder_text(tools_of(["kubectl_get", "prometheus_query"]))
-    assert few == "Tools at hand, as before: kubectl_get, prometheus_query."
+    assert few == "Available tools, as before: kubectl_get, prometheus_query."
     many = reminder_text(
         tools_of([f"kubectl_{n}" for n in range(30)] + [f"grafanaPanel{n}" for n in range(3)] + ["bash"])
     )
-    assert "34 in all: kubectl (30), grafana (3), bash (1)." in many
+    assert "34 in total: kubectl (30), grafana (3), bash (1)." in many
     assert reminder_text(tools_of([f"x_{n}" for n in range(20)])).endswith("x_19.")
-    assert "21 in all: x (21)." in reminder_text(tools_of([f"x_{n}" for n in range(21)]))
+    assert "21 in total: x (21)." in reminder_text(tools_of([f"x_{n}" for n in range(21)]))
     assert reminder_text(()) == ""
 
 
@@ -50,4 +50,4 @@ WORDS = (
 def test_it_never_takes_more_than_150_tokens_and_counts_every_tool(names: list[str]) -> None:
     text = reminder_text(tools_of(names))
     assert COUNTER.count_text(text) <= 150
-    assert len(names) <= 20 or f"{len(names):,} in all" in text
+    assert len(names) <= 20 or f"{len(names):,} in total" in text

@@ -39,7 +39,7 @@ async def test_its_parts_are_summary_with_pointer_and_list_then_ledger_then_remi
     assert [part.text for part in message.parts if isinstance(part, Text)] == [
         f"{pointer}\n\nIt is the disk.\n\nAlso seen:\n- pod checkout-0-x2k4q\n- pod checkout-1-x2k4q",
         ledger,
-        "Tools at hand, as before: kubectl_get, kubectl_logs.",
+        "Available tools, as before: kubectl_get, kubectl_logs.",
     ]
     assert message.stored == (STORED,)
     assert message.kind == "summary"
@@ -119,5 +119,5 @@ def test_a_reminder_that_would_cost_the_summary_its_end_is_left_out() -> None:
     summary = "The pod is down. " * 12
     message = summary_message(StandIn(summary=summary.strip(), removed=STORED, tools=MANY_TOOLS), 64, COUNTER)
     assert summary.strip() in message.text
-    assert "Tools at hand" not in message.text
+    assert "Available tools" not in message.text
     assert COUNTER.count_message(message) <= largest_message_tokens(64)

@@ -1,4 +1,4 @@
-"""What was changed just before: rollouts with their differences, scaling, edits of what a workload depends on."""
+"""Recent changes: rollouts with their differences, scaling, edits of the objects that a workload depends on."""
 
 from __future__ import annotations
 

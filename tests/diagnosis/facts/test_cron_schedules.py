@@ -1,4 +1,4 @@
-"""The longest rest of a schedule: never too short, and unknown where it is not plain."""
+"""The longest interval of a schedule is never too short, and unknown for complex schedules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts in texts and settings: what counts as a Service of the cluster and what never does."""
+"""Hosts in texts and settings: names that count as Services of the cluster, and names that never do."""
 
 from __future__ import annotations
 

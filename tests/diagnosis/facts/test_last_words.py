@@ -1,4 +1,4 @@
-"""What rules quote of logs: shared between pods of one owner, and every question counted."""
+"""Log lines that rules quote: shared between pods of one owner, with every request counted."""
 
 from __future__ import annotations
 

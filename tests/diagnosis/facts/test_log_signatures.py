@@ -1,4 +1,4 @@
-"""Which line of a log is quoted as the reason, and that no log can stall a scan."""
+"""The line of a log that is quoted as the cause. No log can stall a scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels and taints decide as the scheduler decides."""
+"""Labels and taints are judged as the scheduler judges them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities are read as Kubernetes means them, and exactly."""
+"""Quantities are parsed exactly, as Kubernetes defines them."""
 
 from __future__ import annotations
 

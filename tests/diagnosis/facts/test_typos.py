@@ -1,4 +1,4 @@
-"""Whether a missing name is a misspelling decides who is blamed: the one that refers, or the object that is missing."""
+"""A misspelling makes the referring object the culprit, any other missing name the missing object."""
 
 from __future__ import annotations
 

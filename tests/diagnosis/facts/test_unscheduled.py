@@ -1,4 +1,4 @@
-"""The scheduler's message is taken apart in all its versions, and the reason that matters comes first."""
+"""The scheduler's message is parsed in all its versions, and the most important reason comes first."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_resource_of_a_shortage_keeps_its_dots() -> None:
 
 
 def test_nodes_that_are_not_meant_for_the_pod_are_not_its_reason() -> None:
-    """Three control planes and ten nodes of another pool say no, but the one node of its pool is full."""
+    """Three control plane nodes and ten nodes of another pool are excluded, and the only node of its pool is full."""
     message = (
         "0/14 nodes are available: 1 Insufficient cpu, 10 node(s) didn't match Pod's node affinity/selector, "
         "3 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }."

@@ -1,6 +1,6 @@
-"""The few requests with which scenarios are staged and observed: apply, patch, delete, list, log.
+"""The requests that stage and observe scenarios: apply, patch, delete, list, log.
 
-Not kubectl: sixty scenarios that are observed twice a second would take most of the machine.
+kubectl is not used, because observing sixty scenarios twice a second would take most of the CPU.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ _ENOUGH_LOG_BYTES: Final = 20_000
 
 
 class ApiRefusalError(Exception):
-    """The API server said no; the text says why."""
+    """The API server refused the request; the text has the reason."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """Where the objects of a kind lie."""
+    """The path of the objects of a kind."""
 
     base: str
     plural: str
     namespaced: bool
 
     def path(self, namespace: str, name: str = "") -> str:
-        """The path of one object, or of all in the namespace."""
+        """The path of one object, or of all objects in the namespace."""
         scope = f"/namespaces/{namespace}" if self.namespaced else ""
         return f"{self.base}{scope}/{self.plural}" + (f"/{name}" if name else "")
 
 
 class Api:
-    """The API server as the user of a kubeconfig with a token. Safe to use from several threads."""
+    """The API server, as the user of a kubeconfig with a token. Thread-safe."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
@@ -69,48 +69,48 @@ class Api:
         self._client.close()
 
     def resource(self, kind: str, api_version: str = "") -> Resource:
-        """Where a kind lies; the server is asked again when it is unknown. KeyError when it stays unknown."""
+        """The path of a kind. An unknown kind is looked up again; KeyError when it stays unknown."""
         key = f"{api_version}/{kind}" if api_version else kind
         if key not in self._resources:
             self._discover()
         return self._resources[key]
 
     def apply(self, manifest: JsonObject, namespace: str) -> None:
-        """Create the object or make it as the manifest says, as `kubectl apply --server-side` does."""
+        """Creates the object or changes it to match the manifest, like `kubectl apply --server-side`."""
         resource = self.resource(text(manifest, "kind"), text(manifest, "apiVersion"))
         path = resource.path(text(manifest, "metadata", "namespace") or namespace, text(manifest, "metadata", "name"))
         self._send("PATCH", f"{path}?fieldManager=kubectl&force=true", json.dumps(manifest), PATCH_TYPES["apply"])
 
     def patch(self, path: str, change: JsonObject, how: str) -> None:
-        """Change what lies at `path`."""
+        """Changes the object at `path`."""
         self._send("PATCH", f"{path}?fieldManager=kubectl-edit", json.dumps(change), PATCH_TYPES[how])
 
     def delete(self, path: str) -> None:
-        """Delete without waiting; what is already gone is fine."""
+        """Deletes without waiting; a missing object is not an error."""
         response = self._client.delete(path)
         if response.status_code not in {200, 202, 404, 409}:
             raise ApiRefusalError(f"DELETE {path}: {response.text}")
 
     def objects(self, kind: str, namespace: str) -> tuple[JsonObject, ...]:
-        """All objects of a kind, in the namespace if the kind has namespaces."""
+        """All objects of a kind, in the namespace if the kind is namespaced."""
         resource = self.resource(kind)
         if kind == "Namespace":
             return (self._get(f"{resource.base}/namespaces/{namespace}"),)
         return children(self._get(resource.path(namespace)), "items")
 
     def labelled(self, kind: str, label: str) -> tuple[str, ...]:
-        """Names of the objects, of a kind that lies in no namespace, that have this label."""
+        """Names of the cluster-wide objects of a kind that have this label."""
         found = self._get(f"{self.resource(kind).path('')}?labelSelector={label}")
         return tuple(text(each, "metadata", "name") for each in children(found, "items"))
 
     def log(self, namespace: str, pod: str, container: str, *, previous: bool) -> str:
-        """What a container has said, or nothing when there is no log."""
+        """The log of a container, or an empty text without a log."""
         options = {"container": container, "limitBytes": str(_ENOUGH_LOG_BYTES), "previous": str(previous).lower()}
         response = self._client.get(f"/api/v1/namespaces/{namespace}/pods/{pod}/log", params=options)
         return response.text if response.status_code == 200 else ""
 
     def exists(self, path: str) -> bool:
-        """Whether there is something at `path`."""
+        """Whether an object exists at `path`."""
         return self._client.get(path).status_code == 200
 
     def _get(self, path: str) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Whether the cluster is in the state that a scenario waits for; called by `stage`."""
+"""Waits until the cluster is in the state that a scenario expects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def endpoints: [.endpoints[]? | select(.conditions.ready)] | length;
 
 
 class DidNotShowError(Exception):
-    """The state was not reached in time; the text says which."""
+    """The state was not reached in time; the text says which state."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Observer:
     deadline: float
 
     def wait(self, condition: Condition) -> None:
-        """Return when the condition holds; DidNotShowError after the deadline."""
+        """Returns when the condition holds; raises DidNotShowError after the deadline."""
         if isinstance(condition, Pause):
             time.sleep(condition.seconds)
             return
@@ -60,7 +60,7 @@ class Observer:
             time.sleep(INTERVAL_SECONDS)
 
     def place(self, alias: str | None) -> str:
-        """The namespace with this alias; the first when there is none."""
+        """The namespace with this alias; the first without an alias."""
         return self.places[alias] if alias else next(iter(self.places.values()))
 
     def _check(self, condition: ObjectCondition | LogCondition | ReadyCondition) -> Check:
@@ -115,7 +115,7 @@ class LogCheck:
 
 
 class ReadyCheck:
-    """Looks at Deployments, StatefulSets and DaemonSets."""
+    """Reads Deployments, StatefulSets and DaemonSets."""
 
     def __init__(self, observer: Observer, condition: ReadyCondition) -> None:
         self._observer, self._condition = observer, condition
@@ -135,7 +135,7 @@ Check = ObjectCheck | LogCheck | ReadyCheck
 
 
 def is_complete(workload: JsonObject) -> bool:
-    """Whether its latest version is fully rolled out and available."""
+    """Whether the latest version is completely rolled out and available."""
     if integer(workload, "status", "observedGeneration") < integer(workload, "metadata", "generation"):
         return False
     if at(workload, "status", "desiredNumberScheduled") is not None:

@@ -1,9 +1,8 @@
-"""What a scenario is: the header of its file, its steps, and how both are read.
+"""Scenarios: the header of a file, its steps, and how both are parsed.
 
-A scenario is one YAML file of several documents, read from top to bottom like a story: first the header (what is
-expected), then manifests, which are applied, and steps between them (`step: ready`, `step: patch`, ...). `<alias>` is
-replaced by the real name of the namespace with that alias, `<run>` by letters that are unique to the run.
-Refuses every unknown key.
+A scenario is one YAML file of several documents, read from top to bottom. The header (the expectations) comes first.
+Manifests, which are applied, and steps (`step: ready`, `step: patch`, ...) follow. `<alias>` is replaced by the real
+name of the namespace with that alias, `<run>` by letters that are unique to the run. Unknown keys are refused.
 """
 
 from __future__ import annotations
@@ -24,19 +23,20 @@ from holmes.values.json_types import JsonObject
 FOLDER: Final = Path(__file__).parent
 Expectation: TypeAlias = Literal["faults", "healthy"]
 Places: TypeAlias = Mapping[str, str]
-"""Alias of a namespace, or `run`, to what it is called on the cluster."""
+"""Maps the alias of a namespace, or `run`, to its name on the cluster."""
 
 
 class Strict(BaseModel):
-    """Unknown keys are mistakes."""
+    """Base of all models; refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Target(Strict):
-    """An object that is expected, or must not be blamed. `name` may have wildcards; no namespace: the first one.
+    """An object that is expected, or that must not be a culprit.
 
-    An empty namespace means that the object lies in none.
+    `name` may have wildcards. Without a namespace, the first one counts; an empty namespace means a cluster-wide
+    object.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Target(Strict):
     namespace: str | None = None
 
     def matches(self, found: ObjectRef, places: Places) -> bool:
-        """Whether this is the object that was found."""
+        """Whether this is the given object."""
         namespace = next(iter(places.values())) if self.namespace is None else places.get(self.namespace, "")
         name = replace_placeholders(self.name, places)
         return (self.kind, namespace) == (found.kind, found.namespace) and fnmatchcase(found.name, name)
@@ -54,9 +54,9 @@ class Target(Strict):
 
 
 class Expected(Strict):
-    """One incident. `culprit` lists what must be changed or created: any of them is right.
+    """One incident. `culprit` lists objects that may be changed or created; any of them is correct.
 
-    All of `evidence` must be mentioned; an entry that is a list is satisfied by any of its members.
+    All of `evidence` must be mentioned. A list inside it needs only one of its members.
     """
 
     culprit: tuple[Target, ...] = Field(min_length=1)
@@ -64,7 +64,7 @@ class Expected(Strict):
 
 
 class ObjectCondition(Strict):
-    """At least `count` objects fit, or with `absent` none does. `that` is a jq expression; see `conditions.LIBRARY`."""
+    """At least `count` objects match, or none with `absent`. `that` is a jq expression; see `conditions.LIBRARY`."""
 
     kind: str
     name: str = "*"
@@ -75,7 +75,7 @@ class ObjectCondition(Strict):
 
 
 class LogCondition(Strict):
-    """A container of one of these pods has said this, in its current or its previous life."""
+    """A container of one of these pods has logged this, in its current or previous instance."""
 
     log: str
     pod: str
@@ -91,7 +91,7 @@ class ReadyCondition(Strict):
 
 
 class Pause(Strict):
-    """Nothing to observe, only time."""
+    """Waits for a time without observing anything."""
 
     seconds: float
 
@@ -151,9 +151,9 @@ _STEP: Final[TypeAdapter[Step]] = TypeAdapter(Annotated[Step, Field(discriminato
 class Header(Strict):
     """The first document. `blind`: written by someone who had not seen the rules.
 
-    `shows` proves that the fault, or the noise, is there; `room` is the number of pods that must fit on the node.
-    `scan` are the namespaces that are asked about, all by default; all are asked about once more, unless `narrow`.
-    Healthy scenarios have no incident that is worse than `tolerated`.
+    `shows` proves that the fault, or the noise, is present. `room` is the number of pods that must fit on the node.
+    `scan` are the namespaces of the scan, all by default; unless `narrow`, all are scanned a second time. Healthy
+    scenarios have no incident that is more severe than `tolerated`.
     """
 
     title: str
@@ -172,7 +172,7 @@ class Header(Strict):
 
 @dataclass(frozen=True)
 class Scenario:
-    """One file. Two scenarios are equal when they come from the same file."""
+    """One file. Scenarios from the same file are equal."""
 
     path: Path
 
@@ -183,47 +183,47 @@ class Scenario:
 
     @property
     def expectation(self) -> Expectation:
-        """What the folder says."""
+        """The kind of scenario, from its folder."""
         return "faults" if self.path.parent.name == "faults" else "healthy"
 
     @cached_property
     def header(self) -> Header:
-        """The expectations, with their placeholders."""
+        """The expectations, with placeholders."""
         first = next(iter(yaml.safe_load_all(self.path.read_text(encoding="utf-8"))))
         return Header.model_validate(first)
 
     @property
     def scanned(self) -> tuple[str, ...]:
-        """Aliases of the namespaces that are asked about."""
+        """Aliases of the namespaces of the scan."""
         return self.header.scan or self.header.namespaces
 
     def conditions(self, places: Places) -> tuple[Condition, ...]:
-        """The conditions of the header with the real names."""
+        """The conditions of the header, with real names."""
         text = replace_placeholders(self.path.read_text(encoding="utf-8"), places)
         return Header.model_validate(next(iter(yaml.safe_load_all(text)))).shows
 
     def steps(self, places: Places) -> Iterator[Step | JsonObject]:
-        """The steps and manifests with the real names, in the order of the file."""
+        """The steps and manifests with real names, in the order of the file."""
         text = replace_placeholders(self.path.read_text(encoding="utf-8"), places)
         for document in list(yaml.safe_load_all(text))[1:]:
             yield _STEP.validate_python(document) if "step" in document else document
 
 
 def replace_placeholders(text: str, places: Places) -> str:
-    """Put the real names in the place of `<alias>`."""
+    """Replaces `<alias>` with real names."""
     for alias, name in places.items():
         text = text.replace(f"<{alias}>", name)
     return text
 
 
 def part_manifests(part: str, places: Places) -> tuple[JsonObject, ...]:
-    """A piece of the healthy shop, as several scenarios use it."""
+    """A part of the healthy shop that several scenarios use."""
     text = (FOLDER / "parts" / f"{part}.yaml").read_text(encoding="utf-8")
     return tuple(yaml.safe_load_all(replace_placeholders(text, places)))
 
 
 def load_scenarios(*names: str) -> tuple[Scenario, ...]:
-    """All scenarios, or those whose names fit one of the patterns; ValueError when a pattern fits none."""
+    """All scenarios, or those with names that match a pattern; ValueError when a pattern matches none."""
     found = tuple(
         Scenario(path) for folder in ("faults", "healthy") for path in sorted((FOLDER / folder).glob("*.yaml"))
     )

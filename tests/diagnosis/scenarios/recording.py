@@ -1,8 +1,7 @@
-"""Recordings of scenarios, so that the same expectations can be tested without a cluster.
+"""Recordings of scenarios, to test the same expectations without a cluster.
 
-`run` packs them, `test_scenarios_recorded.py` unpacks them. One file of JSON per scenario, an object a line. What
-lies in no namespace and does not belong to the scenario is left out, and what the server can do lies once beside all
-of them.
+`run` packs them, `test_scenarios_recorded.py` unpacks them. Each scenario is one JSON file with one object per line.
+Cluster-wide objects that do not belong to the scenario are left out. The API discovery is stored once for all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MACHINE_FIELD: Final = re.compile(rb'("(?:bootID|machineID|systemUUID|kernelVer
 
 
 def record(scenario: Scenario, places: Places, folder: Path, create: Callable[..., str]) -> None:
-    """Record the namespaces that are asked about into `folder`, with `create` being `holmes snapshot create`."""
+    """Records the scanned namespaces into `folder`; `create` is `holmes snapshot create`."""
     namespaces = [word for alias in scenario.scanned for word in ("-n", places[alias])]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -39,14 +38,14 @@ def record(scenario: Scenario, places: Places, folder: Path, create: Callable[..
     common = folder / DISCOVERY
     if not common.exists():
         common.write_bytes(files[DISCOVERY])
-    # Only custom resources make it differ.
+    # Only custom resources change it.
     if common.read_bytes() == files[DISCOVERY]:
         del files[DISCOVERY]
     (folder / f"{scenario.name}{_SUFFIX}").write_text(_packed(files), encoding="utf-8")
 
 
 def unpack(name: str, target: Path, folder: Path = RECORDINGS) -> Places:
-    """Make the recording of a scenario usable in `target`; returns what its namespaces are called in it."""
+    """Unpacks the recording of a scenario into `target`; returns the names of its namespaces."""
     files = json.loads((folder / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
     for path, content in files.items():
         (target / path).parent.mkdir(parents=True, exist_ok=True)
@@ -60,12 +59,11 @@ def unpack(name: str, target: Path, folder: Path = RECORDINGS) -> Places:
 
 
 def recorded_names(folder: Path = RECORDINGS) -> frozenset[str]:
-    """The scenarios that are recorded."""
     return frozenset(path.name.removesuffix(_SUFFIX) for path in folder.glob(f"*{_SUFFIX}"))
 
 
 def _packed(files: Mapping[str, bytes]) -> str:
-    """All files in one JSON object by path: logs as text, the rest as JSON, an object a line to be read in a diff."""
+    """All files in one JSON object by path: logs as text, the rest as JSON with one object per line for diffs."""
     entries = []
     for name, content in sorted(files.items()):
         written = content.decode("utf-8")
@@ -84,7 +82,7 @@ def _lines(document: JsonObject | str) -> str:
 
 
 def _relevant_files(taken: Path, places: Places) -> dict[str, bytes]:
-    """What was recorded, by path, without what is there because of others who use the same cluster."""
+    """The recorded files by path, without objects of other users of the cluster."""
     files = {PLACES: json.dumps(dict(places)).encode()}
     for path in (each for each in taken.rglob("*") if each.is_file()):
         name, content = path.relative_to(taken).as_posix(), path.read_bytes()
@@ -100,7 +98,7 @@ def _relevant_files(taken: Path, places: Places) -> dict[str, bytes]:
 
 
 def _without_machine(content: bytes) -> bytes:
-    """Where the cluster lies on the machine, and which machine it is, is nobody's business."""
+    """Removes the address of the cluster and the name of the machine."""
     layout = Layout.from_environment()
     for path in (layout.run, layout.cache):
         content = content.replace(bytes(path), b"/var/lib/test-cluster")
@@ -135,5 +133,5 @@ def _own_discovery(discovery: JsonObject, places: Places) -> bytes:
 
 
 def _is_own_group(group: str, places: Places) -> bool:
-    """Whether Kubernetes itself or the scenario brings this group."""
+    """Whether Kubernetes or the scenario provides this group."""
     return "." not in group or group.endswith(".k8s.io") or places["run"] in group

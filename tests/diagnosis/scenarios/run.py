@@ -1,7 +1,7 @@
-"""Stages scenarios on the real cluster, scans each and scores the answer: `python -m tests.diagnosis.scenarios.run`.
+"""Stages scenarios on the real cluster, scans and scores them: `python -m tests.diagnosis.scenarios.run`.
 
-Used by `benchmarks/diagnosis.py` and `test_scenarios_live.py`. Many scenarios are on the cluster at once, each in
-namespaces of its own; what did not show its fault is reported apart and is not judged. The cluster must be up.
+Many scenarios are on the cluster at once, each in namespaces of its own. A scenario that did not show its fault is
+reported separately and not judged. The cluster must be running.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ LEFT_OUTSIDE: Final = (
     "Namespace",
 )
 GRACE_SECONDS: Final = 20
-"""Everything here is three times as fast as in life: faults are scanned when they are 21 s old, not a minute."""
+"""Time runs about three times faster than usual: faults are scanned when they are 21 s old, not a minute."""
 SCAN_TIMEOUT_SECONDS: Final = 120
 
 
 class Room:
-    """How many more pods may be put on the node; waits until enough have gone."""
+    """The number of pods that still fit on the node; waits until enough pods are gone."""
 
     def __init__(self, pods: int) -> None:
         self._free, self._changed = pods, threading.Condition()
 
     @contextmanager
     def taken(self, pods: int) -> Iterator[None]:
-        """Hold room for so many pods."""
+        """Reserves room for this number of pods."""
         with self._changed:
             self._changed.wait_for(lambda: self._free >= pods)
             self._free -= pods
@@ -72,7 +72,7 @@ class Room:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Everything that the scenarios of one run share. Without `scans` they are only staged, to check them."""
+    """The state that the scenarios of one run share. Without `scans`, they are only staged, as a check."""
 
     cluster: Cluster
     api: Api
@@ -84,7 +84,7 @@ class Run:
     scanning: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SCANS_AT_ONCE))
 
     def score(self, scenario: Scenario) -> Score:
-        """Stage one scenario, scan it, and take it away."""
+        """Stages one scenario, scans it and deletes it."""
         places = make_places(scenario)
         with self.room.taken(scenario.header.room):
             try:
@@ -101,7 +101,7 @@ class Run:
             score = judge(scenario, self._scan(asked), places)
             if scenario.header.narrow or scenario.scanned == scenario.header.namespaces:
                 return score
-            # The loud neighbour may be named here, but must not hide what is asked about.
+            # The noisy neighbour may be listed here, but must not hide the scanned objects.
             everywhere = tuple(places[alias] for alias in scenario.header.namespaces)
             wide = judge(scenario, self._scan(everywhere), places, top_only=False)
         except ScanFailedError as error:
@@ -143,12 +143,12 @@ class Run:
 
 
 class ScanFailedError(Exception):
-    """The command did not answer; the text says what it wrote."""
+    """The command returned no result; the text has its output."""
 
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """The cluster that is up; no test session that ends meanwhile takes it down. Raises ClusterError when it is not."""
+    """The running cluster, which no ending test session may stop meanwhile. Raises ClusterError without one."""
     layout = Layout.from_environment()
     with share(layout.users_lock):
         if not is_up(layout):
@@ -159,7 +159,7 @@ def running_cluster() -> Iterator[Cluster]:
 def run_scenarios(
     run: Run, scenarios: Sequence[Scenario], report: Callable[[Score], None] = lambda _: None
 ) -> tuple[Score, ...]:
-    """The scores in the order of the scenarios; `report` hears of each as soon as it is known."""
+    """The scores in the order of the scenarios; `report` receives each as soon as it is known."""
     slowest_first = sorted(scenarios, key=lambda each: -each.header.deadline_seconds)
     scores: dict[str, Score] = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -171,14 +171,14 @@ def run_scenarios(
 
 
 def remove_leftovers(api: Api) -> None:
-    """Delete what runs that were killed have left, in namespaces and outside of them."""
+    """Deletes namespaces and cluster-wide objects that killed runs left behind."""
     for kind in LEFT_OUTSIDE:
         for name in api.labelled(kind, LABEL):
             api.delete(api.resource(kind).path("", name))
 
 
 def describe_score(score: Score) -> str:
-    """One line, and what is wrong under it."""
+    """One line for the result, followed by the errors."""
     if not score.shown:
         return f"{'NOT SHOWN':<10}{score.scenario}: {score.error}"
     if score.error:
@@ -192,25 +192,25 @@ def describe_score(score: Score) -> str:
 
 
 def describe_stage(score: Score) -> str:
-    """One line: whether the scenario showed what it must."""
+    """One line: whether the scenario showed its fault."""
     return f"shown     {score.scenario}" if score.shown else f"NOT SHOWN {score.scenario}: {score.error}"
 
 
 def say(line: str) -> None:
-    """To standard output at once, also into a file."""
+    """Prints at once, optionally also into a file."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 
 def main() -> int:
-    """Run the named scenarios, or all, and print a line for each."""
+    """Runs the named scenarios, or all, and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="file names without .yaml, with wildcards; all by default")
-    parser.add_argument("--check", action="store_true", help="only see that each scenario shows what it must")
-    parser.add_argument("--user", choices=("admin", "viewer"), default="admin", help="who scans")
-    parser.add_argument("--patience", type=float, default=1.0, help="multiplies every deadline, for a busy machine")
+    parser.add_argument("names", nargs="*", help="file names without .yaml, may have wildcards (default: all)")
+    parser.add_argument("--check", action="store_true", help="only check that each scenario shows its fault")
+    parser.add_argument("--user", choices=("admin", "viewer"), default="admin", help="user of the scan")
+    parser.add_argument("--patience", type=float, default=1.0, help="multiply every deadline, for a busy machine")
     parser.add_argument("--record", type=Path, metavar="DIR", help="record each scenario in a folder of its own")
-    parser.add_argument("--clean", action="store_true", help="delete what killed runs have left, and end")
+    parser.add_argument("--clean", action="store_true", help="delete objects of killed runs, and exit")
     options = parser.parse_args()
     started = time.monotonic()
     with running_cluster() as cluster, Api(cluster.admin) as api:

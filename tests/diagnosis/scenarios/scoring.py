@@ -1,6 +1,6 @@
-"""Compares what a scan said with what a scenario expects; called by `run` and by the tests of recordings.
+"""Compares the result of a scan with the expectations of a scenario.
 
-Only incidents of severity critical or warning count: what is merely worth knowing blames nobody.
+Only incidents of severity critical or warning count.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from tests.diagnosis.scenarios.model import Expectation, Expected, Places, Scena
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What came out for one scenario. `error` is set when there is nothing to judge; then all else is empty.
+    """The outcome of one scenario. When `error` is set, all other fields are empty.
 
     `culprit` and `value`: every expected incident is among the first ones and names the exact object, or the changed
-    field or value. `blamed` are innocent culprits, `extra` other incidents that nobody expected.
+    field or value. `blamed` are innocent culprits, `extra` other unexpected incidents.
     """
 
     scenario: str
@@ -38,13 +38,13 @@ class Score:
 
     @property
     def right(self) -> bool:
-        """Nothing is missing and nobody innocent is blamed."""
+        """Every expected incident was found, and no innocent object is a culprit."""
         found = self.expectation == "healthy" or (self.culprit and self.value)
         return self.shown and not self.error and found and not self.blamed
 
 
 def unjudged(scenario: Scenario, error: str, *, shown: bool) -> Score:
-    """The score of a scenario that did not show, or whose scan failed."""
+    """The score of a scenario that did not show its fault, or whose scan failed."""
     return Score(
         scenario=scenario.name,
         expectation=scenario.expectation,
@@ -56,7 +56,7 @@ def unjudged(scenario: Scenario, error: str, *, shown: bool) -> Score:
 
 
 def judge(scenario: Scenario, report: DiagnosisReport, places: Places, *, top_only: bool = True) -> Score:
-    """The score of one scan. Without `top_only` the expected incidents may be anywhere among the serious ones."""
+    """The score of one scan. Without `top_only`, the expected incidents may be anywhere among the severe ones."""
     header = scenario.header
     serious = tuple(each for each in report.incidents if each.severity != "info")
     culprit, value, matched = _best_match(header.expected, serious, places, top_only=top_only)
@@ -86,9 +86,9 @@ def judge(scenario: Scenario, report: DiagnosisReport, places: Places, *, top_on
 def _best_match(
     expected: Sequence[Expected], serious: Sequence[Incident], places: Places, *, top_only: bool
 ) -> tuple[bool, bool, tuple[Incident, ...]]:
-    """Whether each expected incident has one of its own with the right culprit, and with the right words.
+    """Whether each expected incident has a separate match with the right culprit and the right words.
 
-    The order among several expected ones is not prescribed. Also returns the incidents that were taken for them.
+    The order of several expected incidents is free. Also returns the matched incidents.
     """
     best: tuple[bool, bool, tuple[Incident, ...]] = (False, False, ())
     candidates = serious[: len(expected)] if top_only else serious

@@ -1,6 +1,6 @@
-"""Puts one scenario on the cluster and takes it away again; called by `run`.
+"""Stages one scenario on the cluster and deletes it again.
 
-Namespaces get a suffix that no other run has and are deleted without waiting, so scenarios never meet.
+Namespaces have a suffix that is unique to the run and are deleted without waiting, so scenarios never meet.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from tests.diagnosis.scenarios.model import (
 )
 
 SETTLE_SECONDS: Final = 21
-"""A fault is this old, at least, when it is scanned: more than the grace with which `run` scans."""
+"""The minimum age of a fault when it is scanned; more than the grace period of `run`."""
 LABEL: Final = "scenarios.holmes.example/name"
 
 
 def make_places(scenario: Scenario) -> Places:
-    """Names for the namespaces of the scenario, and a word for what lies in none."""
+    """Names for the namespaces of the scenario, and a word for cluster-wide objects."""
     run = secrets.token_hex(3)
     return {alias: f"{alias}-{run}" for alias in scenario.header.namespaces} | {"run": run}
 
 
 @contextmanager
 def staged(scenario: Scenario, api: Api, places: Places, *, patience: float = 1) -> Iterator[None]:
-    """The scenario is on the cluster and shows what it must; DidNotShowError otherwise.
+    """Stages the scenario until it shows its fault; raises DidNotShowError otherwise.
 
-    `patience` multiplies the deadline of the scenario, for a machine that is busy.
+    `patience` multiplies the deadline of the scenario, for a busy machine.
     """
     deadline = time.monotonic() + scenario.header.deadline_seconds * patience
     stage = Stage(scenario, Observer(api, places, deadline))
@@ -61,7 +61,7 @@ def staged(scenario: Scenario, api: Api, places: Places, *, patience: float = 1)
 
 @dataclass(frozen=True)
 class Stage:
-    """Remembers what must be taken away: finalizers, and what lies in no namespace."""
+    """Remembers objects that need cleanup: finalizers and cluster-wide objects."""
 
     scenario: Scenario
     observer: Observer
@@ -70,7 +70,6 @@ class Stage:
 
     @property
     def api(self) -> Api:
-        """The cluster."""
         return self.observer.api
 
     def set_up(self) -> None:
@@ -86,9 +85,9 @@ class Stage:
             time.sleep(max(0, changed + SETTLE_SECONDS - time.monotonic()))
 
     def tear_down(self) -> None:
-        """Delete everything, without waiting for its end."""
+        """Deletes everything without waiting for the end."""
         for path in self.held:
-            # Most are already gone.
+            # Most objects are already gone.
             with suppress(ApiRefusalError):
                 self.api.patch(path, {"metadata": {"finalizers": None}}, "merge")
         for path in reversed(self.outside):
@@ -100,7 +99,7 @@ class Stage:
         metadata: JsonObject = {"name": name, "labels": {LABEL: self.scenario.name}}
         self.api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, "")
         alias = next(alias for alias, place in self.observer.places.items() if place == name)
-        # Bare pods are refused until the namespace has its service account.
+        # Bare pods are refused until the namespace has its ServiceAccount.
         self.observer.wait(ObjectCondition(kind="ServiceAccount", name="default", namespace=alias))
 
     def _take(self, step: Step | JsonObject) -> None:
@@ -128,17 +127,17 @@ class Stage:
         if texts(manifest, "metadata", "finalizers"):
             self.held.append(path)
         if kind == "Namespace":
-            # Applied, it would lose the label of the run.
+            # An apply would remove the label of the run.
             self.api.patch(path, {"metadata": {"labels": child(manifest, "metadata", "labels")}}, "merge")
             return
         self.api.apply(manifest, namespace)
         if not resource.namespaced:
             self.outside.append(path)
-            # So that `remove_leftovers` finds it when the run is killed.
+            # Allows `remove_leftovers` to find it when the run is killed.
             self.api.patch(path, {"metadata": {"labels": {LABEL: self.scenario.name}}}, "merge")
 
     def _known(self, kind: str, api_version: str) -> Resource:
-        # A fresh custom resource definition needs a moment.
+        # A new CustomResourceDefinition needs a moment.
         while True:
             try:
                 return self.api.resource(kind, api_version)

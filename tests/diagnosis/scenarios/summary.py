@@ -1,4 +1,4 @@
-"""The figures over many scores, and the first run that they are compared with; called by `benchmarks/diagnosis.py`."""
+"""Statistics over many scores, and the first run to compare them with."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Final
 from tests.diagnosis.scenarios.scoring import Score
 
 FIRST_RUN: Final = Path(__file__).parent / "first_run.json"
-"""The scores of the first complete run of the finished scanner: written once, never again."""
+"""The scores of the first complete run of the finished scanner; never overwritten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Counts over scenarios. What did not show or could not be scanned is counted apart, but never as right."""
+    """Counts of scenarios. A scenario that did not show its fault or could not be scanned never counts as correct."""
 
     faults: int
     healthy: int
@@ -37,13 +37,12 @@ class Summary:
 
     @property
     def blamed_share(self) -> float:
-        """Share of all scenarios in which somebody innocent is blamed."""
+        """Share of all scenarios in which an innocent object is a culprit."""
         total = self.faults + self.healthy
         return (self.blamed_in_faults + self.blamed_in_healthy) / total if total else 0.0
 
 
 def summarize(scores: Sequence[Score]) -> Summary:
-    """Count."""
     faults = [each for each in scores if each.expectation == "faults"]
     healthy = [each for each in scores if each.expectation == "healthy"]
     return Summary(
@@ -61,19 +60,19 @@ def summarize(scores: Sequence[Score]) -> Summary:
 
 
 def median_and_most(scores: Sequence[Score], figure: Callable[[Score], float]) -> tuple[float, float]:
-    """Over the scenarios that were scanned; zeros when none was."""
+    """The summary of the scanned scenarios; zeros without any."""
     figures = [figure(each) for each in scores if each.shown and not each.error]
     return (statistics.median(figures), max(figures)) if figures else (0.0, 0.0)
 
 
 def save_scores(scores: Sequence[Score], file: Path) -> None:
-    """Write all scores as JSON, one scenario a line."""
+    """Writes all scores as JSON, one scenario per line."""
     lines = (json.dumps(asdict(each), ensure_ascii=False) for each in sorted(scores, key=lambda each: each.scenario))
     file.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
 
 
 def load_scores(file: Path = FIRST_RUN) -> tuple[Score, ...]:
-    """Read scores back; none when the file does not exist."""
+    """Reads scores; none when the file does not exist."""
     if not file.exists():
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""Every scenario can be read, and there are as many as promised."""
+"""Every scenario can be parsed, and their number is as documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The score is what decides whether the scanner is good: it must not flatter."""
+"""The score decides how good the scanner is, so it must never be too high."""
 
 from __future__ import annotations
 

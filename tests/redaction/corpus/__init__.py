@@ -1,8 +1,7 @@
 """A corpus of secrets in many forms, and of texts that look like secrets.
 
-`own/` was written beside the engine, `blind/` by another engineer who had not seen it, `tester/` by a third who tried
-to get secrets past it. The files hold a mark inside of tokens, so that no scanner of repositories takes them for real
-ones.
+`own/` was written with the engine in view, `blind/` without it. `tester/` contains attempts to bypass the engine.
+Tokens in the files contain a mark, so that scanners of repositories ignore them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _LOOK_ALIKES: Final = "look_alikes.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A text with `secrets` that must not show, and what must `keep` showing."""
+    """A text with `secrets` that must be masked, and text to `keep`."""
 
     id: str
     form_class: str
@@ -32,7 +31,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAlike:
-    """A text without a secret, and how it is shown: the same, but for escape sequences."""
+    """A text without a secret, and its expected form: unchanged except for escape sequences."""
 
     id: str
     text: str
@@ -41,7 +40,7 @@ class LookAlike:
 
 @cache
 def forms(part: str) -> tuple[Form, ...]:
-    """The forms of one part of the corpus, class by class."""
+    """The forms of one part of the corpus, by class."""
     return tuple(
         Form(
             id=str(entry["id"]),

@@ -282,7 +282,7 @@ def _ordinary(connection: Connection, sample: Sample, stored: dict[str, StoredRe
         connection, "KubePersistentVolumeFillingUp logging/loki-0", "answered", incident=disk,
         answer="Loki's volume is full because retention was switched off in release 6.2.", answered_by="builtin/triage",
         without_llm="the limit of $20 for today is spent")  # fmt: skip
-    add_one(connection, "Is ingress-nginx healthy after the upgrade?", "cancelled", error="It was cancelled.")
+    add_one(connection, "Is ingress-nginx healthy after the upgrade?", "cancelled", error="Cancelled.")
 
 
 def _crash_events(stored: dict[str, StoredResult], answer: str) -> list[AgentEvent]:

@@ -57,7 +57,7 @@ def test_steps_and_the_answer_appear_while_the_page_is_open(browser: Browser, pa
     identity = page_server.write(lambda connection: add_one(connection, "a live one", "running", max_cost=1.0))
     with visit(browser, page_server) as page:
         page.goto(f"/investigations/{identity}")
-        expect(page.locator("#answer")).to_contain_text("The cause is being looked for.")
+        expect(page.locator("#answer")).to_contain_text("Investigating…")
         started = call(1, "kubectl get events -n payments")
         page_server.write(lambda connection: add_events(connection, identity, [started]))
         step = page.locator("#steps > li")
@@ -74,7 +74,7 @@ def test_steps_and_the_answer_appear_while_the_page_is_open(browser: Browser, pa
         _finish(page_server, identity, "The **node** is full.")
         expect(page.locator("#answer .markdown strong")).to_have_text("node")
         expect(page.locator(".state")).to_have_text("answered")
-        expect(page.locator("#announce")).to_have_text("The answer is here.")
+        expect(page.locator("#announce")).to_have_text("The answer is available.")
         expect(page.locator("#cancel")).to_have_count(0)
         expect(step.locator(".output")).to_contain_text("LAST SEEN")  # what was open stays open
 
@@ -112,7 +112,7 @@ def test_a_number_in_the_answer_opens_its_lines_and_the_output_there(
         evidence = page.locator("#evidence-2")
         expect(evidence.locator("code")).to_contain_text('"DATABASE_HOST" is not set')
         expect(evidence).to_contain_text("The container says that")
-        evidence.get_by_role("link", name="Open the output at line 55").click()
+        evidence.get_by_role("link", name="Open the result at line 55").click()
         expect(page).to_have_url(f"{page_server.url}/results/{page_server.sample.results['logs']}?lines=55-55#L55")
         expect(page.locator("tr.cited")).to_have_count(1)
         expect(page.locator("tr.cited")).to_be_in_viewport()
@@ -135,7 +135,7 @@ def test_the_keyboard_reaches_everything(browser: Browser, page_server: RunningS
     with visit(browser, page_server) as page:
         page.goto("/?state=all")
         page.keyboard.press("Tab")
-        expect(page.locator(":focus")).to_have_text("Skip to the content")
+        expect(page.locator(":focus")).to_have_text("Skip to content")
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         expect(page.locator(":focus")).to_have_attribute("name", "q")
@@ -180,7 +180,7 @@ def test_without_javascript_everything_is_there_and_can_be_opened(browser: Brows
         page.goto(addresses(page_server)["answered"])
         expect(page.locator("#answer")).to_contain_text("cannot start because its ConfigMap lost")
         page.locator("#steps summary", has_text="describe pod").click()
-        page.locator("#steps details[open]").get_by_role("link", name="Open the output").click()
+        page.locator("#steps details[open]").get_by_role("link", name="Open the result").click()
         expect(page.locator(".lines")).to_contain_text("CrashLoopBackOff")
         page.go_back()
         page.locator("#answer a.cite").first.click()

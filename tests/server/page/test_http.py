@@ -68,7 +68,7 @@ def test_lists_filter_and_search(client: httpx.Client) -> None:
     assert "node-7" not in closed
     assert "payments/checkout" in client.get("/?q=DATABASE_HOST").text, "the root cause is searched too"
     assert "node-7" not in client.get("/?severity=critical").text
-    assert "Nothing fits" in client.get("/?q=100%25").text, "a wildcard of SQL is a character like any other"
+    assert "No incidents match" in client.get("/?q=100%25").text, "a wildcard of SQL is a character like any other"
     failed = client.get("/investigations?state=failed").text
     assert "nightly backup" in failed
     assert "ingress-nginx" not in failed
@@ -145,7 +145,7 @@ def test_cancelling_ends_an_investigation_and_needs_a_form_of_this_page(
     assert bare.status_code == 403
     own = client.post(f"/investigations/{identity}/cancel", headers={"Origin": page_server.url})
     assert own.status_code == 303
-    assert "It was cancelled." in client.get(own.headers["location"]).text
+    assert "Cancelled." in client.get(own.headers["location"]).text
 
 
 def test_an_open_incident_is_closed_by_a_form_of_this_page(page_server: RunningServer, client: httpx.Client) -> None:

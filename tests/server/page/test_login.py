@@ -96,7 +96,7 @@ def test_only_paths_of_this_server_are_gone_on_to(client: httpx.Client, wanted: 
 def test_wrong_keys_are_refused_and_then_have_to_wait(client: httpx.Client) -> None:
     first = log_in(client, "wrong")
     assert first.status_code == 401
-    assert "This is not the key." in first.text
+    assert "Wrong key." in first.text
     assert "wrong" not in first.text.replace("wrong keys", "")
     answers = [log_in(client, f"guess {number}").status_code for number in range(12)]
     assert answers[-1] == 429

@@ -1,5 +1,5 @@
 "use strict";
-// Keeps the page fresh. All HTML comes from the server; without this script the page shows the same, but stands still.
+// Refreshes the page. All HTML comes from the server; without this script the page works but does not update.
 (() => {
   const FRESH_MILLISECONDS = 15000;
   const POLL_MILLISECONDS = 10000;
@@ -10,7 +10,7 @@
     "ai_answer_end", "error", "end",
   ];
 
-  /** The document at `address`. After the end of the login the page is loaded again, which leads to the form. */
+  /** The document at `address`. If the session has expired, a reload shows the login form. */
   async function fetchDocument(address) {
     const response = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
     if (response.status === 401) location.reload();
@@ -22,7 +22,7 @@
     document.getElementById("announce").textContent = text;
   }
 
-  /** Puts `fresh` in the place of `old` if it differs. What was open stays open, what had the focus keeps it. */
+  /** Replaces `old` with `fresh` if they differ. Open parts stay open, and the focus stays. */
   function replace(old, fresh) {
     if (!old || !fresh || old.isEqualNode(fresh)) return;
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
@@ -37,19 +37,19 @@
     if (again) again.focus({ preventScroll: true });
   }
 
-  // Outputs and cited lines are fetched when they are opened.
+  // Results and cited lines are fetched when they are opened.
   async function load(part) {
     const address = part.dataset.src;
     delete part.dataset.src;
     part.setAttribute("aria-busy", "true");
-    part.textContent = "Loading …";
+    part.textContent = "Loading…";
     try {
       const { ok, page } = await fetchDocument(address);
       const shown = ok ? page.body : page.querySelector("main");
       part.replaceChildren(...shown.childNodes);
       if (ok && part.nextElementSibling?.matches("[data-fallback]")) part.nextElementSibling.remove();
     } catch {
-      part.textContent = "It could not be loaded. Close and open it to try again.";
+      part.textContent = "Loading failed. Close and open it to retry.";
       part.dataset.src = address;
     }
     part.removeAttribute("aria-busy");
@@ -60,7 +60,7 @@
     if (part) load(part);
   }, true);
 
-  // A number in an answer opens its evidence in place; with a modifier key it opens the whole output as links do.
+  // A number in an answer opens its evidence in place; with a modifier key it opens the stored result like a link.
   document.addEventListener("click", (event) => {
     const cite = event.target.closest && event.target.closest("#answer a.cite");
     if (!cite || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
@@ -72,7 +72,7 @@
     details.scrollIntoView({ block: "nearest" });
   });
 
-  // Rows: arrows, j and k go from one to the next, once the focus is on one.
+  // Rows: the arrow keys, j and k move the focus between rows.
   document.addEventListener("keydown", (event) => {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -91,7 +91,7 @@
       if (!ok) return;
       for (const old of document.querySelectorAll("[data-fresh]")) replace(old, page.getElementById(old.id));
     } catch {
-      // The server is away for a moment; the next round shows it.
+      // The server is temporarily unavailable; the next refresh retries.
     }
   }
 
@@ -120,7 +120,7 @@
         announce(step.querySelector(".what").textContent);
       }
       last = Math.max(last, Number(updates.dataset.last));
-      if (!before && document.querySelector("#answer .markdown")) announce("The answer is here.");
+      if (!before && document.querySelector("#answer .markdown")) announce("The answer is available.");
       if ("final" in updates.dataset) end();
     }
 
@@ -132,7 +132,7 @@
         const updates = ok && page.getElementById("updates");
         if (updates) apply(updates);
       } catch {
-        // The server is away for a moment; the stream connects again by itself.
+        // The server is temporarily unavailable; the stream reconnects.
       }
       updating = false;
     }
@@ -151,7 +151,7 @@
     const polling = setInterval(() => { if (!document.hidden) update(); }, POLL_MILLISECONDS);
     source = new EventSource(`/api/investigations/${identity}/events?after=${last}`);
     for (const name of EVENTS) source.addEventListener(name, plan);
-    source.addEventListener("error", plan); // also when the stream ended: then the update says how
+    source.addEventListener("error", plan); // also at the end of the stream: the update has the final state
     addEventListener("pagehide", () => source.close());
   }
 

@@ -1,4 +1,4 @@
-"""The generator around an investigation: order, errors, closing."""
+"""The generator around a producer of events: order, errors, closing."""
 
 from __future__ import annotations
 
