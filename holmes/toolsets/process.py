@@ -2,8 +2,8 @@
 
 The program runs in a session of its own. On timeout, cancellation, too much output or its own end, the whole process
 group is ended: first with SIGTERM, then with SIGKILL. On Linux this includes processes that left the group with setsid,
-unless the program ended by itself, and all processes when Holmes itself is killed, see `leftovers`. Standard input is
-closed, standard error is kept apart, output is bounded. Callers decide which programs may run.
+unless the program ended by itself. When Holmes itself is killed, all processes are ended, see `leftovers`. Standard
+input is closed, standard error is kept apart, output is bounded. Callers decide which programs may run.
 """
 
 from __future__ import annotations

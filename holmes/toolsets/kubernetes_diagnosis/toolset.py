@@ -191,8 +191,8 @@ class KubernetesDiagnosisFactory:
 def fitting_json(report: DiagnosisReport, max_tokens: int) -> str:
     """The report as JSON of at most about `max_tokens`. A larger one is stored like any other result.
 
-    To make it fit, symptoms become names, then evidence is cut, then the last incidents become one sentence each, and
-    finally the last incidents are omitted and counted in `omitted`. At least one incident stays.
+    These steps make it fit: symptoms become names, evidence is cut, the last incidents become one sentence each, and
+    the last incidents are omitted and counted in `omitted`. At least one incident stays.
     """
     counter = EstimatingCounter()
 
