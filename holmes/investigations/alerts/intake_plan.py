@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from holmes.investigations.alerts.intake_state import IntakeChanges, IntakeCounts
-from holmes.investigations.alerts.subjects import subject_key
+from holmes.investigations.alerts.subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import (
     NO_OTHER_FACTS,
     alert_question,
@@ -79,7 +79,7 @@ class IntakePlan:
         self._looked_at = None
         for alert in group.alerts:
             if alert.status == "firing":
-                self._fire(alert, group.key or subject_key(alert.labels))
+                self._fire(alert, incident_key(group.key, alert.labels))
 
     def changes(self) -> IntakeChanges:
         """All differences from the stored state."""

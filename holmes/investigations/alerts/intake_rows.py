@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from sqlalchemy import and_, bindparam, func, insert, or_, select, update
 
 from holmes.investigations.alerts.intake_state import IntakeState, KnownInvestigation
-from holmes.investigations.alerts.subjects import subject_key
+from holmes.investigations.alerts.subjects import incident_key, subject_key
 from holmes.investigations.alerts.wording import NO_OTHER_FACTS, AlertFacts, OtherFacts, facts_of
 from holmes.investigations.records.records import add_investigations
 from holmes.investigations.records.schema import ALERTS, INCIDENTS, INVESTIGATIONS
@@ -137,7 +137,7 @@ def read_state(connection: Connection, group: AlertGroup, source: str) -> Intake
     """The stored state that `group` may change. Its queued investigations stay queued until the transaction ends."""
     fingerprints = {alert.fingerprint for alert in group.alerts}
     alerts = {each.alert.fingerprint: each for each in _alerts(connection, ALERTS.c.fingerprint, fingerprints)}
-    keys = {group.key} if group.key else {subject_key(alert.labels) for alert in group.alerts}
+    keys = {incident_key(group.key, alert.labels) for alert in group.alerts}
     incidents = {
         each.id: each
         for each in (

@@ -100,6 +100,11 @@ def subject_key(labels: Mapping[str, str]) -> str:
     return bounded_key(subject.key if subject else f"alert {namespace_of(labels)}/{labels.get('alertname', '')}")
 
 
+def incident_key(group_key: str, labels: Mapping[str, str]) -> str:
+    """The key of the incident of an alert: the key of its group, or the key of its subject if the group has none."""
+    return group_key or subject_key(labels)
+
+
 def bounded_key(key: str) -> str:
     """A key that every database can index: PostgreSQL refuses indexed text above 2.7 kB."""
     if len(key) <= _MOST_KEY_CHARACTERS:

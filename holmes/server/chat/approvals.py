@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingCall:
-    """A call that waiting for approval."""
+    """A call that waits for approval."""
 
     call: ToolCall
     description: str
